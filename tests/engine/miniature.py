@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from conformance.engine.events.dispatch import Event
 from conformance.engine.setup import Setup
 from conformance.scenario.documents.yamlfile import Document
@@ -212,9 +214,9 @@ class MiniScope(Scope):
         self.target.log.append("close")
 
 
-def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> LoadedScenario:
-    """A scenario from its steps."""
-    data = {
+def document(*steps: dict[str, Any], name: str = "given", **spec: Any) -> dict[str, Any]:
+    """A scenario document from its steps."""
+    return {
         "apiVersion": "dra-conformance/v1",
         "kind": "Scenario",
         "metadata": {"name": name},
@@ -228,8 +230,21 @@ def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> Loaded
             **spec,
         },
     }
-    document = Document(Path(f"{name}.yaml"), data, {(): 1})
-    return LoadedScenario(f"core/{name}", Scenario.model_validate(data), document, "sha256:0")
+
+
+def scenario(*steps: dict[str, Any], name: str = "given", **spec: Any) -> LoadedScenario:
+    """A scenario from its steps."""
+    data = document(*steps, name=name, **spec)
+    read = Document(Path(f"{name}.yaml"), data, {(): 1})
+    return LoadedScenario(f"core/{name}", Scenario.model_validate(data), read, "sha256:0")
+
+
+def write(folder: Path, steps: str, **spec: Any) -> Path:
+    """The file of a scenario, whose steps may be in the short form."""
+    file = folder / "given.yaml"
+    data = document(*yaml.safe_load(steps), **{"tier": "node", "level": "extended"} | spec)
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    return file
 
 
 def node(name: str, devices: int = 1, *, exclusive: bool = False) -> LoadedScenario:

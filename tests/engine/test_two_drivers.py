@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.seam.values import Capabilities, Obj
+from tests.engine.miniature import write
 from tests.scenario.shipped import ROOT, shipped
 from tests.targets.reference import kit
 
@@ -29,31 +31,21 @@ OWN = load_profile("nvml-dra-driver", ROOT / "drivers")
 OTHER = load_profile("other-nvml-dra-driver", ROOT / "drivers")
 NODE = "reference-node-0"
 GIVEN = """\
-apiVersion: dra-conformance/v1
-kind: Scenario
-metadata: {name: given}
-spec:
-  summary: What the test is about.
-  level: extended
-  feature: SeveralDrivers
-  tier: node
-  requires: {devicesOnOneNode: 1, otherDevices: 1, abilities: ["fault:other-driver"]}
-  references: ["https://kep.k8s.io/4381"]
-  steps:
-  - apply:
-    - {claim: other, requests: [{name: gpu, exactly: {deviceClassName: "${other.class.gpu}"}}]}
-    - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: other}]}
-  - expect:
-    - {pod: pod0, phase: Running}
-    - {devices: {seenBy: [pod0/ctr0], count: 0}}
-    - {devices: {seenBy: [pod0/ctr0], driver: "${other.driver}", count: 1}}
+- apply:
+  - {claim: other, requests: [{name: gpu, exactly: {deviceClassName: "${other.class.gpu}"}}]}
+  - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: other}]}
+- expect:
+  - {pod: pod0, phase: Running}
+  - {devices: {seenBy: [pod0/ctr0], count: 0}}
+  - {devices: {seenBy: [pod0/ctr0], driver: "${other.driver}", count: 1}}
 """
+ABILITIES = ["fault:other-driver", "fault:node"]
 
 
-def load(folder: Path, text: str = GIVEN) -> list[LoadedScenario]:
-    file = folder / "given.yaml"
-    file.write_text(text, encoding="utf-8")
-    return load_scenarios([file])
+def load(folder: Path, steps: str = GIVEN, **spec: Any) -> list[LoadedScenario]:
+    requires = {"devicesOnOneNode": 1, "otherDevices": 1, "abilities": ABILITIES}
+    given = {"feature": "SeveralDrivers", "requires": requires, **spec}
+    return load_scenarios([write(folder, steps, **given)])
 
 
 def run(opened: Opened, scenarios: list[LoadedScenario]) -> ScenarioFinished:
@@ -64,16 +56,15 @@ def run(opened: Opened, scenarios: list[LoadedScenario]) -> ScenarioFinished:
     ("steps", "outcome"),
     [
         ("", Outcome.PASSED),
-        ("  - fault: {component: other-driver, action: stop}\n", Outcome.PASSED),
-        ("  - fault: {component: other-driver, action: kill}\n", Outcome.PASSED),
-        ("  - fault: {component: node, nodeOf: pod0}\n", Outcome.PASSED),
-        ("  - expect: [{pod: pod0, phase: Failed}]\n", Outcome.FAILED),
+        ("- fault: {component: other-driver, action: stop}\n", Outcome.PASSED),
+        ("- fault: {component: other-driver, action: kill}\n", Outcome.PASSED),
+        ("- fault: {component: node, nodeOf: pod0}\n", Outcome.PASSED),
+        ("- expect: [{pod: pod0, phase: Failed}]\n", Outcome.FAILED),
     ],
     ids=["untouched", "stopped", "killed", "rebooted", "failed"],
 )
 def test_nothing_of_it_is_left(steps: str, outcome: Outcome, tmp_path: Path) -> None:
-    text = GIVEN.replace('"fault:other-driver"]', '"fault:other-driver", "fault:node"]')
-    chosen = load(tmp_path, text + steps)
+    chosen = load(tmp_path, GIVEN + steps)
     with open_reference(TargetOptions()) as opened:
         assert isinstance(opened.target, ReferenceTarget)
         for _ in range(2):  # and it can be had again
@@ -129,7 +120,7 @@ def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Pat
 
 
 def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
-    chosen = load(tmp_path, GIVEN + '  - expect: [{pod: pod0, node: "${worker.name}"}]\n')
+    chosen = load(tmp_path, GIVEN + '- expect: [{pod: pod0, node: "${worker.name}"}]\n')
     with open_reference(TargetOptions(nodes=3)) as opened:
         able = replace(opened.capabilities, other_devices_on={"reference-node-1": 1})
         setup = Setup("both", replace(opened, capabilities=able))
@@ -190,13 +181,13 @@ def test_any_two_drivers_can_be_the_two(driver: str, other: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("steps", "spec", "says"),
     [
-        ("otherDevices: 1, ", "", r"\$\{other.class.gpu\} needs requires: \{otherDevices: 1\}"),
-        ("tier: node", "tier: allocation", "otherDevices are a driver's"),
-        ("${other.driver}", "${other.config.refused}", "unknown variable"),
+        (GIVEN, {"requires": {"devicesOnOneNode": 1}}, r"needs requires: \{otherDevices: 1\}"),
+        (GIVEN, {"tier": "allocation"}, "otherDevices are a driver's"),
+        (GIVEN.replace("other.driver", "other.config.refused"), {}, "unknown variable"),
     ],
 )
-def test_mistakes_are_told(old: str, new: str, says: str, tmp_path: Path) -> None:
+def test_mistakes_are_told(steps: str, spec: dict[str, Any], says: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=says):
-        load(tmp_path, GIVEN.replace(old, new))
+        load(tmp_path, steps, **spec)

@@ -13,25 +13,16 @@ from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.target import ReferenceTarget
+from tests.engine.miniature import write
 from tests.scenario.shipped import ROOT
 
-GIVEN = """\
-apiVersion: dra-conformance/v1
-kind: Scenario
-metadata: {name: given}
-spec:
-  summary: A driver is disturbed, and left as it is.
-  level: extended
-  feature: DevicePreparation
-  tier: node
-  requires: {devices: 1, abilities: ["fault:driver"], traits: [rollingUpdate]}
-  references: [https://kep.k8s.io/4381]
-  steps:
-  - apply:
-    - claim: one
-    - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}
-  - expect: [{pod: pod0, phase: Running}]
+STEPS = """\
+- apply:
+  - claim: one
+  - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}
+- expect: [{pod: pod0, phase: Running}]
 """
+REQUIRES = {"devices": 1, "abilities": ["fault:driver"], "traits": ["rollingUpdate"]}
 
 
 @pytest.mark.parametrize(
@@ -49,9 +40,8 @@ spec:
     ids="-".join,
 )
 def test_the_driver_runs_alone_at_the_end(actions: list[str], tmp_path: Path) -> None:
-    file = tmp_path / "given.yaml"
-    steps = (f"  - fault: {{component: driver, action: {action}}}\n" for action in actions)
-    file.write_text(GIVEN + "".join(steps), encoding="utf-8")
+    faults = (f"- fault: {{component: driver, action: {action}}}\n" for action in actions)
+    file = write(tmp_path, STEPS + "".join(faults), requires=REQUIRES)
     profile = load_profile("nvml-dra-driver", ROOT / "drivers")
     with ReferenceTarget() as target:
         setup = Setup("disturbed", Opened.of(target, profile, "image"))

@@ -12,7 +12,7 @@ from conformance.engine.suite import run_suite
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.observation import Sample
-from tests.engine.miniature import Miniature, pod, scenario, setup
+from tests.engine.miniature import Miniature, pod, scenario, setup, write
 
 NAME = "dynamic_resource_allocation_resourceclaim_creates_total"
 GAUGE = "dra_resource_claims_in_use"
@@ -85,23 +85,12 @@ def test_who_does_not_tell_later_fails_the_expectation() -> None:
     assert "cannot be asked" in finished.message
 
 
-SCENARIO = """\
-apiVersion: dra-conformance/v1
-kind: Scenario
-metadata: {name: given}
-spec:
-  summary: The controller manager counts claims.
-  level: core
-  feature: ResourceClaim
-  tier: node
-  requires: {devices: 1, abilities: [kubelet-metrics, "metrics:kube-scheduler"]}
-  covers: [metrics]
-  references: [https://kep.k8s.io/4381]
-  steps:
-  - name: made
-    apply: [{claim: one}, {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}]
-  - expect:
+STEPS = """\
+- name: made
+  apply: [{claim: one}, {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}]
+- expect:
 """
+ABILITIES = ["kubelet-metrics", "metrics:kube-scheduler"]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +128,8 @@ spec:
 def test_a_mistake_in_it_is_found_before_anything_runs(
     metrics: str, told: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "given.yaml"
-    file.write_text(f"{SCENARIO}    - metrics: {{{metrics}}}\n")
+    requires = {"devices": 1, "abilities": ABILITIES}
+    steps = f"{STEPS}  - metrics: {{{metrics}}}\n"
+    file = write(tmp_path, steps, level="core", requires=requires, covers=["metrics"])
     said = "\n".join(map(str, lint_documents(read_documents(file))))
     assert told in said if told else not said

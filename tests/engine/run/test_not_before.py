@@ -10,24 +10,12 @@ from conformance.engine.events.scenario import Outcome
 from conformance.errors import UsageError
 from conformance.scenario.loader import load_file
 from conformance.scenario.model import Scenario
+from tests.engine.miniature import write
 from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import outcomes
 from tests.scenario.shipped import on_reference
 
 DELAYED = "extended/device-taint-rules/toleration-seconds-delay-eviction"
-HEAD = """
-apiVersion: dra-conformance/v1
-kind: Scenario
-metadata: {name: timed}
-spec:
-  summary: An expectation must not hold before its time.
-  level: core
-  feature: ResourceClaim
-  tier: allocation
-  references: ["https://example.com"]
-  steps:
-  - {name: first, apply: [{claim: one}]}
-"""
 
 
 def test_what_comes_too_early_fails_and_what_comes_in_time_does_not() -> None:
@@ -41,20 +29,19 @@ def test_what_comes_too_early_fails_and_what_comes_in_time_does_not() -> None:
     ("rest", "said"),
     [
         (
-            "  - expect: [{none: {kind: Pod}, notBefore: 1s, since: frist}]\n",
+            "- expect: [{none: {kind: Pod}, notBefore: 1s, since: frist}]\n",
             "did you mean first",
         ),
-        ("  - expect: [{none: {kind: Pod}, notBefore: 1s}]\n", "goes with since"),
-        ("  - expect: [{none: {kind: Pod}, since: first}]\n", "goes with since"),
+        ("- expect: [{none: {kind: Pod}, notBefore: 1s}]\n", "goes with since"),
+        ("- expect: [{none: {kind: Pod}, since: first}]\n", "goes with since"),
         (
-            "  - expect: [{none: {kind: Pod}, notBefore: 1s, since: first, consistently: 1s}]\n",
+            "- expect: [{none: {kind: Pod}, notBefore: 1s, since: first, consistently: 1s}]\n",
             "notBefore or consistently, not both",
         ),
-        ("  - {name: first, wait: 1s}\n  - expect: [{none: {kind: Pod}}]\n", "already"),
+        ("- {name: first, wait: 1s}\n- expect: [{none: {kind: Pod}}]\n", "already"),
     ],
 )
 def test_mistakes_are_told(rest: str, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "timed.yaml"
-    file.write_text(HEAD + rest, encoding="utf-8")
+    file = write(tmp_path, "- {name: first, apply: [{claim: one}]}\n" + rest, tier="allocation")
     with pytest.raises(UsageError, match=said):
         load_file(file, tmp_path)

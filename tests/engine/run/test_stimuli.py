@@ -18,6 +18,7 @@ from conformance.scenario.driver.simulated import Stimulus
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from tests.engine.miniature import write
 from tests.mutants.replacing import replace as replace_method
 from tests.scenario.shipped import ROOT, shipped
 
@@ -28,33 +29,24 @@ NEVER = "{pod: pod0, phase: Succeeded, eventually: 3s}"
 """What a pod that holds its device does not do."""
 
 
-def told(*steps: str) -> str:
-    return """\
-apiVersion: dra-conformance/v1
-kind: Scenario
-metadata: {name: given}
-spec:
-  summary: A device gets unhealthy, and then something else happens.
-  level: extended
-  feature: DeviceHealth
-  tier: node
-  requires: {devices: 1, abilities: [device-health, "fault:driver"]}
-  references: [https://kep.k8s.io/4680]
-  timeouts: {cleanup: 20s}
-  steps:
-  - apply:
-    - claim: one
-    - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}
-  - expect: [{pod: pod0, phase: Running}]
-""" + "".join(f"  - {step}\n" for step in steps)
+STEPS = """\
+- apply:
+  - claim: one
+  - {pod: pod0, resourceClaims: [{name: gpu, resourceClaimName: one}]}
+- expect: [{pod: pod0, phase: Running}]
+"""
+SPEC = {
+    "feature": "DeviceHealth",
+    "requires": {"devices": 1, "abilities": ["device-health", "fault:driver"]},
+    "timeouts": {"cleanup": "20s"},
+}
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> Callable[..., list[LoadedScenario]]:
     def load(*steps: str) -> list[LoadedScenario]:
-        file = tmp_path / "given.yaml"
-        file.write_text(told(*steps), encoding="utf-8")
-        return load_scenarios([file])
+        text = STEPS + "".join(f"- {step}\n" for step in steps)
+        return load_scenarios([write(tmp_path, text, **SPEC)])
 
     return load
 
