@@ -72,16 +72,13 @@ class MetricOf(Strict):
 
     component: Component
     node: str | None = Field(default=None, description="the kubelet's, such as ${worker.name}")
-    node_of: str | None = Field(
-        default=None, alias="nodeOf", description="the kubelet is that of this pod's node"
-    )
+    node_of: str | None = Field(default=None, description="the kubelet is that of this pod's node")
     name: str = Field(description="as Kubernetes 1.37 has it; older minors' names are known")
     labels: dict[str, str] = Field(
         default_factory=dict, description="all series that have these are added up"
     )
     grown_since: str | None = Field(
         default=None,
-        alias="grownSince",
         description="name of an earlier step: by how much it has grown since that step began",
     )
 

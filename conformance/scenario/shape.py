@@ -52,7 +52,7 @@ class ShapeNode(Strict):
         description="simulated GPUs of the suite's own driver, as for --simulate; default t4x4",
     )
     device_taints: dict[str, tuple[DeviceTaint, ...]] = Field(
-        default={}, alias="deviceTaints", description="device -> taints that the driver publishes"
+        default={}, description="device -> taints that the driver publishes"
     )
     held: tuple[str, ...] = Field(
         default=(), description="devices that a pod of somebody else's namespace has"
@@ -119,7 +119,7 @@ class ShapeMetadata(Strict):
 class ClusterShape(Strict):
     """How many nodes and devices a cluster has, and what is amiss with some of them."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["ClusterShape"]
     metadata: ShapeMetadata
     spec: ShapeSpec

@@ -113,7 +113,6 @@ class ProfileSpec(Strict):
     )
     synthetic_devices: bool = Field(
         default=False,
-        alias="syntheticDevices",
         description=(
             "the devices are simulated: there is no hardware behind them, and a run with them"
             " certifies nothing"
@@ -194,7 +193,7 @@ class ProfileMetadata(Strict):
 class DriverProfile(Strict):
     """What the suite must know of a driver, and nothing that it could find out."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["DriverProfile"]
     metadata: ProfileMetadata
     spec: ProfileSpec

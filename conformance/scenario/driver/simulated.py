@@ -30,16 +30,14 @@ class Simulated(Strict):
     )
     env: dict[str, str] = Field(default={}, description="environment of a container, per device")
     device_nodes: tuple[str, ...] = Field(
-        default=(), alias="deviceNodes", description="device files of a container, per device"
+        default=(), description="device files of a container, per device"
     )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
-        alias="configEnv",
         description="configuration name -> further environment of a container, per device",
     )
     own_driver: bool = Field(
         default=False,
-        alias="ownDriver",
         description=(
             "the driver is the suite's own: beside a cluster, too, the reference runs that on"
             " simulated GPUs, not a description of what the cluster's driver has published"

@@ -239,7 +239,6 @@ class Timed(Expectation):
 
     not_before: Duration | None = Field(
         default=None,
-        alias="notBefore",
         description="it must not hold earlier than so long after the step that `since` names began",
     )
     since: str | None = Field(default=None, description="name of an earlier step")

@@ -29,7 +29,7 @@ class EventAbout(Strict):
         default=None, description="the component that says so, for example default-scheduler"
     )
     absent: bool = Field(default=False, description="there is no such event")
-    at_least: int = Field(default=1, alias="atLeast", ge=1, description="how often it was said")
+    at_least: int = Field(default=1, ge=1, description="how often it was said")
     namespace: str | None = Field(default=None, description="that of the object")
 
 
@@ -48,7 +48,7 @@ class EventExpectation(Timed):
         about = [
             event
             for event in cluster.find(
-                ObjectSelector(apiVersion="v1", kind="Event", namespace=wanted.namespace)
+                ObjectSelector(api_version="v1", kind="Event", namespace=wanted.namespace)
             )
             if event.get("involvedObject", {}).get("kind") == wanted.kind
             and event.get("involvedObject", {}).get("name") == wanted.name

@@ -32,7 +32,7 @@ class PodResources(Strict):
 class PodResourcesExpectation(Timed):
     """What the PodResources API of the kubelet lists (needs the ability `pod-resources`)."""
 
-    pod_resources: PodResources = Field(alias="podResources")
+    pod_resources: PodResources
 
     @property
     def waits_for_start(self) -> bool:

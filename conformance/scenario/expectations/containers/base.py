@@ -19,9 +19,7 @@ Views = Mapping[str, ContainerView]
 class SeenBy(Strict):
     """What is expected of each of some containers."""
 
-    seen_by: tuple[str, ...] = Field(
-        alias="seenBy", min_length=1, description="containers as pod/container"
-    )
+    seen_by: tuple[str, ...] = Field(min_length=1, description="containers as pod/container")
 
     @property
     def pods(self) -> tuple[str, ...]:

@@ -25,9 +25,7 @@ class AllocatedTo(Strict):
     """The devices that a claim's allocation names, all or those of one request."""
 
     claim: str | None = Field(default=None, description="name of a ResourceClaim")
-    pod_claim: str | None = Field(
-        default=None, alias="podClaim", description="name in the pod's spec.resourceClaims"
-    )
+    pod_claim: str | None = Field(default=None, description="name in the pod's spec.resourceClaims")
     request: str | None = None
 
     @model_validator(mode="after")
@@ -50,9 +48,7 @@ class AllocatedTo(Strict):
 class Devices(Strict):
     """Which devices containers see, read from inside them."""
 
-    seen_by: tuple[str, ...] = Field(
-        default=(), alias="seenBy", description="containers as pod/container"
-    )
+    seen_by: tuple[str, ...] = Field(default=(), description="containers as pod/container")
     pods: PodSelector | None = Field(
         default=None, description="instead of seenBy: compare within each of these pods"
     )
@@ -65,7 +61,7 @@ class Devices(Strict):
     )
     count: int | None = Field(default=None, ge=0, description="how many devices each sees")
     allocated_to: AllocatedTo | None = Field(
-        default=None, alias="allocatedTo", description="each sees exactly these devices"
+        default=None, description="each sees exactly these devices"
     )
 
     @model_validator(mode="after")
