@@ -89,7 +89,7 @@ class DriverLibraries:
             return {}
         libraries = list(self._libraries(version))
         tools = [
-            _File(path=self._inside(path))
+            _File(path=PurePosixPath(path.relative_to(self._root.container)))
             for path in map(self._root.tool, TOOLS)
             if path is not None
         ]
@@ -137,9 +137,6 @@ class DriverLibraries:
             yield _File(
                 path=inside / name, links=tuple(inside / link for link in links.get(name, ()))
             )
-
-    def _inside(self, path: Path) -> PurePosixPath:
-        return PurePosixPath(path.relative_to(self._root.container))
 
     def _mount(self, file: PurePosixPath, at: PurePosixPath) -> dict[str, Any]:
         return {
