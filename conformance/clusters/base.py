@@ -29,8 +29,7 @@ DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 OTHER_DRIVER: Final = "other-driver"
 """A second driver of a node, as a component: it runs only while a scenario needs it."""
 
-REMOVE: Final = "remove"
-"""The action that ends it then and removes what it has published."""
+REMOVE: Final = "remove"  # The action that ends it then and removes what it has published.
 
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""

@@ -15,8 +15,7 @@ from conformance.scenario.base import Manifest, ObjectSelector, Strict
 AccountName = Literal["driver", "other-driver", "user"]
 """Fixed, so that who runs the suite need not be let act as any service account there is."""
 
-IMPERSONATION = "impersonation"
-"""The ability that a target needs for accounts."""
+IMPERSONATION = "impersonation"  # The ability that a target needs for accounts.
 
 
 def service_account(name: str) -> str:
@@ -54,8 +53,7 @@ class Account(Strict):
 
 Subresource = Literal["status"]
 
-CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
-"""A variable of CEL."""
+CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]  # A variable of CEL.
 
 UNCHANGED_SINCE: Any = Field(
     default=None,

@@ -130,8 +130,7 @@ class ContainerView:
 class ListedDevice:
     """A device of a claim, as a kubelet's PodResources API lists it (KEP-3695).
 
-    Attributes:
-        cdi: the CDI devices that the driver answered for it, fully qualified.
+    ``cdi``: the CDI devices that the driver answered for it, fully qualified.
     """
 
     driver: str

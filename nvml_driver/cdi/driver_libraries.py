@@ -24,8 +24,7 @@ from typing import Any
 from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
 
 _LOG = logging.getLogger(__name__)
-VERSIONED = "libnvidia-ml.so.1"
-"""The link whose target names the driver's version."""
+VERSIONED = "libnvidia-ml.so.1"  # The link whose target names the driver's version.
 UNVERSIONED = ("libnvidia-nvvm70.so.",)
 """Beginnings of names of libraries whose version is not the driver's."""
 TOOLS = (

@@ -94,8 +94,7 @@ class LocalCluster:
     def access(self) -> ClusterAccess:
         """How to use this cluster, which another program may have started.
 
-        Raises:
-            ClusterUsageError: it does not run.
+        Raises ClusterUsageError: it does not run.
         """
         state = read_state(self.layout)
         if state is None or not state.ready or not self._processes.alive("kube-apiserver"):
@@ -125,9 +124,7 @@ class LocalCluster:
             action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
                 of a driver one of `NEXT_ACTIONS`, of a second driver `REMOVE`.
 
-        Raises:
-            ClusterUsageError: there is no such component.
-            ClusterError: it did not come back.
+        Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
         """
         components = self._components()
         if action in NEXT_ACTIONS:
@@ -152,8 +149,7 @@ class LocalCluster:
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
 
-        Raises:
-            ClusterUsageError: there is no such component.
+        Raises ClusterUsageError: there is no such component.
         """
         found = self._components().known(component)
         if not isinstance(found, Server) or component not in Server.ports:
@@ -173,8 +169,7 @@ class LocalCluster:
     def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
         """Have the drivers of a running cluster show other GPUs, which is quick.
 
-        Args:
-            dynamic_mig: whether they publish the MIG devices that could be made.
+        ``dynamic_mig``: whether they publish the MIG devices that could be made.
 
         Raises:
             ClusterUsageError: no such cluster runs, it has another driver, there is no such
@@ -248,8 +243,7 @@ class LocalCluster:
 def stale_clusters(root: Path | None = None) -> list[LocalCluster]:
     """Clusters whose program has ended without removing them; call `down` on each.
 
-    Args:
-        root: directory of state directories; None: the default one.
+    ``root``: directory of state directories; None: the default one.
     """
     found = []
     for path in sorted((root or default_root()).glob(f"*/{STATE_FILE}")):

@@ -102,8 +102,7 @@ class Component:
     def start(self) -> None:
         """Start it as before and wait until it is ready; nothing happens if it runs.
 
-        Raises:
-            ClusterError: it did not come back.
+        Raises ClusterError: it did not come back.
         """
         if not self.processes.alive(self.name):
             self.launch(self.spec())

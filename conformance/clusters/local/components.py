@@ -27,8 +27,7 @@ from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.state import Ports
 
-NODE: Final = "node"
-"""What stands behind a node's name for the whole of it."""
+NODE: Final = "node"  # What stands behind a node's name for the whole of it.
 
 _CLAIMS_PATH: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 _NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
@@ -207,8 +206,7 @@ class Components:
     def launch(self, spec: ProcessSpec) -> None:
         """Start the component that a spec names, and wait until it is ready.
 
-        Raises:
-            ClusterError: it did not get ready.
+        Raises ClusterError: it did not get ready.
         """
         self.of(spec.name).launch(spec)
 
@@ -231,9 +229,7 @@ class Components:
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
         """Have our own driver show other devices: one spec for each node.
 
-        Raises:
-            ClusterUsageError: devices are in use.
-            ClusterError: a driver did not attach.
+        Raises ClusterUsageError: devices are in use; ClusterError: a driver did not attach.
         """
         api, name = self._cluster.api, self._cluster.driver_name
         document = api.get(_CLAIMS_PATH)

@@ -196,8 +196,7 @@ def _real_path(document: Document, loc: Sequence[str | int]) -> Location:
     return path
 
 
-MAX_LISTED = 12
-"""More names than this say nothing in a message."""
+MAX_LISTED = 12  # More names than this say nothing in a message.
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -68,8 +68,7 @@ class ClassProfile(Strict):
         return dns_name(value)
 
 
-REFUSED = "refused"
-"""Name of a configuration with which a driver prepares no claim."""
+REFUSED = "refused"  # Name of a configuration with which a driver prepares no claim.
 
 
 class ProfileSpec(Strict):

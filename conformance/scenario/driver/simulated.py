@@ -118,8 +118,7 @@ class Stimulus(Strict):
     def lines(self, health: Health, device: Mapping[str, Any]) -> str:
         """The lines to append to the file for a device, given as its ResourceSlice has it.
 
-        Raises:
-            ValueError: the device has no such attribute, or the profile no lines for the health.
+        Raises ValueError: the device has no such attribute, or the profile no lines for the health.
         """
         if health not in self.health:
             raise ValueError(f"the driver profile does not define how a device gets {health}")

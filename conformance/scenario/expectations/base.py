@@ -116,8 +116,7 @@ class WatchEvent(NamedTuple):
     version: int
 
 
-Path = tuple[str | int, ...]
-"""Of a field below the expectation or step that has it."""
+Path = tuple[str | int, ...]  # Of a field below the expectation or step that has it.
 Pods = tuple[str, ...] | PodSelector
 
 

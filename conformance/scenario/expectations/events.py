@@ -80,8 +80,7 @@ def _times(event: Obj) -> int:
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
-_Named = tuple[str, str]
-"""Type of an event, and the name of its object."""
+_Named = tuple[str, str]  # Type of an event, and the name of its object.
 
 
 class ExpectedEvent(Strict):

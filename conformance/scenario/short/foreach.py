@@ -114,8 +114,7 @@ def _origins(node: Node, path: PathTuple) -> Iterator[tuple[PathTuple, PathTuple
 
 
 FIELD: Final = "forEach"
-MOST: Final = 300
-"""Values of one ``forEach``: claims have up to 256 consumers."""
+MOST: Final = 300  # Values of one ``forEach``: claims have up to 256 consumers.
 
 _GROUP: Final = "each."
 _NAME: Final = re.compile(r"[a-z][A-Za-z0-9]*")

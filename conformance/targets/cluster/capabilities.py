@@ -51,9 +51,7 @@ def discover_capabilities(
         versions: what the cluster's source knows of its parts and no node tells.
         only_read: find out by reading alone; more feature gates stay unknown.
 
-    Raises:
-        ApiError: something that is needed may not be read.
-        TargetError: no answer.
+    Raises ApiError: something that is needed may not be read; TargetError: no answer.
     """
     git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
     ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
@@ -130,8 +128,7 @@ def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
 
 
 _METRIC = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
-_NAMESPACE = "default"
-"""Of namespaced objects; it is there in every cluster."""
+_NAMESPACE = "default"  # Of namespaced objects; it is there in every cluster.
 
 
 def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[str, bool]:
@@ -141,9 +138,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     are known, and most others show in what the API server keeps of an object created with dry run
     (``scenarios/features.yaml``): fields behind a gate that is off are dropped silently
     (``dropDisabledFields`` in pkg/registry/resource).
-
-    Raises:
-        TargetError: no answer.
+    Raises TargetError: no answer.
     """
     told = _told(api.connection)
     known = {**settled(version), **told}

@@ -19,8 +19,7 @@ from conformance.kubeapi.connection import Connection
 SILENCE = 30.0
 """Seconds without any answer after which an API server is given up. A restart takes ten."""
 
-PERIOD = 5.0
-"""Seconds between two looks, and the longest that one waits for an answer."""
+PERIOD = 5.0  # Seconds between two looks, and the longest that one waits for an answer.
 
 
 class Health:
@@ -61,8 +60,7 @@ class Health:
     def check(self) -> None:
         """See that all is well.
 
-        Raises:
-            TargetGoneError: it is not, so nothing that is observed from now on says anything.
+        Raises TargetGoneError: it is not, so nothing that is observed from now on says anything.
         """
         if self._message:
             raise self._error()

@@ -37,8 +37,7 @@ ENOUGH_NODES: Final = 64
 COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
 
-Device = tuple[str, str]
-"""Pool and name."""
+Device = tuple[str, str]  # Pool and name.
 
 _KINDS: Final = ("int", "string")
 """Of DeviceAttribute (resource.k8s.io/v1): those with a literal in CEL that is never ambiguous."""
@@ -185,8 +184,7 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
 def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
     """CEL that is true for this device alone; "" where no attribute tells it from the others.
 
-    Args:
-        slices: of the whole cluster, in resource.k8s.io/v1.
+    ``slices``: of the whole cluster, in resource.k8s.io/v1.
     """
     others = _attributes(slices, driver)
     for name, value in sorted(others.pop(device).items()):

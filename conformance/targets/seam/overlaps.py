@@ -27,8 +27,7 @@ _Device = tuple[str, str, str]  # driver, pool, device
 COPIED = "dra-conformance.dev/copied-allocation"
 """Annotation of a claim: its allocation is a scenario's."""
 
-MAX_NAMED = 5
-"""Overlaps that follow from another and are named in its message."""
+MAX_NAMED = 5  # Overlaps that follow from another and are named in its message.
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -139,8 +138,7 @@ class ClaimHolders:
     def overlaps(self, ours: Iterable[str] | None = None) -> list[Overlap]:
         """The findings so far, by their versions.
 
-        Args:
-            ours: namespaces; what touches none of them is left out. None: everything counts.
+        ``ours``: namespaces; what touches none of them is left out. None: everything counts.
         """
         mine = None if ours is None else frozenset(ours)
         with self._lock:

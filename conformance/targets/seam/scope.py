@@ -123,15 +123,13 @@ class Faults(Protocol):
                 next version of it, which ends when the driver is started. Of another driver also
                 ``remove``: it ends, and what it has published goes.
 
-        Raises:
-            TargetError: there is no such component, or it did not get ready.
+        Raises TargetError: there is no such component, or it did not get ready.
         """
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """Have a node's driver find a device healthy or not (ability ``device-health``).
 
-        Raises:
-            TargetError: the driver cannot be told.
+        Raises TargetError: the driver cannot be told.
         """
 
 
@@ -181,8 +179,7 @@ class Target(Protocol):
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
         """What scenarios made, found by the run label (of one run, or of any), in deletion order.
 
-        Args:
-            every_kind: also what no scenario makes, but a driver's manifests.
+        ``every_kind``: also what no scenario makes, but a driver's manifests.
         """
         ...
 

@@ -22,8 +22,7 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 KUBELET_METRICS = "kubelet-metrics"
 POD_RESOURCES = "pod-resources"
 DISTINCT_DEVICES = "distinct-devices"
-ROOT_CONTAINERS = "root-containers"
-"""Abilities, see `Capabilities`."""
+ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
 
 CONSTRAINTS = "security.openshift.io/v1"
 """Where it is served, namespaces get a range of users a moment after they were made, and containers
@@ -73,8 +72,7 @@ class Query:
 class User:
     """A service account in whose name a request is made.
 
-    Attributes:
-        node: the node on which it acts, as the token of a pod there says; empty for none.
+    ``node``: the node on which it acts, as the token of a pod there says; empty for none.
     """
 
     namespace: str

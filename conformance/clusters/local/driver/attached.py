@@ -27,8 +27,7 @@ from conformance.clusters.local.api import LocalApi
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
-ATTACH_SECONDS = 60.0
-"""Longest that a driver may take for a step of becoming attached."""
+ATTACH_SECONDS = 60.0  # Longest that a driver may take for a step of becoming attached.
 
 NAMED_SECONDS = 10.0
 """From the first plugin that is registered; one command may start several drivers."""

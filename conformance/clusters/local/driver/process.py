@@ -64,8 +64,7 @@ class Driver(OfNode):
     def launch(self, spec: ProcessSpec) -> None:
         """Start it in this way, and wait until it is attached (attached.py).
 
-        Raises:
-            ClusterError: it exited, registers in a way that never leads there, or took too long.
+        Raises ClusterError: it exited, registers in a way that never leads there, or took too long.
         """
         others = self._other_sockets()
         # A driver that was killed leaves its registration socket; the kubelet takes it for
@@ -82,8 +81,7 @@ class Driver(OfNode):
     def disturb_next(self, action: str) -> None:
         """Carry out one of `NEXT_ACTIONS`.
 
-        Raises:
-            ClusterError: the next version did not get as far, or what runs never does.
+        Raises ClusterError: the next version did not get as far, or what runs never does.
         """
         if action == "killNext":
             self._kill_next()

@@ -59,8 +59,7 @@ def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
 def check_command(options: LocalOptions) -> None:
     """Find the driver's program, or what our own is to show, before anything is started.
 
-    Raises:
-        ClusterUsageError: there is no such program or profile.
+    Raises ClusterUsageError: there is no such program or profile.
     """
     if options.driver and options.driver_command is not None:
         find_program(options.driver_command[0])
@@ -71,8 +70,7 @@ def check_command(options: LocalOptions) -> None:
 def find_program(name: str) -> str:
     """Absolute path of the driver's program, given by path or looked up in PATH.
 
-    Raises:
-        ClusterUsageError: it does not exist or is not executable.
+    Raises ClusterUsageError: it does not exist or is not executable.
     """
     path = shutil.which(name, path=search_path())
     if path is None:

@@ -12,8 +12,7 @@ from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
 from conformance.scenario.observation import ContainerView
 
-Views = Mapping[str, ContainerView]
-"""``pod/container`` -> what it has shown."""
+Views = Mapping[str, ContainerView]  # ``pod/container`` -> what it has shown.
 
 
 class SeenBy(Strict):

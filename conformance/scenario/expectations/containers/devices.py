@@ -17,8 +17,7 @@ from conformance.scenario.expectations.containers.identity import (
 )
 from conformance.text import counted
 
-Views = dict[str, frozenset[Device]]
-"""``pod/container`` -> the devices that it sees."""
+Views = dict[str, frozenset[Device]]  # ``pod/container`` -> the devices that it sees.
 
 
 class AllocatedTo(Strict):

@@ -61,8 +61,7 @@ class History:
     def list_was(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
         """Take a list made at ``version``: what is not in it and not newer is deleted by then.
 
-        Args:
-            since: the version up to which the kind was known; between the two it is not.
+        ``since``: the version up to which the kind was known; between the two it is not.
         """
         there = set(uids)
         with self._condition:

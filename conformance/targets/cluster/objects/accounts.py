@@ -34,9 +34,7 @@ def give_rights(
 ) -> None:
     """Make a Role and its RoleBinding, which go with the namespace.
 
-    Raises:
-        ApiError: refused.
-        TargetError: no answer.
+    Raises ApiError: refused; TargetError: no answer.
     """
     meta = {"name": user.name, "labels": dict(labels)}
     account = {"kind": "ServiceAccount", "name": user.name, "namespace": user.namespace}

@@ -42,8 +42,7 @@ _POD_LISTS: Final = {
 """The same of a pod's spec, wherever that is, by the last part of the path."""
 
 _ATOMIC: Final = frozenset({("status", "devices", "data")})
-_SUITE: Final = "dra-conformance"
-"""Stands for all who write in another way, the controllers too."""
+_SUITE: Final = "dra-conformance"  # Stands for all who write in another way, the controllers too.
 
 
 class FieldManagers:

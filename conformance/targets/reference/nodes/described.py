@@ -20,8 +20,7 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.simulated.node import MAJOR
 
-_DEVICES_PER_SLICE: Final = 64
-"""As many as a slice may have when devices have taints or counters."""
+_DEVICES_PER_SLICE: Final = 64  # As many as a slice may have when devices have taints or counters.
 
 
 class DescribedDriver(NodeDriver):

@@ -20,11 +20,7 @@ from nvml_driver.model.prepared import PreparedDevice
 
 
 class NodeDriver(ABC):
-    """A driver on one node.
-
-    Attributes:
-        stopped_at: virtual time, None while it runs.
-    """
+    """A driver on one node. ``stopped_at``: virtual time, None while it runs."""
 
     def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
         self.name = name

@@ -133,8 +133,7 @@ class Filter:
     ) -> Sequence[Misfit]:
         """Why a pod does not suit a node on which others are; if it does, the plan is filled in.
 
-        Raises:
-            SchedulingError, AllocationError, InputError: as for `filter`.
+        Raises SchedulingError, AllocationError, InputError: as for `filter`.
         """
         found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
         if not found:
@@ -223,8 +222,7 @@ class Filter:
         Returns:
             ``status.allocation`` of each claim, or why there is none.
 
-        Raises:
-            SchedulingError: the claims cannot be evaluated.
+        Raises SchedulingError: the claims cannot be evaluated.
         """
         outcome = allocator.allocate(node, [default_claim(claim) for claim in claims])
         if outcome.kind in {"error", "timeout"}:

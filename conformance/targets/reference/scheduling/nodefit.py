@@ -39,8 +39,7 @@ def misfits(
 ) -> list[Misfit]:
     """Why a pod cannot run on a node; empty if it can.
 
-    Args:
-        backed_by_devices: extended resources that a DeviceClass provides.
+    ``backed_by_devices``: extended resources that a DeviceClass provides.
 
     Raises:
         InputError: an object has not the form of its kind.
