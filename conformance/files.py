@@ -1,4 +1,4 @@
-"""Files: read those that strangers name, and write one whole or not at all."""
+"""Files: read those that anybody may have written, and write one whole or not at all."""
 
 from __future__ import annotations
 

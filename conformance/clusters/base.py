@@ -63,7 +63,7 @@ class ClusterAccess:
         nodes: names of the nodes with a kubelet that the suite may use; () is a control plane only.
         component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
             machine, for diagnostics; empty where the logs cannot be reached.
-        versions: what is worth knowing of the cluster's parts and no node tells: part -> version.
+        versions: part of the cluster -> version, where no node reports it.
         watch: reports when a part of the cluster ended; None where nobody can know.
     """
 

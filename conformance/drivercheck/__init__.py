@@ -6,5 +6,5 @@ would, and looks at each rule on its own (`conformance.drivercheck.checks`; all 
 `conformance.drivercheck.catalogue`). It knows nothing of a driver but its sockets, its objects in
 the API and its CDI specs, so a driver may be written in any language.
 
-A driver is a stranger: whatever it sends, or does not send, ends a check and not the run.
+A driver is not trusted: whatever it sends, or does not send, ends a check and not the run.
 """

@@ -63,7 +63,7 @@ class DriverUnderCheck:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the driver is told (the variables of the local cluster's drivers)."""
+        """The driver's environment (the variables of the local cluster's drivers)."""
         return {
             "NODE_NAME": NODE,
             "KUBECONFIG": str(self.api.kubeconfig),

@@ -1,6 +1,6 @@
 """What a scenario asks the API server to change, beside creating, and in whose name.
 
-Each verb has the same form as a step and in ``rejected``, so that one who reads the step knows what
+Each verb has the same form as a step and in ``rejected``, so that a reader of the step knows what
 is refused. What a request may do beside its verb (dry run) stands next to it.
 """
 
@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Manifest, ObjectSelector, Strict
 
 AccountName = Literal["driver", "other-driver", "user"]
-"""Fixed, so that who runs the suite need not be let act as any service account there is."""
+"""Fixed, so that the user who runs the suite needs to impersonate these accounts only."""
 
 IMPERSONATION = "impersonation"  # The ability that a target needs for accounts.
 

@@ -29,7 +29,7 @@ CLAIMS: Final = "dynamic_resource_allocation_resource_claims"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series of a metric, as a component tells it now."""
+    """One series of a metric, as a component reports it now."""
 
     labels: Mapping[str, str]
     value: float
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: who has it, the labels of all minors, and its names in older minors."""
+    """A metric: its components, the labels of all minors, and its names in older minors."""
 
     components: frozenset[Component]
     labels: frozenset[str]

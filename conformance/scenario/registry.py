@@ -20,7 +20,7 @@ from conformance.scenario.documents.validate import hint, load_document
 
 
 class GateProbe(Strict):
-    """An object that shows whether a feature gate is on, where nothing else tells.
+    """An object that shows whether a feature gate is on, where nothing else does.
 
     It is created with dry run. With the gate off the API server drops what is behind it, so that
     something of the object is missing in its answer.

@@ -1,4 +1,4 @@
-"""Shapes of clusters: how many nodes and devices there are, and what is amiss with some of them.
+"""Shapes of clusters: how many nodes and devices there are, and the faults of some.
 
 A shape is data from which the reference is built, so that the suite can be tried on a cluster like
 one's own. It is not the driver: what that is called and how it shows devices is in its profile.
@@ -117,7 +117,7 @@ class ShapeMetadata(Strict):
 
 
 class ClusterShape(Strict):
-    """How many nodes and devices a cluster has, and what is amiss with some of them."""
+    """How many nodes and devices a cluster has, and the faults of some."""
 
     api_version: Literal["dra-conformance/v1"]
     kind: Literal["ClusterShape"]

@@ -171,7 +171,7 @@ class TimeSlices:
 def interval(device: PreparedDevice) -> str | None:
     """What a prepared device's time slices are set to; None: they are left as they are."""
     if device.kind != "full" or device.admin_access:
-        return None  # those of a MIG device cannot be set; admin access looks on
+        return None  # those of a MIG device cannot be set; admin access only observes
     return dict(device.settings).get(SETTING)
 
 

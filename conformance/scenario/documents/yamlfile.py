@@ -1,6 +1,6 @@
 """Read YAML documents with the line of every value, and without surprises.
 
-Files come from strangers: only safe tags, no duplicate keys, no aliases that explode, bounded size
+Files are not trusted: only safe tags, no duplicate keys, no aliases that explode, bounded size
 and depth. The line of each path makes errors point at the place (``file:line``).
 """
 

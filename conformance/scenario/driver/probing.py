@@ -98,7 +98,7 @@ class Probe(Strict):
         return value and _regular_expression(value)
 
     def is_device_node(self, path: str) -> bool:
-        """Whether a file in a container is one by which the driver's devices are told."""
+        """Whether a file in a container identifies devices of the driver."""
         return self.device_nodes is not None and re.match(self.device_nodes, path) is not None
 
     def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:

@@ -83,13 +83,13 @@ Health = Literal["Healthy", "Unhealthy", "Unknown"]
 """What a pod's status says of a device (k8s.io/api/core/v1, ``ResourceHealthStatus``)."""
 
 DEVICE_HEALTH: Final = "device-health"
-"""The ability of a target whose driver can be told; see `Capabilities`."""
+"""The ability of a target whose devices' health can be set; see `Capabilities`."""
 
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
 
 
 class Stimulus(Strict):
-    """How a driver is told what happens to a device: by lines in a file that it follows."""
+    """How a device's health is set: by lines in a file that the driver follows."""
 
     file: str = Field(
         pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$",

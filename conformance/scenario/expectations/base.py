@@ -88,7 +88,7 @@ class Cluster(Protocol):
     def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted.
 
-        In the name of an account of the scenario, or of who runs it.
+        In the name of an account of the scenario, or of the user who runs it.
         """
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
@@ -264,5 +264,5 @@ class Timed(Expectation):
 
     @property
     def may_want_devices(self) -> str | None:
-        """The pod whose snapshot tells why, if it is not scheduled; None for no pod."""
+        """The pod whose snapshot shows why, if it is not scheduled; None for no pod."""
         return None

@@ -1,6 +1,6 @@
 """``event``: an Event about an object; ``watched``: what a watch brought, in order.
 
-A watch tells every change of what its selector selects, once and in the order of the changes; what
+A watch reports each change of what its selector selects, once and in the order of the changes; what
 comes to be selected is ADDED, and what is selected no longer DELETED, however it came to that
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 """

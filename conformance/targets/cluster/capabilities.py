@@ -48,7 +48,7 @@ def discover_capabilities(
         api: where to ask.
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
-        versions: what the cluster's source knows of its parts and no node tells.
+        versions: versions of parts that the cluster's source knows and no node reports.
         only_read: find out by reading alone; more feature gates stay unknown.
 
     Raises ApiError: something that is needed may not be read; TargetError: no answer.

@@ -27,7 +27,7 @@ class Health:
 
     Args:
         connection: its API server; given up (`Connection.abandon`) when it does not answer.
-        watch: of the cluster's source, which tells when a component has died.
+        watch: of the cluster's source, which reports that a component has died.
         logs: component name -> its log file, for messages.
         wake: called when the target is gone, so that waiting scenarios look again.
     """

@@ -111,7 +111,7 @@ class ControlFiles:
         self._files = files
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """Append what the driver of a node needs to be told (`Faults.set_health`).
+        """Append the lines that the driver of a node follows (`Faults.set_health`).
 
         Raises TargetError: the driver has no such file (any more), or a line cannot be made.
         """

@@ -80,7 +80,7 @@ class World:
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
             start: virtual time at the start, in seconds after `clock.EPOCH`.
-            nodes: what they are called, and what is amiss with them.
+            nodes: their names and faults.
             drivers: name of each node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.

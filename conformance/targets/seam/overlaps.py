@@ -39,7 +39,7 @@ class Overlap:
         claim: ``namespace/name`` of the claim that got it.
         holder: ``namespace/name`` of the claim that had it; the first one, where several had.
         version: the resourceVersion at which both have it.
-        namespace: where it is told: that of ``claim``; of ``holder`` where only that one is ours.
+        namespace: that reports it: of ``claim``; of ``holder`` where only that one is ours.
         follows: what happened to the device before all of its claims were released, oldest first.
     """
 

@@ -33,9 +33,9 @@ class Objects(Protocol):
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object, unknown fields being an error (``fieldValidation=Strict``).
 
-        In the name of ``user``, or of who runs the suite. For a Node that brings ``status``, the
-        status is written too (a hollow node that is Ready). A namespaced object without a namespace
-        goes into the scope's.
+        In the name of ``user``, or of the user who runs the suite. For a Node that brings
+        ``status``, the status is written too (a hollow node that is Ready). A namespaced object
+        without a namespace goes into the scope's.
         """
 
     def get(self, ref: Ref) -> Obj | None:
@@ -129,7 +129,7 @@ class Faults(Protocol):
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """Have a node's driver find a device healthy or not (ability ``device-health``).
 
-        Raises TargetError: the driver cannot be told.
+        Raises TargetError: the driver takes no device health.
         """
 
 

@@ -101,7 +101,7 @@ class Request:
             options of a deletion (``metav1.DeleteOptions``).
         subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
         labels: of what is deleted by ``deletecollection``.
-        user: in whose name; None is who runs the suite.
+        user: in whose name; None is the user who runs the suite.
         manager: of a patch that is a server-side apply; the body is what is applied.
     """
 
@@ -131,7 +131,7 @@ class Capabilities:
             from several nodes counts on each.
         other_driver: another driver, whose devices are on the same nodes; None without one.
         other_devices_on: node -> how many of its devices may be used there.
-        one_device: of the node with most devices the one that is had last: its name, and CEL that
+        one_device: the device that is allocated last on the node with most: its name, and CEL that
             no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``

@@ -1,4 +1,4 @@
-"""Whether a driver that was started is attached to a node's kubelet, and its devices can be had.
+"""Whether a driver that was started is attached to a node's kubelet and has published its devices.
 
 It counts as attached when all of these hold, whatever language it is written in:
 - the kubelet has a registered plugin (leftovers of earlier ones are removed first). A registration

@@ -56,7 +56,7 @@ class Identity:
 
 
 _statuses: dict[Identity, int] = {}
-"""How children of this program ended: the kernel tells only the first who asks."""
+"""How children of this program ended: the kernel reports it once."""
 
 
 def boot_id() -> str:

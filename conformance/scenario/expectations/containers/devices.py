@@ -123,7 +123,7 @@ class DevicesExpectation(Timed):
                 return Seen(False, views, {"devices": []})
             wrong += self._wrong(views, cluster)
             pattern = _pattern(views, anonymous=wanted.pods is not None)
-            # How many there are to be had, where the scenario does not say, is the cluster's.
+            # How many there are, where the scenario does not say, is up to the cluster.
             patterns.append(pattern if wanted.count is not None else [one[:1] for one in pattern])
         observed = {"devices": sorted(patterns, key=str)}
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)

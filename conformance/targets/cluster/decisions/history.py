@@ -125,7 +125,7 @@ class History:
             return True
 
     def prune(self, floor: int) -> None:
-        """Forget what nobody asks for who asks for versions from ``floor`` on."""
+        """Forget states that no request for versions from ``floor`` on needs."""
         with self._condition:
             self._gaps = [gap for gap in self._gaps if gap[2] >= floor]
             for by_uid in self._lives.values():

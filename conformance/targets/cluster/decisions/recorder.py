@@ -146,7 +146,7 @@ def attach(informer: Informer, listener: Listener) -> None:
 def follow(
     api: Api, informers: InformerFactory, changes: Changes, namespaces: Sequence[str], agent: str
 ) -> Following:
-    """See `Scope.follow`. ``changes``: told of each state, too."""
+    """Implements `Scope.follow`; ``changes`` is notified of each state, too."""
     pods = api.discovery.find("v1", "Pod")
     claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")
     places = [(resource, namespace) for resource in (pods, claims) for namespace in namespaces]

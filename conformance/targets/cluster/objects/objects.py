@@ -27,7 +27,7 @@ _TROUBLE_SECONDS = 30.0
 class Objects:
     """The objects of a scenario's namespace, and those of the cluster.
 
-    ``changes``: told of whatever a check has read, and of what was learned.
+    ``changes``: notified of whatever a check has read, and of what was learned.
 
     ``waiting``: whether a check is being made, which is repeated when something changes.
     """

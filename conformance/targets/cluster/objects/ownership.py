@@ -38,7 +38,7 @@ def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list
         api: where to look, across all namespaces.
         run: one run's id, None for every run.
         every_kind: also look for kinds that no scenario makes, but perhaps a driver's manifests.
-            Those that may not be listed are left out: who may not list them has made none.
+            Those that may not be listed are left out: a user who may not list them made none.
 
     Raises ApiError: a kind that the suite creates may not be listed.
     """

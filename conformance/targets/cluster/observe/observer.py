@@ -47,7 +47,7 @@ class ClusterObservation:
 
     Args:
         objects: of the scope; they know whether a check waits.
-        namespace: of the pods, and who asks, for the server's log.
+        namespace: of the pods; also names the client in the server's log.
     """
 
     def __init__(self, shared: Shared, objects: Objects, changes: Changes, namespace: str) -> None:

@@ -2,7 +2,7 @@
 
 As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA, pods, and
 the metadata of all. A field is a manager's as long as it has the value that this manager applied,
-and of several if all applied the same; who writes it in another way takes it over. Lists are whole
+and of several if all applied the same; a write in another way takes it over. Lists are whole
 values but for those below (``+listType=map`` and ``set`` in the Go types).
 """
 

@@ -201,7 +201,7 @@ class ApiServer:
 
         Args:
             subresource: ``status``, or none, which leaves the status as it is.
-            authorize: what the one who asks may not change of a status.
+            authorize: what the requester may not change of a status.
 
         Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """

@@ -41,7 +41,7 @@ class NodeDriver(ABC):
         self._publish({})
 
     def health(self, device: str) -> tuple[Health, str]:
-        """What the driver tells the kubelet of a device, with a message."""
+        """The health that the driver reports to the kubelet, with a message."""
         return self._known_health(device) if self.stopped_at is None else ("Unknown", "")
 
     @abstractmethod
