@@ -96,12 +96,11 @@ class Prepared(Strict):
 
 
 class PreparedExpectation(Timed):
-    """The kubelet has no claim prepared that nobody uses (needs the ability `kubelet-metrics`).
+    """The kubelet has no claim prepared that nobody uses (needs the ability `kubelet-metrics`)."""
 
-    ``driver_name="<any>"`` is always there, a driver only while it has claims
-    (pkg/kubelet/cm/dra/claiminfo.go). The gauge counts what the kubelet asked for and the driver
-    confirmed, so it does not show a driver that only says that it unprepared a claim.
-    """
+    # ``driver_name="<any>"`` is always there, a driver only while it has claims
+    # (pkg/kubelet/cm/dra/claiminfo.go). The gauge counts what the driver confirmed, so it does not
+    # show a driver that only says that it unprepared a claim.
 
     prepared: Prepared
 
