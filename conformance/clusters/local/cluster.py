@@ -22,7 +22,7 @@ from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 from conformance.clusters.local.component import STOP_SECONDS, Running
 from conformance.clusters.local.components import Components, Server
-from conformance.clusters.local.driver import own, spec
+from conformance.clusters.local.driver import spec
 from conformance.clusters.local.driver.process import NEXT_ACTIONS, OtherDriver
 from conformance.clusters.local.layout import (
     STATE_FILE,
@@ -144,7 +144,7 @@ class LocalCluster:
     def other_devices(self) -> int:
         """How many devices the second driver has on each node, once it runs."""
         other = self.options.other_driver
-        return own.shown(other.simulate) if other is not None else 0
+        return spec.shown(other.simulate) if other is not None else 0
 
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
@@ -163,7 +163,7 @@ class LocalCluster:
         """
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
-                return own.read_simulation(record.spec.command)
+                return spec.read_simulation(record.spec.command)
         return None
 
     def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:

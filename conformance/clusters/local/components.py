@@ -13,13 +13,13 @@ from typing import Final
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local.api import LocalApi, accepts_connections
 from conformance.clusters.local.component import STOP_SECONDS, Component, OfNode, Running
-from conformance.clusters.local.driver import own
 from conformance.clusters.local.driver.attached import (
     ATTACH_SECONDS,
     delete_slices,
     registered_plugins,
 )
 from conformance.clusters.local.driver.process import Driver, OtherDriver
+from conformance.clusters.local.driver.spec import check_unused, forget, reboot
 from conformance.clusters.local.layout import NodeLayout
 from conformance.clusters.local.node.machine import lose_memory
 from conformance.clusters.local.processes import procfs
@@ -153,7 +153,7 @@ class WholeNode(OfNode):
         names = [one.name for one in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
         lose_memory(self.node, self.processes.node_init(self.node.name))
-        own.reboot(self.node)
+        reboot(self.node)
 
     def _parts(self) -> list[Component]:
         """What runs on it, in the order in which it starts."""
@@ -233,10 +233,10 @@ class Components:
         """
         api, name = self._cluster.api, self._cluster.driver_name
         document = api.get(_CLAIMS_PATH)
-        own.check_unused(document["items"] if document else (), name)
+        check_unused(document["items"] if document else (), name)
         self._cluster.processes.stop(*(one.name for one in specs), grace_seconds=STOP_SECONDS)
         for node in self._cluster.nodes.values():
-            own.forget(node)
+            forget(node)
         delete_slices(api, name)  # they would be taken for the next driver's
         for spec in specs:
             self.launch(spec)

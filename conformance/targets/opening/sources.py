@@ -185,7 +185,7 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         UsageError: something was asked for that it was not started with; naming that and what the
             cluster has.
     """
-    from conformance.clusters.local.driver.own import name_or_file
+    from conformance.clusters.local.driver.spec import name_or_file
 
     state, shown = local.state(), local.simulation()
     problem = ""

@@ -20,8 +20,7 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
 from conformance.targets.reference.scheduling.listers import AllocatorCache, Listers
-from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
-from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
+from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable, misfits
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.seam.values import Obj
 from reference_allocator.allocatable import AllocatableError, PodClaim
