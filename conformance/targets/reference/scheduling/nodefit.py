@@ -1,9 +1,9 @@
 """Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
 
-The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices take
-of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the dynamicresources
-plugin (nodeallocatabledynamicresources.go, gate DRANodeAllocatableResources); the rules are in
-``reference_allocator.allocatable``.
+The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices
+take of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the plugin
+dynamicresources (nodeallocatabledynamicresources.go, gate DRANodeAllocatableResources); the rules
+are in ``reference_allocator.allocatable``.
 """
 
 from __future__ import annotations
