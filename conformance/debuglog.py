@@ -9,8 +9,7 @@ from pathlib import Path
 
 from conformance.redaction import redact_log
 
-DEBUG_LOG = "debug.log"
-"""Name of the file in the folder of the reports."""
+DEBUG_LOG = "debug.log"  # Name of the file in the folder of the reports.
 
 _LOGGERS = ("conformance", "nvml_driver")
 
@@ -24,8 +23,7 @@ class _Redacted(logging.Formatter):
 def debug_log(file: Path | None) -> Iterator[None]:
     """Print warnings on standard error, and append everything to a file if one is given.
 
-    Raises:
-        OSError: the file cannot be opened.
+    Raises OSError: the file cannot be opened.
     """
     console = logging.StreamHandler()
     console.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Files: read those that strangers name, and write one whole or not at all."""
+"""Files: read those that anybody may have written, and write one whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from pathlib import Path
 def read_regular(file: Path, most: int) -> bytes:
     """The content of a regular file; nothing else is opened, because that could block for ever.
 
-    Args:
-        most: bytes.
-
-    Raises:
-        OSError: it cannot be read, is not a regular file (EINVAL), or is larger (EFBIG).
+    ``most``: bytes.
+    Raises OSError: it cannot be read, is not a regular file (EINVAL), or is larger (EFBIG).
     """
     if not stat.S_ISREG(file.stat().st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(file))
@@ -32,8 +29,7 @@ def read_regular(file: Path, most: int) -> bytes:
 def write_whole(file: Path, content: bytes) -> None:
     """Replace a file by one that is complete; a full disk leaves what was there, and no scrap.
 
-    Raises:
-        OSError: it cannot be written.
+    Raises OSError: it cannot be written.
     """
     scratch = file.with_name(f"{file.name}.tmp")
     try:

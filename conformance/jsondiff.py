@@ -14,8 +14,7 @@ from typing import Any
 from conformance.text import cut
 
 UNORDERED = "unordered"
-ABSENT = object()
-"""Stands for what one of the values has not."""
+ABSENT = object()  # Stands for what one of the values has not.
 
 _NOTHING = "<nothing>"
 

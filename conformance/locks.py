@@ -17,8 +17,7 @@ def file_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
         path: the lock file. It is made, with its directory, and stays.
         waiting: called once where another program holds it.
 
-    Raises:
-        OSError: the file cannot be made.
+    Raises OSError: the file cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)

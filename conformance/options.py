@@ -44,8 +44,7 @@ class Given:
 def given(default: Any, text: str, group: str = "", **more: Any) -> Any:
     """A dataclass field with an option; ``...`` as the default means that it is required.
 
-    Args:
-        more: further attributes of :class:`Given`.
+    ``more``: further attributes of :class:`Given`.
     """
     about: dict[str, Any] = {"metadata": {Given: Given(text, group, **more)}}
     if default is ...:
@@ -104,8 +103,7 @@ def from_given(table: type[T], given: Mapping[str, Any], **rest: Any) -> T:
         given: field name -> value; None and an empty list are "not given".
         rest: fields that are no options, or that the caller decides.
 
-    Raises:
-        UsageError: what ``convert`` of an option refuses.
+    Raises UsageError: what ``convert`` of an option refuses.
     """
     values: dict[str, Any] = {}
     for item in options_of(table):

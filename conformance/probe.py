@@ -65,8 +65,7 @@ class Probe:
 HOLD = Probe(holds=True).words
 """Prints, then runs until it is terminated. ``${probe.hold}`` in a scenario."""
 
-EXIT = Probe(holds=False).words
-"""Prints, then ends with success. ``${probe.exit}`` in a scenario."""
+EXIT = Probe(holds=False).words  # Prints, then ends with success. ``${probe.exit}`` in a scenario.
 
 
 @dataclass(frozen=True, slots=True)

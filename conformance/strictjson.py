@@ -1,4 +1,4 @@
-"""JSON that reads the same for everybody, from files that strangers name.
+"""JSON that reads the same for everybody, from files that anybody may have written.
 
 Python takes ``NaN`` and, of a key that is there twice, the last; another reader takes the first. So
 one file could say different things to different readers.

@@ -58,8 +58,7 @@ def feature_results(
     that is not claimed and whose scenarios were all skipped is unsupported, which is no failure.
     Nobody is excused from the core.
 
-    Args:
-        catalogue: every scenario that the suite ships; provisional ones count for nothing.
+    ``catalogue``: every scenario that the suite ships; provisional ones count for nothing.
     """
     version = result.run.kubernetes_version
     by_feature: dict[str, list[PlannedScenario]] = {}

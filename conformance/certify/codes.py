@@ -48,5 +48,4 @@ Code = Literal[
     "report-file",
     "stray-file",
 ]
-Finding = tuple[Code, str]
-"""A code, and what is wrong."""
+Finding = tuple[Code, str]  # A code, and what is wrong.

@@ -25,11 +25,9 @@ from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
 from conformance.targets.seam.values import simulated_devices
 
-MAX_LINES = 20
-"""The most lines of one error message."""
+MAX_LINES = 20  # The most lines of one error message.
 
-REFERENCE_DEVICES = "NVML"
-"""What the reference calls its devices among what it simulates."""
+REFERENCE_DEVICES = "NVML"  # What the reference calls its devices among what it simulates.
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,7 @@ def contradictions(
 ) -> tuple[Discrepancy, ...]:
     """Every contradiction in a result file, in the order of its parts.
 
-    Args:
-        catalogue: every scenario that the suite ships. Scenarios of others are no contradiction.
+    ``catalogue``: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run
     header = (*_header(run), *parts(run), *resumed(result), *_scenarios(run, catalogue))

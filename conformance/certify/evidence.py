@@ -29,12 +29,9 @@ from conformance.scenario.base import Strict
 from conformance.strictjson import loads
 from conformance.text import cut, one_line
 
-MAX_PACKED: Final = 64 << 20
-"""Bytes of the file."""
-MAX_BYTES: Final = 256 << 20
-"""Bytes of the document."""
-MAX_MEMORY: Final = 128 << 20
-"""Bytes that unpacking may use: xz's own presets need at most 65 MiB."""
+MAX_PACKED: Final = 64 << 20  # Bytes of the file.
+MAX_BYTES: Final = 256 << 20  # Bytes of the document.
+MAX_MEMORY: Final = 128 << 20  # Bytes that unpacking may use: xz's own presets need at most 65 MiB.
 
 
 class Evidence(Strict):
@@ -132,8 +129,7 @@ class SignatureError(UsageError):
 class Signature:
     """A signature that is good.
 
-    Attributes:
-        identity: the signer's name in the file of allowed signers; None where none was given.
+    ``identity``: the signer's name in the file of allowed signers; None where none was given.
     """
 
     key: str
@@ -143,11 +139,8 @@ class Signature:
 def signed(content: bytes, key: Path) -> bytes:
     """The SSH signature of these bytes, armoured.
 
-    Args:
-        key: an SSH private key; or a public one whose private key is in an agent.
-
-    Raises:
-        UsageError: there is no ssh-keygen, or it cannot sign with that key.
+    ``key``: an SSH private key; or a public one whose private key is in an agent.
+    Raises UsageError: there is no ssh-keygen, or it cannot sign with that key.
     """
     return _ssh_keygen(
         ["-Y", "sign", "-n", NAMESPACE, "-f", str(key)], content, f"--sign {key}"
@@ -157,8 +150,7 @@ def signed(content: bytes, key: Path) -> bytes:
 def verified(signature: Path, content: bytes, signers: Path | None) -> Signature:
     """Check the signature of these bytes.
 
-    Args:
-        signers: ssh-keygen's file of allowed signers; None: anybody may have signed.
+    ``signers``: ssh-keygen's file of allowed signers; None: anybody may have signed.
 
     Raises:
         SignatureError: it is no good signature of these bytes, or its signer is not allowed.

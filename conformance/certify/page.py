@@ -31,8 +31,7 @@ MARKS: Final = {
 }
 _COLOURS: Final = {Result.SUCCESS: "#1a7f37", Result.FAILURE: "#c62828"}
 _GREY: Final = "#57606a"
-_CHARACTER: Final = 7
-"""Pixels; of Verdana at 11, about which a badge's texts are laid out."""
+_CHARACTER: Final = 7  # Pixels; of Verdana at 11, about which a badge's texts are laid out.
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Profile(Strict):
 class ProfileSet(Strict):
     """A document of kind ProfileSet."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["ProfileSet"]
     profiles: tuple[Profile, ...] = Field(min_length=1)
 

@@ -41,16 +41,14 @@ SIGNATURE: Final = f"{EVIDENCE}.sig"
 README: Final = "README.md"
 FILES: Final = (README, EVIDENCE, SIGNATURE, REPORT)
 
-MAX_REPORT: Final = 8 << 20
-"""Bytes."""
+MAX_REPORT: Final = 8 << 20  # Bytes.
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     """The outcome of checking an evidence file, alone or in its folder.
 
-    Attributes:
-        signature: None where there is none.
+    ``signature``: None where there is none.
     """
 
     path: Path
@@ -83,8 +81,7 @@ def write_submission(
 ) -> bool:
     """Write a submission.
 
-    Args:
-        folder: its own, see :func:`folder_of`.
+    ``folder``: its own, see :func:`folder_of`.
 
     Returns:
         Whether the submission of another run was overwritten.
@@ -136,8 +133,7 @@ def check_folder(
 ) -> Checked:
     """Check a submission: its evidence, and that all else in its folder fits it.
 
-    Raises:
-        UsageError: as :func:`check_evidence`.
+    Raises UsageError: as :func:`check_evidence`.
     """
     checked = check_evidence(folder / EVIDENCE, profiles, catalogue, signers)
     report = checked.verification.report
@@ -159,8 +155,7 @@ def check_folder(
 def submissions(folder: Path) -> Iterator[Path]:
     """Every folder of a submission below one, itself included, in the order of their paths.
 
-    Raises:
-        UsageError: there is none.
+    Raises UsageError: there is none.
     """
     found = sorted({path.parent for path in folder.rglob(EVIDENCE)})
     strays = {path.parent for path in folder.rglob(REPORT)} - set(found)

@@ -115,8 +115,7 @@ def verify_report(
 ) -> Verification:
     """Check a report.
 
-    Args:
-        results_path: the result file that it claims to be made from.
+    ``results_path``: the result file that it claims to be made from.
 
     Raises:
         UsageError: one of the files cannot be read, the report is malformed, or the result file is
@@ -140,8 +139,7 @@ def verify_evidence(
 ) -> Verification:
     """Check an evidence file by the scenarios and profiles in it; report where they are not ours.
 
-    Raises:
-        UsageError: it cannot be read, is malformed, or of another version of the format.
+    Raises UsageError: it cannot be read, is malformed, or of another version of the format.
     """
     evidence = read_evidence(path)
     report = evidence.report

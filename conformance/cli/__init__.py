@@ -1,4 +1,4 @@
-"""The command line: one door to the engine (the pytest plugin is the other)."""
+"""The command line: one entry point to the engine (the pytest plugin is the other)."""
 
 from conformance.cli.entry import main
 

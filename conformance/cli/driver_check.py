@@ -67,10 +67,9 @@ def driver_check(
     completed, 4 a required check was skipped.
     """
     from conformance.drivercheck.bench import Bench
-    from conformance.drivercheck.catalogue import chosen
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.result import junit_xml, lines_of, summary
-    from conformance.drivercheck.run import run
+    from conformance.drivercheck.run import chosen, run
 
     checks = chosen(check or ())
     if list_checks:

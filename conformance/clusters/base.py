@@ -29,8 +29,7 @@ DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 OTHER_DRIVER: Final = "other-driver"
 """A second driver of a node, as a component: it runs only while a scenario needs it."""
 
-REMOVE: Final = "remove"
-"""The action that ends it then and removes what it has published."""
+REMOVE: Final = "remove"  # The action that ends it then and removes what it has published.
 
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
@@ -64,7 +63,7 @@ class ClusterAccess:
         nodes: names of the nodes with a kubelet that the suite may use; () is a control plane only.
         component_logs: component name ("kube-apiserver", "node-1/kubelet") -> its log file on this
             machine, for diagnostics; empty where the logs cannot be reached.
-        versions: what is worth knowing of the cluster's parts and no node tells: part -> version.
+        versions: part of the cluster -> version, where no node reports it.
         watch: reports when a part of the cluster ended; None where nobody can know.
     """
 

@@ -17,8 +17,7 @@ from conformance.clusters.base import ClusterUsageError
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.simulated import build
 
-NEEDED = (1, 26, 6)
-"""What the modules' `go` lines ask for."""
+NEEDED = (1, 26, 6)  # What the modules' `go` lines ask for.
 
 
 def find_go() -> str:

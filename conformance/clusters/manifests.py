@@ -45,8 +45,7 @@ _SERVED_SECONDS = 15.0
 def render(given: str) -> list[Obj]:
     """The objects of a kustomization, of the files in a folder, of a file, or of one behind a URL.
 
-    Raises:
-        ClusterUsageError: there is no kubectl, or it finds no manifests there.
+    Raises ClusterUsageError: there is no kubectl, or it finds no manifests there.
     """
     kubectl = shutil.which("kubectl")
     if kubectl is None:

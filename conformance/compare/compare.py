@@ -23,8 +23,7 @@ from conformance.jsondiff import differences, json_text
 from conformance.targets.seam.overlaps import Overlap, exclusive_devices
 from conformance.text import cut
 
-MAX_DIFFERENCES = 100
-"""The most that are kept of one scenario."""
+MAX_DIFFERENCES = 100  # The most that are kept of one scenario.
 
 
 def against(

@@ -16,8 +16,7 @@ from reference_allocator.api.reading import InputError
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 
-SECONDS = 30.0
-"""The longest that the search for a smallest set of claims in conflict may take."""
+SECONDS = 30.0  # The longest that the search for a smallest set of claims in conflict may take.
 _MAX_BYTES = 256 << 20
 _ALLOCATES = (
     "the reference allocator finds devices on {nodes}, so no rule of DRA keeps the claim pending: "

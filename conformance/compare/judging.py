@@ -164,9 +164,7 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
     called missed for one of them. The snapshot was taken while a pod was confirmed to be pending:
     an object with ``snapshot`` and ``pod`` (a v1 Pod), or the bare snapshot. Only nodes that suit
     the pod count (``evidence.eligible_nodes``).
-
-    Raises:
-        UsageError: the snapshot is not well formed.
+    Raises UsageError: the snapshot is not well formed.
     """
     document, pod = undecided_parts(snapshot)
     claims = undecided_claims(document)

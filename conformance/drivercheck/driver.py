@@ -20,14 +20,12 @@ from conformance.targets.seam.values import Obj
 REGISTER_SECONDS: Final = 30.0
 """Until a driver that was started has registered; ours to choose, and generous."""
 
-START_SECONDS: Final = 30.0
-"""Until it has published; likewise."""
+START_SECONDS: Final = 30.0  # Until it has published; likewise.
 
 STOP_SECONDS: Final = 30.0
 """From SIGTERM to the end: a pod's terminationGracePeriodSeconds, by default."""
 
-CHECK_SECONDS: Final = 60.0
-"""For one check, beside what its calls may take."""
+CHECK_SECONDS: Final = 60.0  # For one check, beside what its calls may take.
 
 _LOOK_SECONDS: Final = 0.01
 _FOLDERS: Final = ("plugins_registry", "plugins", "cdi")
@@ -66,7 +64,7 @@ class DriverUnderCheck:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the driver is told (the variables of the local cluster's drivers)."""
+        """The driver's environment (the variables of the local cluster's drivers)."""
         return {
             "NODE_NAME": NODE,
             "KUBECONFIG": str(self.api.kubeconfig),

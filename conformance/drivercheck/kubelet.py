@@ -36,8 +36,7 @@ HEALTH: Final[Mapping[str, ModuleType]] = {
     "v1alpha1.DRAResourceHealth": health_v1alpha1,
 }
 
-NOTIFY_SECONDS: Final = 5.0
-"""For NotifyRegistrationStatus (operation_generator.go, notifyPlugin)."""
+NOTIFY_SECONDS: Final = 5.0  # For NotifyRegistrationStatus (operation_generator.go, notifyPlugin).
 
 CALL_SECONDS: Final = 45.0
 """For a prepare or unprepare call (cm/dra/plugin/dra_plugin.go, PluginClientTimeout)."""

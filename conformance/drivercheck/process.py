@@ -14,8 +14,7 @@ from typing import Protocol
 from conformance.errors import UsageError
 from conformance.text import one_line
 
-LOG_TAIL = 2000
-"""Characters of a log that are read for a message."""
+LOG_TAIL = 2000  # Characters of a log that are read for a message.
 
 
 class Process(Protocol):

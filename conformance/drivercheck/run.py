@@ -1,4 +1,4 @@
-"""Runs checks on a bench, one after the other."""
+"""All checks in their order, and running them on a bench one after the other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,24 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Final
 
 from conformance import __version__
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Check
+from conformance.drivercheck.checks import (
+    cdi,
+    concurrent,
+    health,
+    hostile,
+    prepare,
+    refusing,
+    registration,
+    restart,
+    slices,
+    unprepare,
+)
 from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
 from conformance.drivercheck.violations import (
     NotOfferedError,
@@ -18,7 +31,43 @@ from conformance.drivercheck.violations import (
     UnanswerableError,
     ViolationError,
 )
+from conformance.errors import UsageError
 from conformance.text import one_line
+
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    check
+    for module in (
+        registration,
+        slices,
+        prepare,
+        refusing,
+        unprepare,
+        cdi,
+        concurrent,
+        hostile,
+        health,
+        restart,
+    )
+    for check in module.section.checks
+)
+
+
+def chosen(patterns: Sequence[str]) -> tuple[Check, ...]:
+    """The checks that patterns name (wildcards or a section), by default all. Raises UsageError."""
+    for pattern in patterns:
+        if not any(_matches(check, pattern) for check in CHECKS):
+            sections = ", ".join(dict.fromkeys(check.name.partition("/")[0] for check in CHECKS))
+            raise UsageError(
+                f"no check is named {pattern!r}; sections are {sections}; --list names all checks"
+            )
+    if not patterns:
+        return CHECKS
+    return tuple(c for c in CHECKS if any(_matches(c, pattern) for pattern in patterns))
+
+
+def _matches(check: Check, pattern: str) -> bool:
+    return fnmatchcase(check.name, pattern) or check.name.startswith(f"{pattern}/")
+
 
 MAX_SILENT: Final = 3
 """Checks that end by a call's time limit before the rest is left: each takes a minute."""

@@ -15,8 +15,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError, Obj, not_served
 
 DRA_GROUP = "resource.k8s.io"
-DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
-"""Best first."""
+DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")  # Best first.
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """All groups in one answer (KEP-3352; k8s.io/api/apidiscovery/v2, GA in 1.30)."""
@@ -59,10 +58,7 @@ class Discovery:
         """The resource of a kind.
 
         What is not served is asked for again each time: it may be served later.
-
-        Raises:
-            ApiError: 404, the group, version or kind is not served.
-            TargetError: no answer.
+        Raises ApiError: 404, the group, version or kind is not served; TargetError: no answer.
         """
         with self._lock:
             found = self._known.get((api_version, kind))
@@ -186,10 +182,7 @@ class Api:
         """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set.
 
         With ``fields``, a field selector, those that it selects.
-
-        Raises:
-            ApiError: the server refuses.
-            TargetError: no answer, or one that is not a list.
+        Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
         """
         items: list[Obj] = request_list(
             self.connection, resource.path(namespace), agent, selected=selection(fields=fields)
@@ -234,10 +227,7 @@ def request_list(
     """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
 
     With ``selected``, a `selection`, of nothing else.
-
-    Raises:
-        ApiError: the server refuses.
-        TargetError: no answer, or one that is not a list.
+    Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
     """
     query = selected or None
     found: Obj = connection.request("GET", path, query, agent=agent, accept=accept)

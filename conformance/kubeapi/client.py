@@ -172,8 +172,7 @@ _CLUSTER = (
     *("server", "certificate-authority", "certificate-authority-data"),
     *("insecure-skip-tls-verify", "tls-server-name", "proxy-url"),
 )
-_CONNECTIONS = 128
-"""Kept open: one watch per kind of many scenarios at once."""
+_CONNECTIONS = 128  # Kept open: one watch per kind of many scenarios at once.
 
 
 def api_client(config: ClientConfig) -> Any:
@@ -231,8 +230,7 @@ def _without_proxy(named: str | None) -> str:
 def _check_certificates(configuration: Any) -> None:
     """Read them once as the client will: it would fail at its first request only.
 
-    Raises:
-        OSError: one of them cannot be used.
+    Raises OSError: one of them cannot be used.
     """
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
     if configuration.cert_file:

@@ -37,8 +37,7 @@ from conformance.kubeapi.transport import Answer, Stream, Transport
 
 _LOG = logging.getLogger(__name__)
 
-PATIENCE = 30.0
-"""Seconds for which an unanswered request is repeated before it is an error."""
+PATIENCE = 30.0  # Seconds for which an unanswered request is repeated before it is an error.
 
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
@@ -70,11 +69,9 @@ class RequestOptions(TypedDict, total=False):
 class Connection:
     """One API server, as one user. Safe for threads.
 
-    Args:
-        config: a context of a kubeconfig file, or what stands for one.
+    ``config``: a context of a kubeconfig file, or what stands for one.
 
-    Attributes:
-        last_answer: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
+    ``last_answer``: when the server last answered (``time.monotonic``), but for 5xx; 0 for never.
 
     Raises:
         KubeconfigError: the kubeconfig's credentials or certificates cannot be used.
@@ -172,9 +169,7 @@ class Connection:
     def stream(self, path: str, query: Mapping[str, str], agent: str = "") -> Stream:
         """Open a watch: JSON documents, one for each line, as they come.
 
-        Raises:
-            ApiError: the server refused.
-            TargetError: no answer.
+        Raises ApiError: the server refused; TargetError: no answer.
         """
         self._check_open("watch", path)
         headers = self._headers({"agent": agent})

@@ -17,8 +17,7 @@ from conformance.errors import TargetError, TargetGoneError, UsageError
 from conformance.redaction import redact_log
 from conformance.text import one_line
 
-Obj = dict[str, Any]
-"""One Kubernetes object, or a part of one, as JSON."""
+Obj = dict[str, Any]  # One Kubernetes object, or a part of one, as JSON.
 
 BUSY = frozenset({429, 503})
 """The server did not look at the request: repeating it is safe, whatever it was."""
@@ -26,8 +25,7 @@ BUSY = frozenset({429, 503})
 PASSING = frozenset({429, 500, 502, 503, 504})
 """Status codes that say nothing about the object, and are likely to pass."""
 
-UNAUTHORIZED = 401
-"""The server does not know who asks, and did not look at the request."""
+UNAUTHORIZED = 401  # The server does not know who asks, and did not look at the request.
 
 _PREFIX = re.compile(r"^(?:<[^>]*>|HTTPS?Connection(?:Pool)?\([^)]*\)): ")
 

@@ -80,8 +80,7 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
 def expiry_of(status: Mapping[str, Any]) -> float | None:
     """When a credential expires, in seconds of ``time.time``; None where it does not say.
 
-    Raises:
-        ValueError: it says something that is not a time.
+    Raises ValueError: it says something that is not a time.
     """
     said = status.get("expirationTimestamp")
     if said is None:

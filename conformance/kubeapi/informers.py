@@ -56,8 +56,7 @@ def _key(resource: Resource, namespace: str | None) -> _Key:
     return resource.group, resource.kind, (namespace or "") if resource.namespaced else ""
 
 
-LONGEST = 1.0
-"""Seconds without a look."""
+LONGEST = 1.0  # Seconds without a look.
 
 
 class Changes:

@@ -75,8 +75,7 @@ def default_kubeconfig(environment: Mapping[str, str]) -> Path:
 def load_config(kubeconfig: Path, context: str) -> ClientConfig:
     """One context of the file.
 
-    Args:
-        kubeconfig: a file, or several joined by ``:``; of several, some may be missing.
+    ``kubeconfig``: a file, or several joined by ``:``; of several, some may be missing.
 
     Raises:
         KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the

@@ -34,8 +34,7 @@ class Guards:
     One thread, because a timer for each request would start a thread for each. It starts with the
     first request, and ends when it looks and finds none. Safe for threads.
 
-    Args:
-        late: what the error says of a request whose time is over.
+    ``late``: what the error says of a request whose time is over.
     """
 
     def __init__(self, late: str) -> None:
@@ -49,8 +48,7 @@ class Guards:
     def guard(self, stop: Callable[[], object], until: float) -> Iterator[None]:
         """Have ``stop`` called at a time of the monotonic clock, or when the server is given up.
 
-        Raises:
-            LimitError: it was called.
+        Raises LimitError: it was called.
         """
         guard = _Guard(stop, until)
         self._add(guard)

@@ -23,8 +23,7 @@ from conformance.errors import TargetError
 from conformance.kubeapi.errors import reason_of
 from conformance.kubeapi.limits import Guards, LimitError, Limits
 
-MAX_BYTES = 256 << 20
-"""Longest answer. A list of 20 000 pods is about 200 MiB."""
+MAX_BYTES = 256 << 20  # Longest answer. A list of 20 000 pods is about 200 MiB.
 
 _PIECE = 1 << 16
 
@@ -76,8 +75,7 @@ class Transport:
     ) -> Answer:
         """Make a request and read its answer.
 
-        Args:
-            quiet: seconds without any byte, where not those of the limits.
+        ``quiet``: seconds without any byte, where not those of the limits.
 
         Raises:
             LimitError: the answer was longer than `MAX_BYTES`, or took too long.

@@ -1,4 +1,4 @@
-"""The pytest door to the engine: each scenario file is a test item.
+"""The pytest plugin, an entry point to the engine: each scenario file is a test item.
 
 Nothing happens without ``--dra-target``, so that installing the package changes no other test run;
 then ``conformance.plugin.scenarios`` does the work. Until then next to nothing is imported, because
@@ -56,7 +56,7 @@ def destination(row: Option) -> str:
 
 
 def _argument(row: Option) -> dict[str, Any]:
-    """How argparse is told of an option; what was not given is None."""
+    """The arguments of ``add_argument`` for an option; what was not given is None."""
     text = _OPTION.sub(lambda found: PREFIX + found[0][2:], row.given.help).replace("%", "%%")
     about: dict[str, Any] = {"default": None, "help": text}
     if row.type is bool:

@@ -18,7 +18,7 @@ FIXTURE = "dra_driver_check"
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if FIXTURE in metafunc.fixturenames:
-        from conformance.drivercheck.catalogue import CHECKS
+        from conformance.drivercheck.run import CHECKS
 
         metafunc.parametrize(FIXTURE, CHECKS, ids=str, indirect=True)
 

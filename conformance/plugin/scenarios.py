@@ -151,7 +151,7 @@ def _plan(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> None:
 
 
 def _plan_file(run: str) -> Path:
-    """Where a worker says what the shard of this run is: xdist tells the controller ids alone."""
+    """Where a worker writes the shard of this run: xdist gives the controller ids alone."""
     return lock_file(run).with_suffix(".shard")
 
 

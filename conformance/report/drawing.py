@@ -28,8 +28,7 @@ from reference_allocator.rules.nodeselector import node_matches
 from reference_allocator.snapshot import Snapshot
 
 MAX_NODES = 12
-MAX_DEVICES = 48
-"""The most that is drawn, of a node; the snapshot in the result file has all."""
+MAX_DEVICES = 48  # The most that is drawn, of a node; the snapshot in the result file has all.
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,12 @@ SUMMARY = "summary.md"
 SUMMARY_JSON = "summary.json"
 ALLURE = "allure-results"
 DIAGNOSTICS = "diagnostics"
-OURS = ".dra-conformance"
-"""A file in the folder of diagnostics that marks it as made by a run."""
+OURS = ".dra-conformance"  # A file in the folder of diagnostics that marks it as made by a run.
 
 ALLURE_PREFIX = "dra-conformance-"
 """What the names of a run's Allure files begin with; a folder may hold those of other tools too."""
 
-_PROBE_BYTES = 64 * 1024
-"""What must fit: about the result file of a small run."""
+_PROBE_BYTES = 64 * 1024  # What must fit: about the result file of a small run.
 
 
 class OutputFolder:

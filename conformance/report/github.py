@@ -68,7 +68,10 @@ def _command(level: str, row: ScenarioResult, workspace: Path) -> str:
     if file.is_relative_to(workspace):
         number = line if line.isdecimal() else str(scenario.line)
         properties |= {"file": str(file.relative_to(workspace)), "line": number}
-    listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    listed = ",".join(
+        f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}"
+        for key, value in properties.items()
+    )
     return f"::{level} {listed}::{_data(shorten(message or str(row.outcome), 20, 2_000))}"
 
 
@@ -76,7 +79,3 @@ def _data(text: str) -> str:
     """A message: one line, and nothing in it is a command."""
     shown = visible(redact(text)).replace("%", "%25")
     return shown.replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

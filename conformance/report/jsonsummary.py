@@ -19,8 +19,7 @@ from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import API_VERSION
 from conformance.text import shorten, visible
 
-MAX_CHARACTERS = 4_000
-"""The most that is kept of one message."""
+MAX_CHARACTERS = 4_000  # The most that is kept of one message.
 
 
 @recorded

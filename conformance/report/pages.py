@@ -147,8 +147,7 @@ def _safe(text: object) -> str:
     return shortened.replace("`", "'").replace("~~~", "---")
 
 
-MAX_EVENTS = 3
-"""The latest that are shown; the diagnostics have all."""
+MAX_EVENTS = 3  # The latest that are shown; the diagnostics have all.
 
 
 def warnings_of(row: ScenarioResult) -> list[str]:

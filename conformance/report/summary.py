@@ -16,8 +16,7 @@ from conformance.redaction import redact
 from conformance.text import counted, cut, shorten, visible
 
 MAX_LINES = 40
-MAX_CHARACTERS = 4_000
-"""The most that is printed of one message; the result file has all of it."""
+MAX_CHARACTERS = 4_000  # The most that is printed of one message; the result file has all of it.
 
 MAX_NOT_RUN = 5
 """Lost scenarios that are named; they differ in nothing, and the reports name them all."""

@@ -30,8 +30,7 @@ from conformance.redaction import redact
 from conformance.report.summary import STYLES, closing_lines, one_line
 from conformance.text import counted, visible
 
-MAX_NAMES = 3
-"""Scenarios named in the live line; the others are counted."""
+MAX_NAMES = 3  # Scenarios named in the live line; the others are counted.
 
 
 class PlainConsole(Console):

@@ -25,8 +25,7 @@ from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
 from conformance.text import cut
 
-FILE_NAME = "results.ndjson"
-"""The name of the file in a folder of reports."""
+FILE_NAME = "results.ndjson"  # The name of the file in a folder of reports.
 
 RESUMING = "results.resuming.ndjson"
 """The file of a resumed run until it ends, when it replaces that of the earlier run."""
@@ -43,8 +42,7 @@ class ResultFileError(UsageError):
 class RecordedRun(RunResult):
     """A run as its result file has it; ``digest`` (``sha256:``) is of the whole file.
 
-    Attributes:
-        lines: kind of record and scenario id (empty where there is none) -> line number.
+    ``lines``: kind of record and scenario id (empty where there is none) -> line number.
     """
 
     digest: str

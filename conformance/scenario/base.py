@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
 from typing_extensions import TypeAliasType
 
 API_VERSION: Final = "dra-conformance/v1"
@@ -68,7 +69,9 @@ Manifest = TypeAliasType(
 class Strict(BaseModel):
     """A part of a document: unknown fields are errors, and what was read does not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, alias_generator=to_camel
+    )
 
 
 def dns_name(value: str) -> str:
@@ -97,7 +100,7 @@ class ServerSelector(Strict):
     """Names objects of one kind in words that the API server knows, as lists and watches do."""
 
     api_version: str | None = Field(
-        default=None, alias="apiVersion", description="the version to read; default: the stable one"
+        default=None, description="the version to read; default: the stable one"
     )
     kind: str
     namespace: str | None = Field(
@@ -132,12 +135,9 @@ class ObjectSelector(ServerSelector):
     """Names objects of one kind: by name, or by how they relate to others."""
 
     name: str | None = None
-    owned_by: str | None = Field(
-        default=None, alias="ownedBy", description="name of the controlling owner"
-    )
+    owned_by: str | None = Field(default=None, description="name of the controlling owner")
     pod_claim: str | None = Field(
         default=None,
-        alias="podClaim",
         description="name in pod.spec.resourceClaims for which a ResourceClaim was generated",
     )
 

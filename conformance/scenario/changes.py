@@ -1,6 +1,6 @@
 """What a scenario asks the API server to change, beside creating, and in whose name.
 
-Each verb has the same form as a step and in ``rejected``, so that one who reads the step knows what
+Each verb has the same form as a step and in ``rejected``, so that a reader of the step knows what
 is refused. What a request may do beside its verb (dry run) stands next to it.
 """
 
@@ -13,10 +13,9 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Manifest, ObjectSelector, Strict
 
 AccountName = Literal["driver", "other-driver", "user"]
-"""Fixed, so that who runs the suite need not be let act as any service account there is."""
+"""Fixed, so that the user who runs the suite needs to impersonate these accounts only."""
 
-IMPERSONATION = "impersonation"
-"""The ability that a target needs for accounts."""
+IMPERSONATION = "impersonation"  # The ability that a target needs for accounts.
 
 
 def service_account(name: str) -> str:
@@ -27,13 +26,11 @@ def service_account(name: str) -> str:
 class PolicyRule(Strict):
     """A PolicyRule (``rbac.authorization.k8s.io/v1``) of a Role in the scenario's namespace."""
 
-    api_groups: tuple[str, ...] = Field(alias="apiGroups", min_length=1, description='"" is core')
+    api_groups: tuple[str, ...] = Field(min_length=1, description='"" is core')
     resources: tuple[str, ...] = Field(
         min_length=1, description="plural, with a subresource like resourceclaims/status"
     )
-    resource_names: tuple[str, ...] = Field(
-        default=(), alias="resourceNames", description="of these objects only"
-    )
+    resource_names: tuple[str, ...] = Field(default=(), description="of these objects only")
     verbs: tuple[str, ...] = Field(
         min_length=1, description="like get, patch, associated-node:patch"
     )
@@ -56,8 +53,7 @@ class Account(Strict):
 
 Subresource = Literal["status"]
 
-CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
-"""A variable of CEL."""
+CapturedName = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]  # A variable of CEL.
 
 UNCHANGED_SINCE: Any = Field(
     default=None,
@@ -70,7 +66,7 @@ class Preconditions(Strict):
     """What an object must be to be deleted (``metav1.Preconditions``)."""
 
     uid: str | None = None
-    resource_version: str | None = Field(default=None, alias="resourceVersion")
+    resource_version: str | None = None
 
 
 class Delete(ObjectSelector):
@@ -151,9 +147,7 @@ class ServerSideApply(Strict):
     """Apply an object's fields in the name of a field manager (`kubectl apply --server-side`)."""
 
     object: Manifest
-    field_manager: str = Field(
-        alias="fieldManager", min_length=1, max_length=128, description="who owns these fields"
-    )
+    field_manager: str = Field(min_length=1, max_length=128, description="who owns these fields")
     force: bool = Field(default=False, description="take over fields that others own")
     subresource: Subresource | None = None
 
@@ -181,15 +175,11 @@ class Changes(Strict):
     )
     update: Update | None = Field(default=None, description="replace one object")
     server_side_apply: ServerSideApply | None = Field(
-        default=None,
-        alias="serverSideApply",
-        description="apply an object's fields in the name of a field manager",
+        default=None, description="apply an object's fields in the name of a field manager"
     )
     evict: Evict | None = Field(default=None, description="ask for a pod's eviction")
     bind: Bind | None = Field(default=None, description="bind a pod to a node")
-    dry_run: bool = Field(
-        default=False, alias="dryRun", description="the API server checks it and stores nothing"
-    )
+    dry_run: bool = Field(default=False, description="the API server checks it and stores nothing")
 
     account: AccountName | None = Field(
         default=None,

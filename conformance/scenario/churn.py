@@ -25,9 +25,7 @@ class Mix(Strict):
     taints: int = Field(default=1, ge=0, le=100, description="taint devices, or lift taints")
     finish: int = Field(default=2, ge=0, le=100, description="of ends of pods: it succeeds")
     delete: int = Field(default=1, ge=0, le=100, description="of ends of pods: it is deleted")
-    force_delete: int = Field(
-        default=2, alias="forceDelete", ge=0, le=100, description="of ends of pods: without grace"
-    )
+    force_delete: int = Field(default=2, ge=0, le=100, description="of ends of pods: without grace")
 
     @model_validator(mode="after")
     def _pods_end(self) -> Mix:

@@ -35,14 +35,12 @@ class Requires(Strict):
     )
     devices_on_one_node: int = Field(
         default=0,
-        alias="devicesOnOneNode",
         ge=0,
         le=4096,
         description="free devices that one node has, or can use, for example those of one claim",
     )
     other_devices: int = Field(
         default=0,
-        alias="otherDevices",
         ge=0,
         le=4,
         description=(
@@ -55,11 +53,9 @@ class Requires(Strict):
         default=False,
         description="depends on how many devices are free, so no other node scenario may run",
     )
-    feature_gates: tuple[str, ...] = Field(
-        default=(), alias="featureGates", description="feature gates that must be on"
-    )
+    feature_gates: tuple[str, ...] = Field(default=(), description="feature gates that must be on")
     feature_gates_off: tuple[str, ...] = Field(
-        default=(), alias="featureGatesOff", description="feature gates that must be off"
+        default=(), description="feature gates that must be off"
     )
     apis: tuple[str, ...] = Field(default=(), description="served group/versions")
     abilities: tuple[str, ...] = Field(
@@ -172,7 +168,7 @@ class Spec(Strict):
 class Scenario(Strict):
     """One scenario document."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["Scenario"]
     metadata: Metadata
     spec: Spec

@@ -29,7 +29,7 @@ CLAIMS: Final = "dynamic_resource_allocation_resource_claims"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series of a metric, as a component tells it now."""
+    """One series of a metric, as a component reports it now."""
 
     labels: Mapping[str, str]
     value: float
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: who has it, the labels of all minors, and its names in older minors."""
+    """A metric: its components, the labels of all minors, and its names in older minors."""
 
     components: frozenset[Component]
     labels: frozenset[str]
@@ -72,16 +72,13 @@ class MetricOf(Strict):
 
     component: Component
     node: str | None = Field(default=None, description="the kubelet's, such as ${worker.name}")
-    node_of: str | None = Field(
-        default=None, alias="nodeOf", description="the kubelet is that of this pod's node"
-    )
+    node_of: str | None = Field(default=None, description="the kubelet is that of this pod's node")
     name: str = Field(description="as Kubernetes 1.37 has it; older minors' names are known")
     labels: dict[str, str] = Field(
         default_factory=dict, description="all series that have these are added up"
     )
     grown_since: str | None = Field(
         default=None,
-        alias="grownSince",
         description="name of an earlier step: by how much it has grown since that step began",
     )
 
@@ -133,8 +130,7 @@ class ContainerView:
 class ListedDevice:
     """A device of a claim, as a kubelet's PodResources API lists it (KEP-3695).
 
-    Attributes:
-        cdi: the CDI devices that the driver answered for it, fully qualified.
+    ``cdi``: the CDI devices that the driver answered for it, fully qualified.
     """
 
     driver: str

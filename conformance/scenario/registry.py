@@ -20,7 +20,7 @@ from conformance.scenario.documents.validate import hint, load_document
 
 
 class GateProbe(Strict):
-    """An object that shows whether a feature gate is on, where nothing else tells.
+    """An object that shows whether a feature gate is on, where nothing else does.
 
     It is created with dry run. With the gate off the API server drops what is behind it, so that
     something of the object is missing in its answer.
@@ -29,7 +29,6 @@ class GateProbe(Strict):
     object: Manifest
     if_invalid: Literal["enabled", "disabled"] | None = Field(
         default=None,
-        alias="ifInvalid",
         description="what the gate is if the object is refused as invalid; none: that is not known",
     )
 
@@ -59,7 +58,7 @@ class Feature(Strict):
 class FeatureRegistry(Strict):
     """The features that scenarios may be about."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["FeatureRegistry"]
     features: dict[str, Feature]
 
@@ -87,7 +86,7 @@ class Behaviour(Strict):
 class BehaviourList(Strict):
     """All of them, by the ids that scenarios name in ``covers``."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["BehaviourList"]
     version: str = Field(description="of Kubernetes' sources, for `files` and `upstream`")
     files: dict[str, str] = Field(description="short name -> path of a file with tests")
@@ -143,7 +142,7 @@ class KnownIssue(Strict):
         default=False, description="it shows as a device in two claims, in whichever scenario"
     )
     shown_by: tuple[ShownBy, ...] = Field(
-        default=(), alias="shownBy", description="failures of scenarios that are this issue"
+        default=(), description="failures of scenarios that are this issue"
     )
 
     def has(self, version: str) -> bool:
@@ -155,7 +154,7 @@ class KnownIssue(Strict):
 class KnownIssues(Strict):
     """All that are known, by name."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["KnownIssues"]
     issues: dict[str, KnownIssue]
 
@@ -194,12 +193,12 @@ class NamedManifest(Strict):
 class ManifestSet(Strict):
     """What scenarios need not write."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["ManifestSet"]
     manifests: dict[str, NamedManifest]
     pods: dict[Tier, dict[str, Any]] = Field(description="what a pod has that does not say else")
     containers: dict[str, Any] = Field(description="what a container has that does not say else")
-    device_class: str = Field(alias="deviceClass", description="of a request that names none")
+    device_class: str = Field(description="of a request that names none")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Shapes of clusters: how many nodes and devices there are, and what is amiss with some of them.
+"""Shapes of clusters: how many nodes and devices there are, and the faults of some.
 
 A shape is data from which the reference is built, so that the suite can be tried on a cluster like
 one's own. It is not the driver: what that is called and how it shows devices is in its profile.
@@ -52,7 +52,7 @@ class ShapeNode(Strict):
         description="simulated GPUs of the suite's own driver, as for --simulate; default t4x4",
     )
     device_taints: dict[str, tuple[DeviceTaint, ...]] = Field(
-        default={}, alias="deviceTaints", description="device -> taints that the driver publishes"
+        default={}, description="device -> taints that the driver publishes"
     )
     held: tuple[str, ...] = Field(
         default=(), description="devices that a pod of somebody else's namespace has"
@@ -117,9 +117,9 @@ class ShapeMetadata(Strict):
 
 
 class ClusterShape(Strict):
-    """How many nodes and devices a cluster has, and what is amiss with some of them."""
+    """How many nodes and devices a cluster has, and the faults of some."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["ClusterShape"]
     metadata: ShapeMetadata
     spec: ShapeSpec

@@ -43,9 +43,7 @@ class Fault(Strict):
         ),
     )
     node: str | None = Field(default=None, description="of this node only")
-    node_of: str | None = Field(
-        default=None, alias="nodeOf", description="of the node only on which this pod is"
-    )
+    node_of: str | None = Field(default=None, description="of the node only on which this pod is")
 
     @model_validator(mode="after")
     def _one_place(self) -> Fault:
@@ -169,7 +167,7 @@ class Step(Changes):
         default=None, description="do many things at random, and see that no rule is broken"
     )
     copy_allocation: CopyAllocation | None = Field(
-        default=None, alias="copyAllocation", description="give one device to two claims"
+        default=None, description="give one device to two claims"
     )
     stimulate: Stimulate | None = Field(
         default=None, description="have the driver find devices healthy or not"

@@ -24,8 +24,7 @@ from typing import Any
 from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
 
 _LOG = logging.getLogger(__name__)
-VERSIONED = "libnvidia-ml.so.1"
-"""The link whose target names the driver's version."""
+VERSIONED = "libnvidia-ml.so.1"  # The link whose target names the driver's version.
 UNVERSIONED = ("libnvidia-nvvm70.so.",)
 """Beginnings of names of libraries whose version is not the driver's."""
 TOOLS = (
@@ -89,7 +88,7 @@ class DriverLibraries:
             return {}
         libraries = list(self._libraries(version))
         tools = [
-            _File(path=self._inside(path))
+            _File(path=PurePosixPath(path.relative_to(self._root.container)))
             for path in map(self._root.tool, TOOLS)
             if path is not None
         ]
@@ -137,9 +136,6 @@ class DriverLibraries:
             yield _File(
                 path=inside / name, links=tuple(inside / link for link in links.get(name, ()))
             )
-
-    def _inside(self, path: Path) -> PurePosixPath:
-        return PurePosixPath(path.relative_to(self._root.container))
 
     def _mount(self, file: PurePosixPath, at: PurePosixPath) -> dict[str, Any]:
         return {

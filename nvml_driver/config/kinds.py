@@ -18,8 +18,7 @@ from nvml_driver.model.inventory import Kind
 
 API_VERSION = "resource.nvidia.com/v1beta1"
 
-Settings = tuple[tuple[str, str], ...]
-"""Suffixes and values of environment variables."""
+Settings = tuple[tuple[str, str], ...]  # Suffixes and values of environment variables.
 Quantity = Annotated[
     str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|[kMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$")
 ]

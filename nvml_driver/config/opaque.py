@@ -55,8 +55,7 @@ def settings_for(
         devices: request (``req`` or ``req/sub``) and kind of each device of the claim.
         simulated: simulated GPUs show what was asked for, real ones have to do it.
 
-    Raises:
-        ConfigError: a configuration that cannot be read or met, also one that a later overrides.
+    Raises ConfigError: a configuration that cannot be read or met, also one that a later overrides.
     """
     mine: list[tuple[int, Mapping[str, Any]]] = [
         (index, entry)

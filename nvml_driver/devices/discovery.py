@@ -40,17 +40,13 @@ _PLAIN = Features()
 _STEP = 2**20  # of shared memory; the API wants the most that can be asked for to be a multiple
 
 
-def _nobodys(_instance: MigInstance) -> bool:
-    return False
-
-
 def discover(
     library: NvmlLibrary,
     roots: NodeRoots,
     *,
     salt: str | None = None,
     features: Features = _PLAIN,
-    is_own: Callable[[MigInstance], bool] = _nobodys,
+    is_own: Callable[[MigInstance], bool] = lambda _: False,
 ) -> Inventory:
     """Ask NVML and sysfs for all devices of this node.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from nvml_driver.model.inventory import CounterSet, Device, Inventory, RequestPolicy, Taint
+from nvml_driver.model.inventory import Device, Inventory, RequestPolicy, Taint
 
 MAX_DEVICES = 128
 MAX_ADVANCED_DEVICES = 64
@@ -114,16 +114,15 @@ def resource_slices(
 
 
 def _parts(inventory: Inventory) -> Iterable[dict[str, Any]]:
-    sets = [_counter_set(counters) for counters in inventory.counter_sets]
+    sets = [
+        {"name": counters.name, "counters": _counters(counters.counters)}
+        for counters in inventory.counter_sets
+    ]
     for at in range(0, len(sets), MAX_COUNTER_SETS):
         yield {"sharedCounters": sets[at : at + MAX_COUNTER_SETS]}
     for group in _groups(inventory):
         for part in _split(group):
             yield {"devices": [device(each) for each in part]}
-
-
-def _counter_set(counters: CounterSet) -> dict[str, Any]:
-    return {"name": counters.name, "counters": _counters(counters.counters)}
 
 
 def _groups(inventory: Inventory) -> list[list[Device]]:

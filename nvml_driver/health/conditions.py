@@ -19,8 +19,7 @@ from nvml_driver.model.inventory import Device, Health, Inventory, Taint
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """Errors of applications, after which the GPU is healthy (docs.nvidia.com/deploy/xid-errors)."""
 
-GONE = "mig-gone"
-"""Key of the taint of a MIG device that somebody destroyed while a claim has it."""
+GONE = "mig-gone"  # Key of the taint of a MIG device that somebody destroyed while a claim has it.
 ConditionKind = Literal["xid", "gpu-lost", "unmonitored"]
 _LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
 

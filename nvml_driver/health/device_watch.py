@@ -32,8 +32,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
-LOOK_SECONDS = 60.0
-"""Between looks at MIG devices when NVML reports nothing."""
+LOOK_SECONDS = 60.0  # Between looks at MIG devices when NVML reports nothing.
 SETTLE_SECONDS = 0.5
 """A MIG device is made in two steps, each of which is an event: wait until both are over."""
 

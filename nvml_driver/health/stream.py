@@ -20,8 +20,7 @@ from nvml_driver.model.inventory import Inventory
 
 LEASE_SECONDS = 30
 RESEND_SECONDS = 10.0
-MAX_STREAMS = 4
-"""A kubelet has one; a few may linger after its restart. Each occupies a thread."""
+MAX_STREAMS = 4  # A kubelet has one; a few may linger after its restart. Each occupies a thread.
 _MAX_MESSAGE = 1024  # bytes: the kubelet cuts there, through the middle of a character
 _STATUS = {"Healthy": "HEALTHY", "Unhealthy": "UNHEALTHY", "Unknown": "UNKNOWN"}
 

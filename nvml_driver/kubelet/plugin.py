@@ -36,8 +36,7 @@ from nvml_driver.metrics import Metrics
 from nvml_driver.prepare.claims import ClaimGetter
 
 _LOG = logging.getLogger(__name__)
-_WORKERS = 16
-"""Calls that wait for the API server; preparing itself is one after the other anyway."""
+_WORKERS = 16  # Calls that wait for the API server; preparing itself is one after the other anyway.
 
 
 class KubeletPlugin:
@@ -67,8 +66,7 @@ class KubeletPlugin:
             pod_uid: another instance may run beside this one; empty: none may.
             health: what to stream; None: the health services are not served.
 
-        Raises:
-            DriverError: a path is longer than a unix socket's can be.
+        Raises DriverError: a path is longer than a unix socket's can be.
         """
         name = core.options.driver_name
         self.instance = Instance(

@@ -30,8 +30,7 @@ from nvml_driver.errors import DriverError
 from nvml_driver.storage.files import file_lock, held, write_atomic
 
 _LOG = logging.getLogger(__name__)
-MAX_SOCKET_PATH = 107
-"""sun_path of unix(7), without the terminating zero."""
+MAX_SOCKET_PATH = 107  # sun_path of unix(7), without the terminating zero.
 WAIT_SECONDS = 10.0
 
 

@@ -77,7 +77,7 @@ def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
         found = partitions.find(device.place)
         if found is None or found.ci_id is None or not found.place.is_same(device.place):
             raise PrepareError(
-                f"device {device.device_name} does not exist now; admin access looks on and does "
+                f"device {device.device_name} does not exist now; admin access observes and does "
                 "not make MIG devices"
             )
         return replace(device, made=found)

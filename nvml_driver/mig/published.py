@@ -37,8 +37,7 @@ from nvml_driver.model.inventory import (
     MigPlace,
 )
 
-MAX_COUNTERS = 32
-"""``ResourceSliceMaxCountersPerCounterSet`` of the API."""
+MAX_COUNTERS = 32  # ``ResourceSliceMaxCountersPerCounterSet`` of the API.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,7 @@ def partition(
 
     ``taken`` are places of MIG devices that are not for this driver to share out, one for each
     compute instance, so that a place may be there several times. None if NVML reports no profile.
-
-    Raises:
-        GpuUnusableError: the GPU is lost.
+    Raises GpuUnusableError: the GPU is lost.
     """
     assert gpu.minor is not None
     who = gpu.name
@@ -183,9 +180,7 @@ def mig_devices(
 
     With ``dynamic`` also what could be made; ``is_own``: whether a MIG device is what a partition
     became, and so no device of its own.
-
-    Raises:
-        GpuUnusableError: the GPU is lost.
+    Raises GpuUnusableError: the GPU is lost.
     """
     gpu = asked.device
     assert gpu.minor is not None

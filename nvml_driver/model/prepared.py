@@ -76,7 +76,7 @@ class PreparedDevice:
         """Whether two claims cannot have these two devices at the same time.
 
         The same device, the full GPU and a part of it, or two parts in the same place. Not so for
-        admin access, which only looks on, and for different shares of one device.
+        admin access, which only observes, and for different shares of one device.
         """
         if self.admin_access or other.admin_access:
             return False

@@ -71,8 +71,7 @@ class DriverRoot:
 _LOG = logging.getLogger(__name__)
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _PREFIX = "resource.kubernetes.io/"
-MAX_TEXT = 64
-"""``DeviceAttributeMaxValueLength`` of the API."""
+MAX_TEXT = 64  # ``DeviceAttributeMaxValueLength`` of the API.
 
 
 def normal_address(raw: str) -> str | None:

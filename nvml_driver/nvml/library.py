@@ -171,9 +171,7 @@ def ask(
 
     ``who`` and ``what`` (the attribute) are for the log, at ``level``: lower for what many GPUs
     lack.
-
-    Raises:
-        GpuUnusableError: the GPU is lost, so that nothing more can be asked.
+    Raises GpuUnusableError: the GPU is lost, so that nothing more can be asked.
     """
     try:
         return function(*arguments)

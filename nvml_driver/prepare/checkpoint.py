@@ -22,8 +22,7 @@ from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.storage.files import remove_scratch, write_atomic
 
 VERSION = 2
-READ_VERSIONS = (1, 2)
-"""Version 1 had no boot id, and knew devices by their names only."""
+READ_VERSIONS = (1, 2)  # Version 1 had no boot id, and knew devices by their names only.
 FILE_NAME = "checkpoint.json"
 
 

@@ -24,8 +24,7 @@ from nvml_driver.storage.files import remove, remove_scratch, write_atomic
 
 _LOG = logging.getLogger(__name__)
 
-SMI_NAME = "nvidia-smi"
-"""The simulated one, in the state directory."""
+SMI_NAME = "nvidia-smi"  # The simulated one, in the state directory.
 
 
 class ClaimFiles:

@@ -14,8 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from nvml_driver.errors import DriverError, PrepareError
 
-BUDGET_SECONDS = 40.0
-"""For a call of a kubelet that does not say how long it waits."""
+BUDGET_SECONDS = 40.0  # For a call of a kubelet that does not say how long it waits.
 _SPARE_SECONDS = 3.0
 _PARALLEL = 8
 

@@ -25,8 +25,7 @@ INTERVALS = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
 """As ``nvidia-smi compute-policy --set-timeslice`` takes them."""
 
 COMMAND_SECONDS = 10.0
-BUDGET_SECONDS = 30.0
-"""For all commands of a claim, of the 45 s that the kubelet waits."""
+BUDGET_SECONDS = 30.0  # For all commands of a claim, of the 45 s that the kubelet waits.
 _NO_SUCH_GPU = {6, 9, 15}  # not found, driver not loaded, fallen off the bus: nothing is set there
 _CANNOT = {3, 13}  # the GPU or the driver has no time slices, so none were set
 
@@ -172,7 +171,7 @@ class TimeSlices:
 def interval(device: PreparedDevice) -> str | None:
     """What a prepared device's time slices are set to; None: they are left as they are."""
     if device.kind != "full" or device.admin_access:
-        return None  # those of a MIG device cannot be set; admin access looks on
+        return None  # those of a MIG device cannot be set; admin access only observes
     return dict(device.settings).get(SETTING)
 
 

@@ -56,8 +56,7 @@ def build(
             ``compiler()``.
         extra_flags: after ``FLAGS``, for example ``-fsanitize=address``.
 
-    Raises:
-        NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
+    Raises NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
     """
     sources = _sources()
     if command is None and not extra_flags and (ahead := _ahead(sources)).exists():

@@ -19,8 +19,8 @@ from nvml_driver.model.roots import NodeRoots
 from nvml_driver.simulated.profile import Profile
 
 MAJOR = 120
-"""For local and experimental use (devices.txt of the kernel), so no driver of it has this one: who
-may open such a file gets ENXIO, who may not gets EPERM."""
+"""For local and experimental use (devices.txt of the kernel), so no driver of it has this one:
+to open such a file gives ENXIO, or EPERM where it is not allowed."""
 
 MAJOR_APART = 121
 """Also for local use: of the files of a driver that shows its devices by names of their own."""

@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from nvml_driver.model.inventory import Device, Inventory, MigInstance
 
-CONTAINER_PATH = "/usr/bin/nvidia-smi"
-"""Where NVIDIA's container toolkit puts the real one."""
+CONTAINER_PATH = "/usr/bin/nvidia-smi"  # Where NVIDIA's container toolkit puts the real one.
 
 MARK = "simulated nvidia-smi of nvml-dra-driver: there is no hardware"
 """The first line of its output."""

@@ -26,8 +26,7 @@ def write_atomic(
         durable: also survive a loss of power, at the price of two fsync calls.
         what: names the file's fault points (see ``faults``).
 
-    Raises:
-        OSError: nothing was replaced, and no temporary file is left.
+    Raises OSError: nothing was replaced, and no temporary file is left.
     """
     faults.reach(f"{what}:begin")
     # Dot and suffix: neither the kubelet's nor a CDI cache's directory watch takes it for its own.

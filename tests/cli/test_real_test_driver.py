@@ -17,11 +17,10 @@ import pytest
 from conformance.clusters.gocommand import find_go
 from conformance.clusters.local.binaries.versions import COMPILE, KUBERNETES
 from conformance.drivercheck.bench import Bench
-from conformance.drivercheck.catalogue import CHECKS
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import run
+from conformance.drivercheck.run import CHECKS, run
 from conformance.scenario.selection import Selection, select
 from tests.cli.simulated_nodes import REGRESSIONS, certified, records, run_compared, running_cluster
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.clusters.base import ClusterAccess
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.errors import InfrastructureError, UsageError
 from conformance.kubeapi import connection as connection_module
@@ -240,3 +241,16 @@ def test_reasons_are_one_line_without_the_objects_around_them(
     error: Exception, reason: str
 ) -> None:
     assert reason_of(error) == reason
+
+
+def test_a_hand_over_survives_its_json_form() -> None:
+    access = ClusterAccess(
+        kubeconfig=Path("/tmp/k"),
+        context="here",
+        kubernetes_version="v1.37.1",
+        image="i:1",
+        nodes=("a", "b"),
+        component_logs={"kube-apiserver": Path("/tmp/log")},
+        versions={"runc": "without seccomp"},
+    )
+    assert ClusterAccess.from_json(json.loads(json.dumps(access.to_json()))) == access

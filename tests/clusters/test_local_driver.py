@@ -9,8 +9,14 @@ import pytest
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.driver.attached import pools_complete, published, registered_plugins
-from conformance.clusters.local.driver.own import check_unused, command, read_simulation
-from conformance.clusters.local.driver.spec import RULES, check_command, driver_spec
+from conformance.clusters.local.driver.spec import (
+    RULES,
+    check_command,
+    check_unused,
+    command,
+    driver_spec,
+    read_simulation,
+)
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions, Simulation
 

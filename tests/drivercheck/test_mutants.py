@@ -10,10 +10,9 @@ import pytest
 
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
-from conformance.drivercheck.catalogue import CHECKS, chosen
 from conformance.drivercheck.checks import health, slices
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import run
+from conformance.drivercheck.run import CHECKS, chosen, run
 from conformance.targets.seam.values import Obj
 from tests.drivercheck.own_driver import OwnDriver
 from tests.mutants.real_driver.faults import FAULTS

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance.drivercheck.bench import Bench
-from conformance.drivercheck.catalogue import CHECKS, chosen
 from conformance.drivercheck.result import DriverCheckResult, Outcome
-from conformance.drivercheck.run import run
+from conformance.drivercheck.run import CHECKS, chosen, run
 from conformance.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 

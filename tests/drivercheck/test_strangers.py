@@ -14,9 +14,8 @@ import pytest
 
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
-from conformance.drivercheck.catalogue import chosen
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import run
+from conformance.drivercheck.run import chosen, run
 
 Behaviour = Callable[[socket.socket], None]
 

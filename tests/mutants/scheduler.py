@@ -10,8 +10,7 @@ from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.scheduling.filtering import SchedulingError
-from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
-from conformance.targets.reference.scheduling.nodefit import Misfit
+from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj

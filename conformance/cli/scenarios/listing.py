@@ -114,7 +114,8 @@ def coverage(
         partly += bool(missing)
         specs = [item.scenario.spec for item in by]
         links = ", ".join(map(_link, by))
-        cells = (head, links, str(theirs or ""), _minors(specs), _targets(specs), missing)
+        targets = ", ".join(sorted(set(map(_target, specs))))
+        cells = (head, links, str(theirs or ""), _minors(specs), targets, missing)
         covered.append(f"| {' | '.join(cells)} |\n")
     head = _HEAD.format(
         behaviours=counted(len(known.behaviours), "behaviour"),
@@ -160,10 +161,6 @@ def _by_default(spec: Spec, minor: str) -> bool:
     return not spec.requires.apis and all(
         known[gate].default for gate in spec.requires.feature_gates
     )
-
-
-def _targets(specs: Sequence[Spec]) -> str:
-    return ", ".join(sorted({_target(spec) for spec in specs}))
 
 
 def _target(spec: Spec) -> str:

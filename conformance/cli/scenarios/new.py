@@ -50,7 +50,11 @@ def new_profile(
 ) -> None:
     """Write a driver profile to start from; comments in it mark what is guessed."""
     name = _checked(driver)
-    devices = _published(slices, name) if slices else _made_up()
+    devices = (
+        _published(slices, name)
+        if slices
+        else [{"name": f"device-{number}"} for number in range(4)]
+    )
     example = devices[0]
     attributes = _attributes(example) if slices else {}
     match, no_match = _selectors(name, mapping(example.get("attributes")))
@@ -107,10 +111,6 @@ def _yaml(value: object) -> str:
         value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
     )
     return dumped.removesuffix("...\n").strip()
-
-
-def _made_up() -> list[dict[str, Any]]:
-    return [{"name": f"device-{number}"} for number in range(4)]
 
 
 def _published(file: Path, driver: str) -> list[dict[str, Any]]:

@@ -58,11 +58,8 @@ class KindCluster:
         image: image that scenario pods run, in one of the archives or to be pulled.
         state_dir: where kubeconfig, record and log are kept; None is below ``XDG_STATE_HOME``.
 
-    Attributes:
-        created: whether `up` of this object made the cluster, and nobody else's is used.
-
-    Raises:
-        ClusterUsageError: the name cannot be that of a cluster.
+    ``created``: whether `up` of this object made the cluster, and nobody else's is used.
+    Raises ClusterUsageError: the name cannot be that of a cluster.
     """
 
     def __init__(

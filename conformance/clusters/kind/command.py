@@ -69,9 +69,7 @@ def run_kind(command: Sequence[str], seconds: float) -> subprocess.CompletedProc
     """Run kind to its end. What interrupts that ends kind and its children, and waits for them.
 
     A child that went on, ``docker run`` above all, could make a node after all were deleted.
-
-    Raises:
-        ClusterError: it is missing or took too long.
+    Raises ClusterError: it is missing or took too long.
     """
     _LOG.info("running %s, for up to %g s", " ".join(command), seconds)
     try:
@@ -143,8 +141,7 @@ def engine_of(node: str) -> str:
 def cdi_files(engine: str, nodes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Name and content of each file in the CDI folders of the nodes (``/etc``, ``/var/run``).
 
-    Raises:
-        ClusterError: a node cannot be asked, or answers with something else.
+    Raises ClusterError: a node cannot be asked, or answers with something else.
     """
     for node in nodes:
         # No terminal and no login: the engine needs neither, and `docker cp` cannot see a tmpfs.

@@ -66,18 +66,14 @@ class LocalApi:
     def create(self, path: str, manifest: Json) -> None:
         """Create an object; one that exists already is left alone.
 
-        Raises:
-            ApiError: the server refused it.
-            TargetError: it did not answer.
+        Raises ApiError: the server refused it; TargetError: it did not answer.
         """
         self._change("POST", path, manifest, unless=409)
 
     def delete(self, path: str) -> None:
         """Delete an object, or all of a collection; what is not there is gone already.
 
-        Raises:
-            ApiError: the server refused it.
-            TargetError: it did not answer.
+        Raises ApiError: the server refused it; TargetError: it did not answer.
         """
         self._change("DELETE", path, None, unless=404)
 

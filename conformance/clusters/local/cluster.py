@@ -22,7 +22,7 @@ from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 from conformance.clusters.local.component import STOP_SECONDS, Running
 from conformance.clusters.local.components import Components, Server
-from conformance.clusters.local.driver import own, spec
+from conformance.clusters.local.driver import spec
 from conformance.clusters.local.driver.process import NEXT_ACTIONS, OtherDriver
 from conformance.clusters.local.layout import (
     STATE_FILE,
@@ -94,8 +94,7 @@ class LocalCluster:
     def access(self) -> ClusterAccess:
         """How to use this cluster, which another program may have started.
 
-        Raises:
-            ClusterUsageError: it does not run.
+        Raises ClusterUsageError: it does not run.
         """
         state = read_state(self.layout)
         if state is None or not state.ready or not self._processes.alive("kube-apiserver"):
@@ -125,9 +124,7 @@ class LocalCluster:
             action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
                 of a driver one of `NEXT_ACTIONS`, of a second driver `REMOVE`.
 
-        Raises:
-            ClusterUsageError: there is no such component.
-            ClusterError: it did not come back.
+        Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
         """
         components = self._components()
         if action in NEXT_ACTIONS:
@@ -147,13 +144,12 @@ class LocalCluster:
     def other_devices(self) -> int:
         """How many devices the second driver has on each node, once it runs."""
         other = self.options.other_driver
-        return own.shown(other.simulate) if other is not None else 0
+        return spec.shown(other.simulate) if other is not None else 0
 
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
 
-        Raises:
-            ClusterUsageError: there is no such component.
+        Raises ClusterUsageError: there is no such component.
         """
         found = self._components().known(component)
         if not isinstance(found, Server) or component not in Server.ports:
@@ -167,14 +163,13 @@ class LocalCluster:
         """
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
-                return own.read_simulation(record.spec.command)
+                return spec.read_simulation(record.spec.command)
         return None
 
     def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
         """Have the drivers of a running cluster show other GPUs, which is quick.
 
-        Args:
-            dynamic_mig: whether they publish the MIG devices that could be made.
+        ``dynamic_mig``: whether they publish the MIG devices that could be made.
 
         Raises:
             ClusterUsageError: no such cluster runs, it has another driver, there is no such
@@ -248,8 +243,7 @@ class LocalCluster:
 def stale_clusters(root: Path | None = None) -> list[LocalCluster]:
     """Clusters whose program has ended without removing them; call `down` on each.
 
-    Args:
-        root: directory of state directories; None: the default one.
+    ``root``: directory of state directories; None: the default one.
     """
     found = []
     for path in sorted((root or default_root()).glob(f"*/{STATE_FILE}")):

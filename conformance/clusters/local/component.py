@@ -1,4 +1,4 @@
-"""What all components of a running cluster have in common, and what they are told of the cluster.
+"""What all components of a running cluster have in common, and what they know of the cluster.
 
 Each kind of component is a class: how to start it, when it is ready, how long it may take to end. A
 start and a restart wait for the same sign, so it is written down once, there.
@@ -102,8 +102,7 @@ class Component:
     def start(self) -> None:
         """Start it as before and wait until it is ready; nothing happens if it runs.
 
-        Raises:
-            ClusterError: it did not come back.
+        Raises ClusterError: it did not come back.
         """
         if not self.processes.alive(self.name):
             self.launch(self.spec())

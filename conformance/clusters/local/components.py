@@ -13,13 +13,13 @@ from typing import Final
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local.api import LocalApi, accepts_connections
 from conformance.clusters.local.component import STOP_SECONDS, Component, OfNode, Running
-from conformance.clusters.local.driver import own
 from conformance.clusters.local.driver.attached import (
     ATTACH_SECONDS,
     delete_slices,
     registered_plugins,
 )
 from conformance.clusters.local.driver.process import Driver, OtherDriver
+from conformance.clusters.local.driver.spec import check_unused, forget, reboot
 from conformance.clusters.local.layout import NodeLayout
 from conformance.clusters.local.node.machine import lose_memory
 from conformance.clusters.local.processes import procfs
@@ -27,8 +27,7 @@ from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.state import Ports
 
-NODE: Final = "node"
-"""What stands behind a node's name for the whole of it."""
+NODE: Final = "node"  # What stands behind a node's name for the whole of it.
 
 _CLAIMS_PATH: Final = "/apis/resource.k8s.io/v1/resourceclaims"
 _NOT_READY_TAINT: Final = "node.kubernetes.io/not-ready"
@@ -154,7 +153,7 @@ class WholeNode(OfNode):
         names = [one.name for one in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
         lose_memory(self.node, self.processes.node_init(self.node.name))
-        own.reboot(self.node)
+        reboot(self.node)
 
     def _parts(self) -> list[Component]:
         """What runs on it, in the order in which it starts."""
@@ -207,8 +206,7 @@ class Components:
     def launch(self, spec: ProcessSpec) -> None:
         """Start the component that a spec names, and wait until it is ready.
 
-        Raises:
-            ClusterError: it did not get ready.
+        Raises ClusterError: it did not get ready.
         """
         self.of(spec.name).launch(spec)
 
@@ -231,16 +229,14 @@ class Components:
     def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
         """Have our own driver show other devices: one spec for each node.
 
-        Raises:
-            ClusterUsageError: devices are in use.
-            ClusterError: a driver did not attach.
+        Raises ClusterUsageError: devices are in use; ClusterError: a driver did not attach.
         """
         api, name = self._cluster.api, self._cluster.driver_name
         document = api.get(_CLAIMS_PATH)
-        own.check_unused(document["items"] if document else (), name)
+        check_unused(document["items"] if document else (), name)
         self._cluster.processes.stop(*(one.name for one in specs), grace_seconds=STOP_SECONDS)
         for node in self._cluster.nodes.values():
-            own.forget(node)
+            forget(node)
         delete_slices(api, name)  # they would be taken for the next driver's
         for spec in specs:
             self.launch(spec)

@@ -114,11 +114,7 @@ class NodeLayout:
 
 @dataclass(frozen=True)
 class Layout:
-    """Files of one local cluster.
-
-    Attributes:
-        dir: its state directory, absolute.
-    """
+    """Files of one local cluster. ``dir``: its state directory, absolute."""
 
     name: str
     dir: Path
@@ -196,8 +192,7 @@ class Layout:
 def make_layout(name: str, state_dir: Path | None) -> Layout:
     """The layout of cluster `name`, in `state_dir` or else under the default root.
 
-    Raises:
-        ClusterUsageError: the name is none that can be a file name and a context name.
+    Raises ClusterUsageError: the name is none that can be a file name and a context name.
     """
     if not _NAME.fullmatch(name):
         raise ClusterUsageError(
@@ -212,9 +207,7 @@ def check_socket_paths(layout: Layout, nodes: int, driver_name: str) -> None:
 
     The deepest known sockets are a driver's registration socket and its service socket; their
     names are those of upstream's helper (k8s.io/dynamic-resource-allocation/kubeletplugin).
-
-    Raises:
-        ClusterUsageError: a path would be longer than 107 bytes.
+    Raises ClusterUsageError: a path would be longer than 107 bytes.
     """
     if nodes == 0:
         return

@@ -81,9 +81,7 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
 
     ``kube-apiserver --version`` reads its flags first: unknown gates, locked ones and those that
     depend on a disabled one end it.
-
-    Raises:
-        ClusterUsageError: says what kube-apiserver says.
+    Raises ClusterUsageError: says what kube-apiserver says.
     """
     if not gates:
         return

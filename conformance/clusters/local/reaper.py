@@ -38,8 +38,7 @@ def reaper_spec(layout: Layout, owner: int) -> ProcessSpec:
 def wait_and_remove(layout: Layout, owner: int) -> None:
     """Wait for the program `owner` to end; remove its cluster if it is still there.
 
-    Raises:
-        ClusterError: something is left.
+    Raises ClusterError: something is left.
     """
     identity = identify(owner)
     if identity is not None:  # else it ended before we got here

@@ -139,7 +139,7 @@ def same_after_restart(bench: Bench) -> None:
     deadline = time.monotonic() + driver.START_SECONDS
     while bench.api.lists == lists and time.monotonic() < deadline:
         time.sleep(0.05)  # what is there is still from before
-    bench.wait(lambda: _differ(before, bench.slices()), _SETTLE_SECONDS)
+    bench.wait(lambda: _devices(before) != _devices(bench.slices()), _SETTLE_SECONDS)
     after = bench.published()
     _same_devices("after a restart", before, after)
     older, newer = (max(one["spec"]["pool"]["generation"] for one in s) for s in (before, after))
@@ -160,10 +160,6 @@ def stay_at_the_end(bench: Bench) -> None:
     bench.published()
     if len(after) < len(before):
         raise ViolationError(f"expected {len(before)} slices; found {len(after)}")
-
-
-def _differ(before: list[Obj], after: list[Obj]) -> bool:
-    return _devices(before) != _devices(after)
 
 
 def _same_devices(when: str, before: list[Obj], after: list[Obj]) -> None:

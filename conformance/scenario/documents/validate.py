@@ -104,7 +104,7 @@ def load_document(model: type[M], file: Path, what: str) -> M:
 
 
 def _check_kind(model: type[BaseModel], document: Document) -> None:
-    """See that a document of another kind is told as such, and not field by field."""
+    """Report a document of another kind as such, and not field by field."""
     field = model.model_fields.get("kind")
     kind = document.data.get("kind") if isinstance(document.data, dict) else None
     if field is not None and kind in USES and kind not in get_args(field.annotation):
@@ -196,8 +196,7 @@ def _real_path(document: Document, loc: Sequence[str | int]) -> Location:
     return path
 
 
-MAX_LISTED = 12
-"""More names than this say nothing in a message."""
+MAX_LISTED = 12  # More names than this say nothing in a message.
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -1,6 +1,6 @@
 """Read YAML documents with the line of every value, and without surprises.
 
-Files come from strangers: only safe tags, no duplicate keys, no aliases that explode, bounded size
+Files are not trusted: only safe tags, no duplicate keys, no aliases that explode, bounded size
 and depth. The line of each path makes errors point at the place (``file:line``).
 """
 
@@ -25,10 +25,8 @@ YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
-MAX_TEXT = 4 * MAX_BYTES
-"""Characters of all texts of a document, each counted wherever it stands."""
-MAX_NUMBER = 100
-"""Characters of a number; more cannot be meant, and take long to read."""
+MAX_TEXT = 4 * MAX_BYTES  # Characters of all texts of a document, each counted wherever it stands.
+MAX_NUMBER = 100  # Characters of a number; more cannot be meant, and take long to read.
 
 PathTuple = tuple[str | int, ...]
 

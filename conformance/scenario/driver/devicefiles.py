@@ -11,14 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-NAME: Final = "device-files"
-"""Of the probe's command."""
+NAME: Final = "device-files"  # Of the probe's command.
 
 OTHERS: Final = "/dev/dra-conformance-"
 """Where a container makes device files of numbers beside its own."""
 
-WINDOW: Final = 32
-"""Minor numbers that are tried, those of its own file among them."""
+WINDOW: Final = 32  # Minor numbers that are tried, those of its own file among them.
 
 SHARED_MAJORS: Final = (1, 5, 10)
 """Memory devices, terminals, misc (devices.txt of the kernel): what has these is no driver's."""

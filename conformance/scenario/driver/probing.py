@@ -58,17 +58,14 @@ class Probe(Strict):
     )
     device_nodes: str | None = Field(
         default=None,
-        alias="deviceNodes",
         description="regular expression for the path of a device node; groups as in env",
     )
     device_name: str | None = Field(
         default=None,
-        alias="deviceName",
         description="the device's name where there is no group `device`: gpu-{index} takes a group",
     )
     request_env: str | None = Field(
         default=None,
-        alias="requestEnv",
         description=(
             "where a container shows requests instead of devices: regular expression for a line of"
             " the environment; the group `request` is CLAIM_REQUEST, with each character but"
@@ -77,13 +74,11 @@ class Probe(Strict):
     )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
-        alias="configEnv",
         description="configuration name -> regular expression of a variable -> its value",
     )
 
     claim_env: str | None = Field(
         default=None,
-        alias="claimEnv",
         description=(
             "where a container shows its claims: regular expression for a line of the environment;"
             " the group `claim` is the claim's uid"
@@ -103,7 +98,7 @@ class Probe(Strict):
         return value and _regular_expression(value)
 
     def is_device_node(self, path: str) -> bool:
-        """Whether a file in a container is one by which the driver's devices are told."""
+        """Whether a file in a container identifies devices of the driver."""
         return self.device_nodes is not None and re.match(self.device_nodes, path) is not None
 
     def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:

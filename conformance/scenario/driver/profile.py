@@ -68,8 +68,7 @@ class ClassProfile(Strict):
         return dns_name(value)
 
 
-REFUSED = "refused"
-"""Name of a configuration with which a driver prepares no claim."""
+REFUSED = "refused"  # Name of a configuration with which a driver prepares no claim.
 
 
 class ProfileSpec(Strict):
@@ -113,7 +112,6 @@ class ProfileSpec(Strict):
     )
     synthetic_devices: bool = Field(
         default=False,
-        alias="syntheticDevices",
         description=(
             "the devices are simulated: there is no hardware behind them, and a run with them"
             " certifies nothing"
@@ -194,7 +192,7 @@ class ProfileMetadata(Strict):
 class DriverProfile(Strict):
     """What the suite must know of a driver, and nothing that it could find out."""
 
-    api_version: Literal["dra-conformance/v1"] = Field(alias="apiVersion")
+    api_version: Literal["dra-conformance/v1"]
     kind: Literal["DriverProfile"]
     metadata: ProfileMetadata
     spec: ProfileSpec

@@ -30,16 +30,14 @@ class Simulated(Strict):
     )
     env: dict[str, str] = Field(default={}, description="environment of a container, per device")
     device_nodes: tuple[str, ...] = Field(
-        default=(), alias="deviceNodes", description="device files of a container, per device"
+        default=(), description="device files of a container, per device"
     )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
-        alias="configEnv",
         description="configuration name -> further environment of a container, per device",
     )
     own_driver: bool = Field(
         default=False,
-        alias="ownDriver",
         description=(
             "the driver is the suite's own: beside a cluster, too, the reference runs that on"
             " simulated GPUs, not a description of what the cluster's driver has published"
@@ -85,13 +83,13 @@ Health = Literal["Healthy", "Unhealthy", "Unknown"]
 """What a pod's status says of a device (k8s.io/api/core/v1, ``ResourceHealthStatus``)."""
 
 DEVICE_HEALTH: Final = "device-health"
-"""The ability of a target whose driver can be told; see `Capabilities`."""
+"""The ability of a target whose devices' health can be set; see `Capabilities`."""
 
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
 
 
 class Stimulus(Strict):
-    """How a driver is told what happens to a device: by lines in a file that it follows."""
+    """How a device's health is set: by lines in a file that the driver follows."""
 
     file: str = Field(
         pattern=r"^\w[\w.-]*(/\w[\w.-]*)*$",
@@ -120,8 +118,7 @@ class Stimulus(Strict):
     def lines(self, health: Health, device: Mapping[str, Any]) -> str:
         """The lines to append to the file for a device, given as its ResourceSlice has it.
 
-        Raises:
-            ValueError: the device has no such attribute, or the profile no lines for the health.
+        Raises ValueError: the device has no such attribute, or the profile no lines for the health.
         """
         if health not in self.health:
             raise ValueError(f"the driver profile does not define how a device gets {health}")

@@ -25,11 +25,9 @@ FIXED_NAMES = ("driver", "image", "namespace", "probe.exit", "probe.hold", "prob
 DEVICE_NAMES = ("tolerations", "worker.device", "worker.majority", "worker.name", "worker.selector")
 """The variables beside them where there are devices of a driver: not in the allocation tier."""
 
-OTHER = "other"
-"""``${other.driver}`` and ``${other.class.NAME}`` are of another driver's profile."""
+OTHER = "other"  # ``${other.driver}`` and ``${other.class.NAME}`` are of another driver's profile.
 
-MOST_DEVICES = 32
-"""That one claim may have (``AllocationResultsMaxSize`` of the API)."""
+MOST_DEVICES = 32  # That one claim may have (``AllocationResultsMaxSize`` of the API).
 
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
 

@@ -11,7 +11,6 @@ from pydantic import GetCoreSchemaHandler, GetPydanticSchema
 from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
-from conformance.scenario.expectations.cdi import CdiExpectation
 from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.containers.devices import DevicesExpectation
 from conformance.scenario.expectations.containers.environment import (
@@ -21,6 +20,7 @@ from conformance.scenario.expectations.containers.environment import (
 from conformance.scenario.expectations.containers.hardware import HardwareExpectation
 from conformance.scenario.expectations.events import EventExpectation, WatchedExpectation
 from conformance.scenario.expectations.metrics import MetricsExpectation, PreparedExpectation
+from conformance.scenario.expectations.nodes import CdiExpectation, PodResourcesExpectation
 from conformance.scenario.expectations.objects import (
     NoneExpectation,
     ObjectExpectation,
@@ -28,7 +28,6 @@ from conformance.scenario.expectations.objects import (
     TogetherExpectation,
 )
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.expectations.podresources import PodResourcesExpectation
 from conformance.scenario.expectations.rejected import RejectedExpectation
 
 KINDS: Final[tuple[type[Expectation], ...]] = (

@@ -88,7 +88,7 @@ class Cluster(Protocol):
     def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         """Create an object and say why it was refused; None if it was accepted.
 
-        In the name of an account of the scenario, or of who runs it.
+        In the name of an account of the scenario, or of the user who runs it.
         """
 
     def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
@@ -116,8 +116,7 @@ class WatchEvent(NamedTuple):
     version: int
 
 
-Path = tuple[str | int, ...]
-"""Of a field below the expectation or step that has it."""
+Path = tuple[str | int, ...]  # Of a field below the expectation or step that has it.
 Pods = tuple[str, ...] | PodSelector
 
 
@@ -239,7 +238,6 @@ class Timed(Expectation):
 
     not_before: Duration | None = Field(
         default=None,
-        alias="notBefore",
         description="it must not hold earlier than so long after the step that `since` names began",
     )
     since: str | None = Field(default=None, description="name of an earlier step")
@@ -266,5 +264,5 @@ class Timed(Expectation):
 
     @property
     def may_want_devices(self) -> str | None:
-        """The pod whose snapshot tells why, if it is not scheduled; None for no pod."""
+        """The pod whose snapshot shows why, if it is not scheduled; None for no pod."""
         return None

@@ -1,6 +1,6 @@
 """``event``: an Event about an object; ``watched``: what a watch brought, in order.
 
-A watch tells every change of what its selector selects, once and in the order of the changes; what
+A watch reports each change of what its selector selects, once and in the order of the changes; what
 comes to be selected is ADDED, and what is selected no longer DELETED, however it came to that
 (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 """
@@ -29,7 +29,7 @@ class EventAbout(Strict):
         default=None, description="the component that says so, for example default-scheduler"
     )
     absent: bool = Field(default=False, description="there is no such event")
-    at_least: int = Field(default=1, alias="atLeast", ge=1, description="how often it was said")
+    at_least: int = Field(default=1, ge=1, description="how often it was said")
     namespace: str | None = Field(default=None, description="that of the object")
 
 
@@ -48,7 +48,7 @@ class EventExpectation(Timed):
         about = [
             event
             for event in cluster.find(
-                ObjectSelector(apiVersion="v1", kind="Event", namespace=wanted.namespace)
+                ObjectSelector(api_version="v1", kind="Event", namespace=wanted.namespace)
             )
             if event.get("involvedObject", {}).get("kind") == wanted.kind
             and event.get("involvedObject", {}).get("name") == wanted.name
@@ -80,8 +80,7 @@ def _times(event: Obj) -> int:
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
-_Named = tuple[str, str]
-"""Type of an event, and the name of its object."""
+_Named = tuple[str, str]  # Type of an event, and the name of its object.
 
 
 class ExpectedEvent(Strict):

@@ -15,8 +15,8 @@ from conformance.scenario.observation import METRICS, PREPARED, MetricOf, abilit
 class Metrics(MetricOf):
     """A metric, and what its value, or with `grownSince` its growth, must be."""
 
-    at_least: float | None = Field(default=None, alias="atLeast")
-    at_most: float | None = Field(default=None, alias="atMost")
+    at_least: float | None = None
+    at_most: float | None = None
     exactly: float | None = Field(
         default=None, description="of growth only where nobody else uses the cluster"
     )
@@ -92,16 +92,15 @@ class Prepared(Strict):
     driver: str | None = Field(
         default=None, description="of which driver; another one is ${other.driver}"
     )
-    at_least: int = Field(default=0, alias="atLeast", ge=0, description="so many of them")
+    at_least: int = Field(default=0, ge=0, description="so many of them")
 
 
 class PreparedExpectation(Timed):
-    """The kubelet has no claim prepared that nobody uses (needs the ability `kubelet-metrics`).
+    """The kubelet has no claim prepared that nobody uses (needs the ability `kubelet-metrics`)."""
 
-    ``driver_name="<any>"`` is always there, a driver only while it has claims
-    (pkg/kubelet/cm/dra/claiminfo.go). The gauge counts what the kubelet asked for and the driver
-    confirmed, so it does not show a driver that only says that it unprepared a claim.
-    """
+    # ``driver_name="<any>"`` is always there, a driver only while it has claims
+    # (pkg/kubelet/cm/dra/claiminfo.go). The gauge counts what the driver confirmed, so it does not
+    # show a driver that only says that it unprepared a claim.
 
     prepared: Prepared
 

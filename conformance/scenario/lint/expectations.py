@@ -196,7 +196,7 @@ class _KnownAt:
             self.wrong(path, "needs apiVersion and kind")
             return
         selector = ObjectSelector(
-            apiVersion=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
+            api_version=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
         )
         self.selected(path, selector)
         self.part(path, obj, selector)

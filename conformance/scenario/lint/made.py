@@ -14,8 +14,7 @@ from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.lint.manifests.pods import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
 
-BEFORE = -1
-"""The step of what is there before the first one."""
+BEFORE = -1  # The step of what is there before the first one.
 
 
 class Named(NamedTuple):

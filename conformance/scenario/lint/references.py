@@ -1,7 +1,7 @@
 """Is everything there that manifests refer to, and made only once?
 
 A reference to nothing makes a pod wait for ever, which looks like a failure of the target. The one
-right use, a pod that must wait because something is absent, is told by its expectation.
+right use, a pod that must wait because something is absent, is known by its expectation.
 """
 
 from __future__ import annotations

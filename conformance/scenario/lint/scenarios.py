@@ -112,10 +112,8 @@ STEPS: Final = 100
 OBJECTS: Final = 300
 """That are created by steps; as many as a claim's consumers and what belongs to them."""
 EXPECTATIONS: Final = 300
-PARALLEL: Final = 32
-"""Steps that are carried out at the same time: each has a thread of its own."""
-SECONDS: Final = 900.0
-"""That pass whatever the target does."""
+PARALLEL: Final = 32  # Steps that are carried out at the same time: each has a thread of its own.
+SECONDS: Final = 900.0  # That pass whatever the target does.
 
 
 def check_limits(scenario: Scenario) -> Iterator[Problem]:

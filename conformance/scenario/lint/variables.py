@@ -127,8 +127,7 @@ def _meant(name: str) -> str:
     return f"known are {', '.join(sorted([*fixed, *(f'{item}.NAME' for item in groups)]))}"
 
 
-_PLACEHOLDER = "x"
-"""Is part of a string, of a key or of a name, wherever a variable may be."""
+_PLACEHOLDER = "x"  # Is part of a string, of a key or of a name, wherever a variable may be.
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _CHAIN = re.compile(r"(?<![\w.])(has\()?object((?:\.[A-Za-z_]\w*|\[\d+\])+)")
 _ERROR = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")

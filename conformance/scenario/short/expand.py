@@ -1,7 +1,7 @@
 """A scenario as it was written -> in full: named manifests, ``like`` and ``forEach`` carried out.
 
 All that comes after (model, lint, engine, reports, digests) knows only the full form. Problems in
-it are told where they are in what the author wrote.
+it are reported where they are in what the author wrote.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def pruned(node: Node) -> Node:
 
 
 def document(node: Node, source: Document) -> Document:
-    """The document that a node is, whose problems are told where they are in its source."""
+    """The document that a node is, whose problems are reported at their place in its source."""
     origins = dict(_origins(node, ()))
     lines = {path: source.line(origin) for path, origin in origins.items()}
     changed: Mapping[PathTuple, PathTuple] = {
@@ -114,8 +114,7 @@ def _origins(node: Node, path: PathTuple) -> Iterator[tuple[PathTuple, PathTuple
 
 
 FIELD: Final = "forEach"
-MOST: Final = 300
-"""Values of one ``forEach``: claims have up to 256 consumers."""
+MOST: Final = 300  # Values of one ``forEach``: claims have up to 256 consumers.
 
 _GROUP: Final = "each."
 _NAME: Final = re.compile(r"[a-z][A-Za-z0-9]*")

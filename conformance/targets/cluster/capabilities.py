@@ -48,12 +48,10 @@ def discover_capabilities(
         api: where to ask.
         nodes: nodes with a kubelet that the suite may use; those that are ready count.
         driver: the driver of the ``node`` tier.
-        versions: what the cluster's source knows of its parts and no node tells.
+        versions: versions of parts that the cluster's source knows and no node reports.
         only_read: find out by reading alone; more feature gates stay unknown.
 
-    Raises:
-        ApiError: something that is needed may not be read.
-        TargetError: no answer.
+    Raises ApiError: something that is needed may not be read; TargetError: no answer.
     """
     git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
     ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
@@ -131,8 +129,7 @@ def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
 
 
 _METRIC = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
-_NAMESPACE = "default"
-"""Of namespaced objects; it is there in every cluster."""
+_NAMESPACE = "default"  # Of namespaced objects; it is there in every cluster.
 
 
 def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[str, bool]:
@@ -142,9 +139,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     are known, and most others show in what the API server keeps of an object created with dry run
     (``scenarios/features.yaml``): fields behind a gate that is off are dropped silently
     (``dropDisabledFields`` in pkg/registry/resource).
-
-    Raises:
-        TargetError: no answer.
+    Raises TargetError: no answer.
     """
     told = _told(api.connection)
     known = {**settled(version), **told}

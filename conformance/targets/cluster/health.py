@@ -19,8 +19,7 @@ from conformance.kubeapi.connection import Connection
 SILENCE = 30.0
 """Seconds without any answer after which an API server is given up. A restart takes ten."""
 
-PERIOD = 5.0
-"""Seconds between two looks, and the longest that one waits for an answer."""
+PERIOD = 5.0  # Seconds between two looks, and the longest that one waits for an answer.
 
 
 class Health:
@@ -28,7 +27,7 @@ class Health:
 
     Args:
         connection: its API server; given up (`Connection.abandon`) when it does not answer.
-        watch: of the cluster's source, which tells when a component has died.
+        watch: of the cluster's source, which reports that a component has died.
         logs: component name -> its log file, for messages.
         wake: called when the target is gone, so that waiting scenarios look again.
     """
@@ -61,8 +60,7 @@ class Health:
     def check(self) -> None:
         """See that all is well.
 
-        Raises:
-            TargetGoneError: it is not, so nothing that is observed from now on says anything.
+        Raises TargetGoneError: it is not, so nothing that is observed from now on says anything.
         """
         if self._message:
             raise self._error()

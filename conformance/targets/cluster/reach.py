@@ -103,8 +103,7 @@ class ClusterFaults:
 class ControlFiles:
     """The files of the drivers that the suite has started.
 
-    Args:
-        files: node -> the file that its driver follows.
+    ``files``: node -> the file that its driver follows.
     """
 
     def __init__(self, stimulus: Stimulus, files: Mapping[str, Path]) -> None:
@@ -112,10 +111,9 @@ class ControlFiles:
         self._files = files
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """Append what the driver of a node needs to be told (`Faults.set_health`).
+        """Append the lines that the driver of a node follows (`Faults.set_health`).
 
-        Raises:
-            TargetError: the driver has no such file (any more), or a line cannot be made.
+        Raises TargetError: the driver has no such file (any more), or a line cannot be made.
         """
         try:
             text = self._stimulus.lines(health, device)

@@ -35,8 +35,7 @@ from conformance.targets.seam.values import (
 )
 from conformance.targets.seam.watching import Following, Watching
 
-RIGHTS_SECONDS = 10.0
-"""The longest that the API server's authorizer may be behind a RoleBinding."""
+RIGHTS_SECONDS = 10.0  # The longest that the API server's authorizer may be behind a RoleBinding.
 
 _METHODS = {
     "create": "POST",

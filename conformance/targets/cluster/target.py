@@ -33,8 +33,7 @@ class ClusterTarget:
         only_read: find out what the cluster can do by reading alone.
         double_allocation: scenarios may give one device to two claims.
 
-    Raises:
-        ClusterUsageError: the kubeconfig or the context is wrong.
+    Raises ClusterUsageError: the kubeconfig or the context is wrong.
     """
 
     def __init__(

@@ -32,8 +32,7 @@ def shape_of(options: TargetOptions) -> ClusterShape | None:
 def check_options(options: TargetOptions) -> None:
     """Refuse options that contradict each other or would have no effect.
 
-    Raises:
-        UsageError: naming the option, and what it goes with or what to write instead.
+    Raises UsageError: naming the option, and what it goes with or what to write instead.
     """
     if options.target == "reference" and options.cluster is not None:
         raise UsageError("--cluster goes with --target cluster; the reference needs none")

@@ -31,8 +31,7 @@ def words_of(text: str) -> tuple[str, ...]:
 def version_of(text: str) -> str:
     """A version whose rules are known; the pinned patch of a minor that is given alone.
 
-    Raises:
-        UsageError: it is no version, or its rules are not known.
+    Raises UsageError: it is no version, or its rules are not known.
     """
     from conformance.clusters.local.binaries.versions import full_version
     from reference_allocator.gates import gates_for_version

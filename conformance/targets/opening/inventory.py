@@ -83,8 +83,7 @@ def other_source(
 ) -> SimulatedGpus | DescribedDevices:
     """Those of the other driver; what a cluster has published includes its slices, if any.
 
-    Raises:
-        UsageError: its devices are not known.
+    Raises UsageError: its devices are not known.
     """
     from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
 

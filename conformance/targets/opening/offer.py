@@ -37,8 +37,7 @@ ENOUGH_NODES: Final = 64
 COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
 
-Device = tuple[str, str]
-"""Pool and name."""
+Device = tuple[str, str]  # Pool and name.
 
 _KINDS: Final = ("int", "string")
 """Of DeviceAttribute (resource.k8s.io/v1): those with a literal in CEL that is never ambiguous."""
@@ -93,7 +92,7 @@ def _with_one_device(
     slices: Sequence[Object],
     driver: str,
 ) -> Capabilities:
-    """Which device can be asked for alone: the last, for who ignores a selector takes the first."""
+    """A device that can be selected alone: the last, as ignoring a selector gives the first."""
     node = worker_of(offered.devices_on)
     why = "no device is free"
     if node is not None:
@@ -174,7 +173,7 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
         [result] = outcome.allocations[0]["devices"]["results"]
         device = (result["pool"], result["device"])
         if device in found:
-            break  # It may be shared, and so can be had without end.
+            break  # It may be shared, so it is allocated without end.
         found[device] = name
         index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
     for name in found.values():
@@ -183,10 +182,9 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
 
 
 def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
-    """CEL that is true for this device alone; "" where no attribute tells it from the others.
+    """CEL that is true for this device alone; "" where no attribute identifies it.
 
-    Args:
-        slices: of the whole cluster, in resource.k8s.io/v1.
+    ``slices``: of the whole cluster, in resource.k8s.io/v1.
     """
     others = _attributes(slices, driver)
     for name, value in sorted(others.pop(device).items()):

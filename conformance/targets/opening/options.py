@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
 
-DEFAULT_SIMULATION = "t4x4"
-"""Default of the GPUs that our own driver simulates."""
+DEFAULT_SIMULATION = "t4x4"  # Default of the GPUs that our own driver simulates.
 
 OWN_PROFILE = "nvml-dra-driver"
 """Profile of our own driver; the default where the suite starts that driver."""
@@ -34,14 +33,11 @@ OWN_PROFILE = "nvml-dra-driver"
 OTHER_PROFILE = "other-nvml-dra-driver"
 """Profile of the second driver, another instance of ours, where the suite starts one."""
 
-OTHER_SIMULATION = "t4x4"
-"""GPUs that the second driver simulates."""
+OTHER_SIMULATION = "t4x4"  # GPUs that the second driver simulates.
 
-NVIDIA_PROFILE = "gpu.nvidia.com"
-"""Profile of NVIDIA's driver, the default elsewhere."""
+NVIDIA_PROFILE = "gpu.nvidia.com"  # Profile of NVIDIA's driver, the default elsewhere.
 
-DEFAULT_VERSION = "1.37.1"
-"""Default Kubernetes version of the reference and of a local cluster."""
+DEFAULT_VERSION = "1.37.1"  # Default Kubernetes version of the reference and of a local cluster.
 
 MOST_NODES = 1000
 
@@ -206,8 +202,7 @@ class TargetOptions(LessUsed):
     def profile(self) -> DriverProfile:
         """The driver profile in use, with its enabled driver options.
 
-        Raises:
-            UsageError: it does not exist, is malformed, or lacks one of the options.
+        Raises UsageError: it does not exist, is malformed, or lacks one of the options.
         """
         return _load(self.profile_name).with_options(self.driver_options)
 

@@ -47,7 +47,7 @@ def open_cluster(
     before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
     that a start was refused for.
     """
-    driver = options.profile().driver  # a wrong name is told before minutes go into a cluster
+    driver = options.profile().driver  # report a wrong name before a cluster takes minutes
     if options.cluster == "kubeconfig":
         yield kubeconfig_cluster(options).up(progress), options
         return
@@ -185,7 +185,7 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         UsageError: something was asked for that it was not started with; naming that and what the
             cluster has.
     """
-    from conformance.clusters.local.driver.own import name_or_file
+    from conformance.clusters.local.driver.spec import name_or_file
 
     state, shown = local.state(), local.simulation()
     problem = ""

@@ -64,9 +64,7 @@ class Opened:
     ) -> Opened:
         """A target and what it has for the pods of a profile, and of another driver's.
 
-        Raises:
-            ApiError: what must be known of it may not be read.
-            TargetError: there was no answer.
+        Raises ApiError: what must be known of it may not be read; TargetError: there was no answer.
         """
         found = with_devices(target, profile, other)
         return cls(target, found, profile, image, options or TargetOptions(), other)
@@ -104,8 +102,7 @@ def open_reference(
         nodes: that cluster's nodes; None: those that slices name.
         start: its virtual time at the start, in seconds after its epoch.
 
-    Raises:
-        UsageError: the options do not go together, or the devices are not known.
+    Raises UsageError: the options do not go together, or the devices are not known.
     """
     from conformance.targets.reference.nodes.device_source import DescribedDevices, NoDriver
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
@@ -207,8 +204,7 @@ def open_to_plan(options: TargetOptions) -> Iterator[Opened]:
 def open_existing(options: TargetOptions, *, only_read: bool = True) -> Iterator[Target | None]:
     """The target of a cluster that is there already; None where a local or kind one is not.
 
-    Args:
-        only_read: nothing is asked of the cluster that reading alone does not tell.
+    ``only_read``: nothing is asked of the cluster that reading alone does not tell.
     """
     check_options(options)
     access: ClusterAccess | None

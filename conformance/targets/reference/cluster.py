@@ -15,8 +15,7 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.taintrules import apply_taint_rules
 
-_Series = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Component, metric, labels."""
+_Series = tuple[str, str, tuple[tuple[str, str], ...]]  # Component, metric, labels.
 
 
 class Counts:

@@ -37,8 +37,7 @@ class Components:
         control_plane: component -> its parts that keep something in memory.
         kubelets: of the nodes that have one; each stands for all that runs on its node.
 
-    Attributes:
-        beside: drivers whose next version runs beside them, each with whether that is registered.
+    ``beside``: drivers whose next version runs beside them, each with whether that is registered.
     """
 
     def __init__(

@@ -106,8 +106,7 @@ def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
         api_version: its ``apiVersion``.
         name: its ``kind``.
 
-    Raises:
-        ApiError: 404 NotFound, the answer to a path that the API server does not serve.
+    Raises ApiError: 404 NotFound, the answer to a path that the API server does not serve.
     """
     kind = KINDS.get(name)
     if kind is None or api_version not in kind.api_versions or not kind.is_served(gates):
@@ -118,8 +117,7 @@ def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
 def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
     """The kind of an object with ``apiVersion`` and ``kind``.
 
-    Raises:
-        ApiError: 400 BadRequest without them, 404 NotFound when it is not served.
+    Raises ApiError: 400 BadRequest without them, 404 NotFound when it is not served.
     """
     api_version, name = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(name, str) or not name:

@@ -51,8 +51,7 @@ _NEVER: Final = (-1.0, -1)
 class Part:
     """Something that takes turns.
 
-    Attributes:
-        component: whose process it is part of; empty: nobody stops it.
+    ``component``: whose process it is part of; empty: nobody stops it.
     """
 
     component: str
@@ -81,7 +80,7 @@ class World:
             gates: every feature gate of that version, as it is set.
             seed: uids and generated names depend on it.
             start: virtual time at the start, in seconds after `clock.EPOCH`.
-            nodes: what they are called, and what is amiss with them.
+            nodes: their names and faults.
             drivers: name of each node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.
@@ -168,8 +167,7 @@ class World:
     def settle(self) -> None:
         """Let everything happen that happens without time passing.
 
-        Raises:
-            TargetError: the parts keep undoing each other's work, a defect of the reference.
+        Raises TargetError: the parts keep undoing each other's work, a defect of the reference.
         """
         running = [part for part in self._parts if self.components.runs(part.component)]
         for _ in range(_MAX_ROUNDS):

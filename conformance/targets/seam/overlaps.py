@@ -27,8 +27,7 @@ _Device = tuple[str, str, str]  # driver, pool, device
 COPIED = "dra-conformance.dev/copied-allocation"
 """Annotation of a claim: its allocation is a scenario's."""
 
-MAX_NAMED = 5
-"""Overlaps that follow from another and are named in its message."""
+MAX_NAMED = 5  # Overlaps that follow from another and are named in its message.
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -40,7 +39,7 @@ class Overlap:
         claim: ``namespace/name`` of the claim that got it.
         holder: ``namespace/name`` of the claim that had it; the first one, where several had.
         version: the resourceVersion at which both have it.
-        namespace: where it is told: that of ``claim``; of ``holder`` where only that one is ours.
+        namespace: that reports it: of ``claim``; of ``holder`` where only that one is ours.
         follows: what happened to the device before all of its claims were released, oldest first.
     """
 
@@ -139,8 +138,7 @@ class ClaimHolders:
     def overlaps(self, ours: Iterable[str] | None = None) -> list[Overlap]:
         """The findings so far, by their versions.
 
-        Args:
-            ours: namespaces; what touches none of them is left out. None: everything counts.
+        ``ours``: namespaces; what touches none of them is left out. None: everything counts.
         """
         mine = None if ours is None else frozenset(ours)
         with self._lock:

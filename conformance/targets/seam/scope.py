@@ -33,9 +33,9 @@ class Objects(Protocol):
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         """Create an object, unknown fields being an error (``fieldValidation=Strict``).
 
-        In the name of ``user``, or of who runs the suite. For a Node that brings ``status``, the
-        status is written too (a hollow node that is Ready). A namespaced object without a namespace
-        goes into the scope's.
+        In the name of ``user``, or of the user who runs the suite. For a Node that brings
+        ``status``, the status is written too (a hollow node that is Ready). A namespaced object
+        without a namespace goes into the scope's.
         """
 
     def get(self, ref: Ref) -> Obj | None:
@@ -123,15 +123,13 @@ class Faults(Protocol):
                 next version of it, which ends when the driver is started. Of another driver also
                 ``remove``: it ends, and what it has published goes.
 
-        Raises:
-            TargetError: there is no such component, or it did not get ready.
+        Raises TargetError: there is no such component, or it did not get ready.
         """
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """Have a node's driver find a device healthy or not (ability ``device-health``).
 
-        Raises:
-            TargetError: the driver cannot be told.
+        Raises TargetError: the driver takes no device health.
         """
 
 
@@ -181,8 +179,7 @@ class Target(Protocol):
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
         """What scenarios made, found by the run label (of one run, or of any), in deletion order.
 
-        Args:
-            every_kind: also what no scenario makes, but a driver's manifests.
+        ``every_kind``: also what no scenario makes, but a driver's manifests.
         """
         ...
 

@@ -22,8 +22,7 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 KUBELET_METRICS = "kubelet-metrics"
 POD_RESOURCES = "pod-resources"
 DISTINCT_DEVICES = "distinct-devices"
-ROOT_CONTAINERS = "root-containers"
-"""Abilities, see `Capabilities`."""
+ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
 
 CONSTRAINTS = "security.openshift.io/v1"
 """Where it is served, namespaces get a range of users a moment after they were made, and containers
@@ -73,8 +72,7 @@ class Query:
 class User:
     """A service account in whose name a request is made.
 
-    Attributes:
-        node: the node on which it acts, as the token of a pod there says; empty for none.
+    ``node``: the node on which it acts, as the token of a pod there says; empty for none.
     """
 
     namespace: str
@@ -103,7 +101,7 @@ class Request:
             options of a deletion (``metav1.DeleteOptions``).
         subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
         labels: of what is deleted by ``deletecollection``.
-        user: in whose name; None is who runs the suite.
+        user: in whose name; None is the user who runs the suite.
         manager: of a patch that is a server-side apply; the body is what is applied.
     """
 
@@ -133,7 +131,7 @@ class Capabilities:
             from several nodes counts on each.
         other_driver: another driver, whose devices are on the same nodes; None without one.
         other_devices_on: node -> how many of its devices may be used there.
-        one_device: of the node with most devices the one that is had last: its name, and CEL that
+        one_device: the device that is allocated last on the node with most: its name, and CEL that
             no other device of the driver fits.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``

@@ -9,8 +9,7 @@ from typing import Any
 from conformance.errors import TargetError
 from conformance.kubeapi.store import version_of
 
-Event = tuple[str, Mapping[str, Any]]
-"""``ADDED``, ``MODIFIED`` or ``DELETED``, and the object."""
+Event = tuple[str, Mapping[str, Any]]  # ``ADDED``, ``MODIFIED`` or ``DELETED``, and the object.
 
 Obj = dict[str, Any]
 
@@ -54,8 +53,7 @@ class Watching:
 class Following:
     """Listens to watches of pods and claims; safe for threads.
 
-    Attributes:
-        gap: something may have happened that no watch has told.
+    ``gap``: something may have happened that no watch has told.
     """
 
     def __init__(
@@ -66,8 +64,7 @@ class Following:
     ) -> None:
         """Use ``Scope.follow``.
 
-        Args:
-            catch_up: returns when all is heard that the target has said so far.
+        ``catch_up``: returns when all is heard that the target has said so far.
         """
         self.gap = False
         self._namespaces = frozenset(namespaces)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.cdi import CdiExpectation
+from conformance.scenario.expectations.nodes import CdiExpectation
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.observation import ContainerView, ListedClaim, ListedDevice
 from tests.scenario.shipped import ROOT

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.podresources import PodResourcesExpectation
+from conformance.scenario.expectations.nodes import PodResourcesExpectation
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.observation import ListedClaim, ListedDevice
 

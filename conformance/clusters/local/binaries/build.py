@@ -56,7 +56,7 @@ def make_go_mod(go: str, version: str, directory: Path, progress: Progress) -> P
         progress: told what is not pinned and who vouches for it.
 
     Raises:
-        ClusterUsageError: that version cannot be had, or not whole; nothing was built.
+        ClusterUsageError: that version is not available, or not whole; nothing was built.
     """
     with tempfile.TemporaryDirectory() as empty:  # outside of any module
         database = _go(go, version, Path(empty), "env", "GOSUMDB", "GONOSUMDB").split("\n")
@@ -147,7 +147,7 @@ def resolve_binaries(
         version: of Kubernetes, for example "v1.37.1".
 
     Raises:
-        ClusterUsageError: the given directory lacks some, that version cannot be had, or Go or a
+        ClusterUsageError: the given directory lacks some, that version is not available, or Go or a
             C compiler is needed and not installed.
         ClusterError: a build failed; the message names its log.
     """

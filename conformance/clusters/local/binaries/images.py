@@ -34,8 +34,7 @@ _EPOCH = "1970-01-01T00:00:00Z"
 class Image:
     """An image of one layer.
 
-    Attributes:
-        config: of the containers, as in an OCI image's configuration ("Cmd", "Entrypoint").
+    ``config``: of the containers, as in an OCI image's configuration ("Cmd", "Entrypoint").
     """
 
     layer: bytes

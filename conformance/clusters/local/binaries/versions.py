@@ -42,8 +42,7 @@ class Build:
 def full_version(text: str) -> str:
     """The version of "1.34" (the pinned patch of that minor), "1.34.0" or "v1.34.0": "v1.34.0".
 
-    Raises:
-        ValueError: the text is neither, or no patch of that minor is pinned.
+    Raises ValueError: the text is neither, or no patch of that minor is pinned.
     """
     found = re.fullmatch(r"v?(1\.\d{1,3})(\.\d{1,3}(?:-(?:alpha|beta|rc)\.\d{1,3})?)?", text)
     if found is None:
@@ -81,8 +80,7 @@ _PLUGINS = {"bridge": "main/bridge", "host-local": "ipam/host-local", "loopback"
 RUNTIME = "runc-without-seccomp"
 """What containerd calls to run a container (see the program's own comment)."""
 
-POD_SHELL = "pod-shell"
-"""The one program of the pods' image."""
+POD_SHELL = "pod-shell"  # The one program of the pods' image.
 
 _NODE_BUILDS = (
     Build(
@@ -138,9 +136,7 @@ def cache_key(modules: Path, version: str = KUBERNETES) -> str:
     architecture, so a cached binary is never one of other sources. The modules of a version that is
     not pinned here are named by the version; Go's checksum database says that they are always the
     same.
-
-    Raises:
-        OSError: a file cannot be read.
+    Raises OSError: a file cannot be read.
     """
     minors = modules / "kubernetes" / "minors"
     own = pinned_go_mod(modules, version)

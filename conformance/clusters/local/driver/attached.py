@@ -1,4 +1,4 @@
-"""Whether a driver that was started is attached to a node's kubelet, and its devices can be had.
+"""Whether a driver that was started is attached to a node's kubelet and has published its devices.
 
 It counts as attached when all of these hold, whatever language it is written in:
 - the kubelet has a registered plugin (leftovers of earlier ones are removed first). A registration
@@ -27,8 +27,7 @@ from conformance.clusters.local.api import LocalApi
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
-ATTACH_SECONDS = 60.0
-"""Longest that a driver may take for a step of becoming attached."""
+ATTACH_SECONDS = 60.0  # Longest that a driver may take for a step of becoming attached.
 
 NAMED_SECONDS = 10.0
 """From the first plugin that is registered; one command may start several drivers."""

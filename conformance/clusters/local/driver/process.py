@@ -1,7 +1,7 @@
 """The driver processes of a node: its driver, the next version of that one, and a second driver.
 
 For a rolling update the next version runs beside the driver, and takes its place or fails. Both are
-the same program; what tells the instances apart is POD_UID in their environment, by which they name
+the same program; they differ by POD_UID in their environment, by which they name
 their sockets (k8s.io/dynamic-resource-allocation/kubeletplugin, RollingUpdate). The next version
 has a record of its own until it takes over the driver's.
 """
@@ -64,8 +64,7 @@ class Driver(OfNode):
     def launch(self, spec: ProcessSpec) -> None:
         """Start it in this way, and wait until it is attached (attached.py).
 
-        Raises:
-            ClusterError: it exited, registers in a way that never leads there, or took too long.
+        Raises ClusterError: it exited, registers in a way that never leads there, or took too long.
         """
         others = self._other_sockets()
         # A driver that was killed leaves its registration socket; the kubelet takes it for
@@ -82,8 +81,7 @@ class Driver(OfNode):
     def disturb_next(self, action: str) -> None:
         """Carry out one of `NEXT_ACTIONS`.
 
-        Raises:
-            ClusterError: the next version did not get as far, or what runs never does.
+        Raises ClusterError: the next version did not get as far, or what runs never does.
         """
         if action == "killNext":
             self._kill_next()
@@ -151,7 +149,7 @@ class Driver(OfNode):
             raise
 
     def _next_spec(self, *, registers: bool) -> ProcessSpec:
-        """The driver's own, but for what tells it apart; so both write the same log."""
+        """The driver's own but for POD_UID; so both write the same log."""
         spec = self.spec()
         env = dict(spec.env)
         if env.pop(_POD_UID, "") != SECOND_POD_UID:
@@ -179,7 +177,7 @@ class Driver(OfNode):
         self._forget_dead()
 
     def _forget_dead(self) -> None:
-        """Remove sockets at which nobody answers; the kubelet lets go of who had them."""
+        """Remove sockets at which nobody answers; the kubelet then forgets their plugins."""
         sockets = [path for path in self.node.registrar.glob("*") if path.is_socket()]
         for path in sockets:
             if not accepts_connections(path):

@@ -24,9 +24,7 @@ def create(name: str) -> None:
 
     On v2 a controller works in a cgroup only when every cgroup above passes it on, so that is
     switched on on the way down.
-
-    Raises:
-        ClusterError: a hierarchy cannot be written, as in an unprivileged container.
+    Raises ClusterError: a hierarchy cannot be written, as in an unprivileged container.
     """
     for root in mount_points():
         directory = root

@@ -19,8 +19,7 @@ from conformance.clusters.local.node.network import pod_subnet
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.state import State
 
-KUBELET_PORT = 10250
-"""On the node's own address, so every node has the usual one."""
+KUBELET_PORT = 10250  # On the node's own address, so every node has the usual one.
 
 
 def write_node_config(layout: Layout, state: State, index: int) -> None:

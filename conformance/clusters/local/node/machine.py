@@ -129,11 +129,8 @@ def lose_memory(node: NodeLayout, init: int) -> None:
     the kubelet reports is a new one. Simulated: the kernel goes on, and a driver that is not our
     own reads the machine's boot id, for it runs outside of the node.
 
-    Args:
-        init: the process that holds its namespaces (`Processes.node_init`).
-
-    Raises:
-        ClusterError: something does not end, or cannot be unmounted.
+    ``init``: the process that holds its namespaces (`Processes.node_init`).
+    Raises ClusterError: something does not end, or cannot be unmounted.
     """
     if left := procfs.kill_all(lambda: procfs.children(init, recursive=True), _GONE_SECONDS):
         raise ClusterError(f"{node.name}: processes {left} do not end")

@@ -42,9 +42,7 @@ def choose_network(token: str, taken: Iterable[str]) -> Network:
 
     The search starts at a place that the cluster's token gives, so that clusters started at the
     same moment do not pick the same one.
-
-    Raises:
-        ClusterError: all candidates are taken.
+    Raises ClusterError: all candidates are taken.
     """
     used = [ipaddress.IPv4Network(text, strict=False) for text in taken]
     candidates = list(_CANDIDATES.subnets(new_prefix=24))
@@ -77,8 +75,7 @@ def create_bridge(layout: Layout, network: Network) -> None:
 def attach_node(layout: Layout, network: Network, index: int, init: int) -> None:
     """Join node `index`, whose namespaces the process `init` holds, to the bridge.
 
-    Raises:
-        ClusterError: the kernel refused it.
+    Raises ClusterError: the kernel refused it.
     """
     outer = layout.veth(index)
     with _rtnetlink() as rtnl:
@@ -105,9 +102,7 @@ def call_in_network(pid: int, function: Callable[[], Result]) -> Result:
     """Call a function in the network namespace of a process.
 
     A namespace belongs to a thread: one of its own makes the call, and nothing has to be restored.
-
-    Raises:
-        ClusterError: the namespace cannot be entered.
+    Raises ClusterError: the namespace cannot be entered.
     """
     from pyroute2.netns import setns  # Python 3.12 has os.setns
 
@@ -136,8 +131,7 @@ def remove_interfaces(layout: Layout) -> None:
 def _rtnetlink() -> Iterator[IPRoute]:
     """Requests to the kernel's rtnetlink(7), in the calling thread's network namespace.
 
-    Raises:
-        ClusterError: the kernel refused one.
+    Raises ClusterError: the kernel refused one.
     """
     from pyroute2 import IPRoute  # takes half a second
     from pyroute2.netlink.exceptions import NetlinkError

@@ -34,8 +34,7 @@ _PROC = Path("/proc")
 class Identity:
     """One process, for as long as the machine runs.
 
-    Attributes:
-        start_time: field 22 of /proc/PID/stat, in clock ticks since boot (proc_pid_stat(5)).
+    ``start_time``: field 22 of /proc/PID/stat, in clock ticks since boot (proc_pid_stat(5)).
     """
 
     pid: int
@@ -57,7 +56,7 @@ class Identity:
 
 
 _statuses: dict[Identity, int] = {}
-"""How children of this program ended: the kernel tells only the first who asks."""
+"""How children of this program ended: the kernel reports it once."""
 
 
 def boot_id() -> str:

@@ -69,8 +69,7 @@ _RECORD: Final = TypeAdapter(ProcessRecord)
 class ComponentStatus:
     """One component, as `dra-conformance cluster status` shows it.
 
-    Attributes:
-        name: "etcd", or "node-1/kubelet" for one of a node; "node-1" holds the node's namespaces.
+    ``name``: "etcd", or "node-1/kubelet" for one of a node; "node-1" holds the node's namespaces.
     """
 
     name: str
@@ -123,8 +122,7 @@ class Processes:
     def start(self, spec: ProcessSpec) -> ProcessRecord:
         """Start a component and record it. It may not be ready, or fail, right afterwards.
 
-        Raises:
-            ClusterError: its program cannot be executed.
+        Raises ClusterError: its program cannot be executed.
         """
         self._check_open(spec.name)
         spec.log.parent.mkdir(parents=True, exist_ok=True)
@@ -220,8 +218,7 @@ class Processes:
     def node_init(self, node: str) -> int:
         """Pid of the process that holds the node's namespaces (the first one in them).
 
-        Raises:
-            ClusterError: it does not run.
+        Raises ClusterError: it does not run.
         """
         record = self.records().get(node)
         if record is not None and procfs.is_alive(record.identity):

@@ -12,16 +12,13 @@ from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
 from conformance.scenario.observation import ContainerView
 
-Views = Mapping[str, ContainerView]
-"""``pod/container`` -> what it has shown."""
+Views = Mapping[str, ContainerView]  # ``pod/container`` -> what it has shown.
 
 
 class SeenBy(Strict):
     """What is expected of each of some containers."""
 
-    seen_by: tuple[str, ...] = Field(
-        alias="seenBy", min_length=1, description="containers as pod/container"
-    )
+    seen_by: tuple[str, ...] = Field(min_length=1, description="containers as pod/container")
 
     @property
     def pods(self) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ class DeviceNodes(SeenBy):
     )
     no_others: bool = Field(
         default=False,
-        alias="noOthers",
         description=(
             "the containers, which may make device files (root, capability MKNOD), may open none of"
             " the numbers beside their own"
@@ -33,7 +32,7 @@ class DeviceNodes(SeenBy):
 class DeviceNodesExpectation(ContainersExpectation):
     """The device files of containers can be opened, one number for each device."""
 
-    device_nodes: DeviceNodes = Field(alias="deviceNodes")
+    device_nodes: DeviceNodes
 
     @property
     def wanted(self) -> DeviceNodes:

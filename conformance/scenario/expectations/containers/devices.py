@@ -17,17 +17,14 @@ from conformance.scenario.expectations.containers.identity import (
 )
 from conformance.text import counted
 
-Views = dict[str, frozenset[Device]]
-"""``pod/container`` -> the devices that it sees."""
+Views = dict[str, frozenset[Device]]  # ``pod/container`` -> the devices that it sees.
 
 
 class AllocatedTo(Strict):
     """The devices that a claim's allocation names, all or those of one request."""
 
     claim: str | None = Field(default=None, description="name of a ResourceClaim")
-    pod_claim: str | None = Field(
-        default=None, alias="podClaim", description="name in the pod's spec.resourceClaims"
-    )
+    pod_claim: str | None = Field(default=None, description="name in the pod's spec.resourceClaims")
     request: str | None = None
 
     @model_validator(mode="after")
@@ -50,9 +47,7 @@ class AllocatedTo(Strict):
 class Devices(Strict):
     """Which devices containers see, read from inside them."""
 
-    seen_by: tuple[str, ...] = Field(
-        default=(), alias="seenBy", description="containers as pod/container"
-    )
+    seen_by: tuple[str, ...] = Field(default=(), description="containers as pod/container")
     pods: PodSelector | None = Field(
         default=None, description="instead of seenBy: compare within each of these pods"
     )
@@ -65,7 +60,7 @@ class Devices(Strict):
     )
     count: int | None = Field(default=None, ge=0, description="how many devices each sees")
     allocated_to: AllocatedTo | None = Field(
-        default=None, alias="allocatedTo", description="each sees exactly these devices"
+        default=None, description="each sees exactly these devices"
     )
 
     @model_validator(mode="after")
@@ -128,7 +123,7 @@ class DevicesExpectation(Timed):
                 return Seen(False, views, {"devices": []})
             wrong += self._wrong(views, cluster)
             pattern = _pattern(views, anonymous=wanted.pods is not None)
-            # How many there are to be had, where the scenario does not say, is the cluster's.
+            # How many there are, where the scenario does not say, is up to the cluster.
             patterns.append(pattern if wanted.count is not None else [one[:1] for one in pattern])
         observed = {"devices": sorted(patterns, key=str)}
         return Seen(not wrong, "; ".join(wrong) or "as described", observed)

@@ -20,8 +20,7 @@ from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
 from nvml_driver.simulated.smi import MARK
 from reference_allocator.api.quantity import QuantityError, parse_quantity
 
-_AMOUNT = re.compile(r"(\d+) ?([KMGT]i|)B?")
-"""How tools write an amount: ``15360 MiB``."""
+_AMOUNT = re.compile(r"(\d+) ?([KMGT]i|)B?")  # How tools write an amount: ``15360 MiB``.
 
 Shown = list[dict[str, str]]
 """Devices that a tool shows, each as name of an attribute or a capacity -> text."""

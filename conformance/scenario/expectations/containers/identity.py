@@ -1,6 +1,6 @@
 """Which device is it that a container shows by a name, or by the request that it was allocated for?
 
-A device is told from all others by driver, pool and name (`DeviceRequestAllocationResult`); its
+A device is identified by driver, pool and name (`DeviceRequestAllocationResult`); its
 name alone says nothing where there are several nodes or pools. A container shows names only, so the
 pool comes from what its pod was allocated, or failing that from what its node has published.
 """

@@ -61,8 +61,7 @@ class History:
     def list_was(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
         """Take a list made at ``version``: what is not in it and not newer is deleted by then.
 
-        Args:
-            since: the version up to which the kind was known; between the two it is not.
+        ``since``: the version up to which the kind was known; between the two it is not.
         """
         there = set(uids)
         with self._condition:
@@ -126,7 +125,7 @@ class History:
             return True
 
     def prune(self, floor: int) -> None:
-        """Forget what nobody asks for who asks for versions from ``floor`` on."""
+        """Forget states that no request for versions from ``floor`` on needs."""
         with self._condition:
             self._gaps = [gap for gap in self._gaps if gap[2] >= floor]
             for by_uid in self._lives.values():

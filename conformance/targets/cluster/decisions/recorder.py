@@ -21,8 +21,7 @@ from conformance.targets.seam.values import Capabilities, Decision, Obj, TargetE
 from conformance.targets.seam.watching import Following
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-CATCH_UP_SECONDS = 10.0
-"""For which watches may lag behind the API server."""
+CATCH_UP_SECONDS = 10.0  # For which watches may lag behind the API server.
 
 
 class Recorder:
@@ -42,12 +41,8 @@ class Recorder:
     def open(self, namespace: str, informers: InformerFactory) -> Recording:
         """Begin to record for one scenario.
 
-        Args:
-            informers: the scenario's; its pods are followed there.
-
-        Raises:
-            ApiError: the server refuses to list what must be followed.
-            TargetError: no answer.
+        ``informers``: the scenario's; its pods are followed there.
+        Raises ApiError: the server refuses to list what must be followed; TargetError: no answer.
         """
         with self._lock:
             if not self._resources:
@@ -83,8 +78,7 @@ class Recorder:
     def decisions(self, namespace: str, pod_nodes: dict[str, str]) -> list[Decision]:
         """Decisions for pods of one namespace, oldest first.
 
-        Args:
-            pod_nodes: pod uid -> name of its node, as far as known.
+        ``pod_nodes``: pod uid -> name of its node, as far as known.
         """
         capabilities = self._capabilities()
         return decisions_of(
@@ -152,11 +146,7 @@ def attach(informer: Informer, listener: Listener) -> None:
 def follow(
     api: Api, informers: InformerFactory, changes: Changes, namespaces: Sequence[str], agent: str
 ) -> Following:
-    """See `Scope.follow`.
-
-    Args:
-        changes: told of each state, too.
-    """
+    """Implements `Scope.follow`; ``changes`` is notified of each state, too."""
     pods = api.discovery.find("v1", "Pod")
     claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")
     places = [(resource, namespace) for resource in (pods, claims) for namespace in namespaces]

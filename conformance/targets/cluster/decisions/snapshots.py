@@ -26,9 +26,7 @@ _KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
 def followed(discovery: Discovery) -> list[Resource]:
     """Everything that a snapshot is made from, DeviceTaintRules only where they are served.
 
-    Raises:
-        ApiError: resource.k8s.io is not served.
-        TargetError: no answer.
+    Raises ApiError: resource.k8s.io is not served; TargetError: no answer.
     """
     version = discovery.dra_version()
     found = [discovery.find("v1" if kind == "Node" else version, kind) for kind in _KINDS]
@@ -99,9 +97,7 @@ def document(
 def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Obj:
     """What the API server has now; ``claims`` are those of the namespace without allocation.
 
-    Raises:
-        ApiError: one of the kinds may not be listed.
-        TargetError: no answer.
+    Raises ApiError: one of the kinds may not be listed; TargetError: no answer.
     """
     objects: list[Obj] = []
     for resource in followed(api.discovery):

@@ -18,7 +18,7 @@ from conformance.targets.seam.values import Obj, User
 
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"
-"""Extra field of who has a token that is bound to a pod (``serviceaccount.NodeNameKey``)."""
+"""Extra field of users with a token that is bound to a pod (``serviceaccount.NodeNameKey``)."""
 
 
 def headers_of(user: User | None) -> dict[str, str]:
@@ -34,9 +34,7 @@ def give_rights(
 ) -> None:
     """Make a Role and its RoleBinding, which go with the namespace.
 
-    Raises:
-        ApiError: refused.
-        TargetError: no answer.
+    Raises ApiError: refused; TargetError: no answer.
     """
     meta = {"name": user.name, "labels": dict(labels)}
     account = {"kind": "ServiceAccount", "name": user.name, "namespace": user.namespace}
@@ -51,7 +49,7 @@ def give_rights(
 
 
 def may(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
-    """Whether an account, or who runs the suite, may do the first of what a rule names."""
+    """Whether an account, or the user who runs the suite, may do the first that a rule names."""
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes: dict[str, Any] = {
         "namespace": user.namespace if user is not None else "",

@@ -14,8 +14,7 @@ from conformance.kubeapi.store import has_labels
 from conformance.targets.cluster.objects.accounts import headers_of
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError, User
 
-RENEWAL = 10.0
-"""Seconds between two signs of life."""
+RENEWAL = 10.0  # Seconds between two signs of life.
 
 
 class HollowNodes:
@@ -41,8 +40,7 @@ class HollowNodes:
         Returns:
             The node with that status.
 
-        Raises:
-            ApiError: the status was refused.
+        Raises ApiError: the status was refused.
         """
         name = node["metadata"]["name"]
         now = _now()

@@ -27,11 +27,9 @@ _TROUBLE_SECONDS = 30.0
 class Objects:
     """The objects of a scenario's namespace, and those of the cluster.
 
-    Args:
-        changes: told of whatever a check has read, and of what was learned.
+    ``changes``: notified of whatever a check has read, and of what was learned.
 
-    Attributes:
-        waiting: whether a check is being made, which is repeated when something changes.
+    ``waiting``: whether a check is being made, which is repeated when something changes.
     """
 
     def __init__(

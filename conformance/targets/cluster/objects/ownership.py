@@ -38,10 +38,9 @@ def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list
         api: where to look, across all namespaces.
         run: one run's id, None for every run.
         every_kind: also look for kinds that no scenario makes, but perhaps a driver's manifests.
-            Those that may not be listed are left out: who may not list them has made none.
+            Those that may not be listed are left out: a user who may not list them made none.
 
-    Raises:
-        ApiError: a kind that the suite creates may not be listed.
+    Raises ApiError: a kind that the suite creates may not be listed.
     """
     selector = RUN_LABEL if run is None else f"{RUN_LABEL}={run}"
     made = [one for kind in _KINDS if (one := _resource(api.discovery, *kind)) is not None]

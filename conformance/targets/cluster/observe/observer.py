@@ -32,11 +32,9 @@ from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
 
 _FIRST: Final = 0.02
-_LONGEST: Final = 0.5
-"""Seconds between two reads of one log."""
+_LONGEST: Final = 0.5  # Seconds between two reads of one log.
 
-_PATIENCE: Final = 2.0
-"""Seconds for which one read is repeated."""
+_PATIENCE: Final = 2.0  # Seconds for which one read is repeated.
 
 _AFTER_END: Final = 10
 """Reads of a log after its container ended: the probe will not come any more."""
@@ -49,7 +47,7 @@ class ClusterObservation:
 
     Args:
         objects: of the scope; they know whether a check waits.
-        namespace: of the pods, and who asks, for the server's log.
+        namespace: of the pods; also names the client in the server's log.
     """
 
     def __init__(self, shared: Shared, objects: Objects, changes: Changes, namespace: str) -> None:

@@ -24,8 +24,7 @@ from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extende
 def set_priority(store: Store, pod: Obj) -> None:
     """Give a new pod the priority of its class, or of the default class, in place.
 
-    Raises:
-        ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
+    Raises ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
     """
     spec = pod["spec"]
     wanted = spec.get("priorityClassName")
@@ -78,8 +77,7 @@ class Quotas:
     def admit(self, obj: Obj) -> None:
         """Refuse a new claim or pod that is more than a quota of its namespace leaves.
 
-        Raises:
-            ApiError: 403 Forbidden.
+        Raises ApiError: 403 Forbidden.
         """
         wanted = self.usage_of(obj)
         for quota in self._cluster.store.all("ResourceQuota", namespace_of(obj)):

@@ -55,8 +55,7 @@ class Authorizer:
     def check(self, user: User, wanted: Attributes) -> None:
         """Refuse what an account may not do.
 
-        Raises:
-            ApiError: 403, in the words of ``responsewriters.ForbiddenStatusError``.
+        Raises ApiError: 403, in the words of ``responsewriters.ForbiddenStatusError``.
         """
         if not self.allows(user, wanted):
             raise ApiError(403, "Forbidden", _refusal(user, wanted))

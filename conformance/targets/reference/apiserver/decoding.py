@@ -24,14 +24,12 @@ _ZEROS = {"int32": 0, "int64": 0, "bool": False, "string": ""}
 def decode(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
-    Args:
-        obj: as the client sends it; not changed.
+    ``obj``: as the client sends it; not changed.
 
     Returns:
         A copy without nulls: a field that is null is absent, an element that is null is empty.
 
-    Raises:
-        ApiError: 400 BadRequest, with the path of every unknown field.
+    Raises ApiError: 400 BadRequest, with the path of every unknown field.
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
     unknown: list[UnknownField] = []

@@ -18,8 +18,7 @@ from conformance.targets.seam.values import ApiError, Cause, Obj
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
 
-FOREGROUND: Final = "foregroundDeletion"
-"""Finalizer: what belongs to the object must go before it."""
+FOREGROUND: Final = "foregroundDeletion"  # Finalizer: what belongs to the object must go before it.
 
 _FINALIZERS: Final = {"Background": [], "Foreground": [FOREGROUND], "Orphan": [ORPHAN]}
 
@@ -33,11 +32,7 @@ def finalizers(obj: Obj, propagation: str | None) -> list[str]:
 
 
 def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
-    """Note that an object is being deleted.
-
-    Args:
-        grace: seconds that it has.
-    """
+    """Note that an object is being deleted. ``grace``: seconds that it has."""
     meta = obj["metadata"]
     meta["deletionTimestamp"] = moment
     meta["deletionGracePeriodSeconds"] = grace

@@ -73,8 +73,7 @@ def drop(gates: Mapping[str, bool], obj: Obj) -> None:
 def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
     """Refuse a slice with devices of a node's own resources where the node does not know of them.
 
-    Raises:
-        ApiError: 403 Forbidden.
+    Raises ApiError: 403 Forbidden.
     """
     if obj["kind"] != "ResourceSlice" or not gates.get(_NODE_FEATURE):
         return

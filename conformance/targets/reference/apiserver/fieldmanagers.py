@@ -2,7 +2,7 @@
 
 As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA, pods, and
 the metadata of all. A field is a manager's as long as it has the value that this manager applied,
-and of several if all applied the same; who writes it in another way takes it over. Lists are whole
+and of several if all applied the same; a write in another way takes it over. Lists are whole
 values but for those below (``+listType=map`` and ``set`` in the Go types).
 """
 
@@ -42,8 +42,7 @@ _POD_LISTS: Final = {
 """The same of a pod's spec, wherever that is, by the last part of the path."""
 
 _ATOMIC: Final = frozenset({("status", "devices", "data")})
-_SUITE: Final = "dra-conformance"
-"""Stands for all who write in another way, the controllers too."""
+_SUITE: Final = "dra-conformance"  # Stands for all who write in another way, the controllers too.
 
 
 class FieldManagers:

@@ -35,8 +35,7 @@ class Handler:
     def handle(self, request: Request, namespace: str) -> Obj | None:
         """Carry out a request; returns the object that was changed, None where it was deleted.
 
-        Raises:
-            ApiError: refused.
+        Raises ApiError: refused.
         """
         with self._cluster.store.dry_run() if request.dry_run else nullcontext():
             return self._handle(request, namespace)
@@ -105,8 +104,7 @@ class Handler:
     def check_preconditions(self, obj: Obj, wanted: Obj) -> None:
         """Refuse to delete another object than is meant (``Preconditions.Check`` of storage).
 
-        Raises:
-            ApiError: 409.
+        Raises ApiError: 409.
         """
         for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             is_now = obj["metadata"][field]

@@ -28,8 +28,7 @@ _MERGE_KEYS: Final = {
 }
 """``patchMergeKey`` of the Go types: list -> the field by which its elements are merged."""
 
-_SETS: Final = frozenset({"finalizers"})
-"""Lists of scalars with ``patchStrategy:"merge"``."""
+_SETS: Final = frozenset({"finalizers"})  # Lists of scalars with ``patchStrategy:"merge"``.
 
 _ORDER, _DELETE, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$retainKeys"
 

@@ -54,11 +54,8 @@ class ApiServer:
     def create(self, obj: Obj, default_namespace: str) -> Obj:
         """Store a new object.
 
-        Args:
-            obj: as the client sends it; not changed.
-
-        Raises:
-            ApiError: refused (400, 403, 404, 409 or 422).
+        ``obj``: as the client sends it; not changed.
+        Raises ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj, self._cluster.gates)
         new = conversion.to_storage(decoding.decode(kind, obj))
@@ -92,16 +89,14 @@ class ApiServer:
     def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
         """Check a new object in its stored version, complete with name and defaults.
 
-        Raises:
-            ApiError: 422 with a cause for each violated rule.
+        Raises ApiError: 422 with a cause for each violated rule.
         """
         validation.check_create(kind, obj, namespace_labels, self._expressions)
 
     def validate_change(self, kind: Kind, new: Obj, old: Obj, *, status: bool) -> None:
         """Check a change of an object, or of its status, both in their stored version.
 
-        Raises:
-            ApiError: 422 with a cause for each violated rule.
+        Raises ApiError: 422 with a cause for each violated rule.
         """
         validation.check_update(kind, new, old, self._expressions, status=status)
 
@@ -169,8 +164,7 @@ class ApiServer:
     ) -> Obj:
         """Apply a merge patch; without subresource it does not reach the status.
 
-        Raises:
-            ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
+        Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
         return self.change(
             ref, lambda old: merge(old, patch), subresource, default_namespace, authorize
@@ -186,8 +180,7 @@ class ApiServer:
     ) -> Obj:
         """Replace an object, or its status; without a resourceVersion whatever there is.
 
-        Raises:
-            ApiError: as for `patch`.
+        Raises ApiError: as for `patch`.
         """
 
         def replaced(old: Obj) -> Obj:
@@ -208,10 +201,9 @@ class ApiServer:
 
         Args:
             subresource: ``status``, or none, which leaves the status as it is.
-            authorize: what the one who asks may not change of a status.
+            authorize: what the requester may not change of a status.
 
-        Raises:
-            ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
+        Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         old = self._find(ref, default_namespace)

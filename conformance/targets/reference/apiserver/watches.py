@@ -43,8 +43,7 @@ def selects(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
 def field_selector(kind: Kind, text: str) -> Matches:
     """What a field selector selects.
 
-    Raises:
-        ApiError: 400, it is malformed, or there is no selecting by one of its fields.
+    Raises ApiError: 400, it is malformed, or there is no selecting by one of its fields.
     """
     terms = [re.split(r"(==|!=|=)", term, maxsplit=1) for term in text.split(",") if term]
     for term in terms:

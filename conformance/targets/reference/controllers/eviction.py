@@ -80,8 +80,7 @@ class EvictionController:
         self._api.delete_stored(pod)
 
 
-_PERIOD: Final = 10.0
-"""Seconds between two updates of one rule."""
+_PERIOD: Final = 10.0  # Seconds between two updates of one rule.
 
 _TYPE: Final = "EvictionInProgress"
 _NOT_AGAIN: Final = (
@@ -96,8 +95,7 @@ class RuleReporter:
     With the effect None it says how many pods a rule would evict. Follows maybeUpdateRuleStatus in
     pkg/controller/devicetainteviction/device_taint_eviction.go.
 
-    Args:
-        evicted: rule uid -> pods that were evicted because of it.
+    ``evicted``: rule uid -> pods that were evicted because of it.
     """
 
     def __init__(self, cluster: Cluster, evicted: Mapping[str, int]) -> None:

@@ -20,8 +20,7 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api import Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 
-_GRACE_SECONDS: Final = 50.0
-"""``--node-monitor-grace-period``."""
+_GRACE_SECONDS: Final = 50.0  # ``--node-monitor-grace-period``.
 _TAINTS: Final = {
     "False": "node.kubernetes.io/not-ready",
     "Unknown": "node.kubernetes.io/unreachable",

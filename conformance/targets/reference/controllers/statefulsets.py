@@ -14,8 +14,7 @@ from conformance.targets.reference.controllers.workloads import WorkloadControll
 from conformance.targets.reference.store import clone, name_of
 from conformance.targets.seam.values import Obj
 
-_REVISION: Final = "controller-revision-hash"
-"""Label of a pod that says of which template it is."""
+_REVISION: Final = "controller-revision-hash"  # Label of a pod that says of which template it is.
 
 _INDEX: Final = "apps.kubernetes.io/pod-index"
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"

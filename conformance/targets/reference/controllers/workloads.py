@@ -30,11 +30,7 @@ from conformance.targets.seam.values import ApiError, Obj
 
 
 class WorkloadController:
-    """Reconciles the objects of one kind.
-
-    Attributes:
-        watches: see `Controller`.
-    """
+    """Reconciles the objects of one kind. ``watches``: see `Controller`."""
 
     kind: ClassVar[str]
     component: ClassVar[str]
@@ -83,8 +79,7 @@ class WorkloadController:
     def make_pod(self, owner: Obj, spec: Obj, **metadata: Any) -> Obj | None:
         """Make a pod; None if it is refused, which an event reports.
 
-        Args:
-            metadata: beside that of the template; labels are added to its own.
+        ``metadata``: beside that of the template; labels are added to its own.
         """
         template: Mapping[str, Any] = owner["spec"]["template"].get("metadata") or {}
         labels = {**(template.get("labels") or {}), **metadata.pop("labels", {})}

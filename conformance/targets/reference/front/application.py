@@ -37,8 +37,7 @@ _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
 def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> User | None:
     """In whose name a request is made; None may do everything.
 
-    Args:
-        tokens: bearer token -> the account that it is of, None for the administrator.
+    ``tokens``: bearer token -> the account that it is of, None for the administrator.
 
     Raises:
         ApiError: 401 without a known token; 403 where an account impersonates another, or anybody
@@ -65,11 +64,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Application:
-    """Serves one backend.
-
-    Args:
-        tokens: bearer token -> whose it is; None may do everything.
-    """
+    """Serves one backend. ``tokens``: bearer token -> whose it is; None may do everything."""
 
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
@@ -79,8 +74,7 @@ class Application:
     def before(self, method: str, call: Call | None) -> None:
         """Called before a request is carried out; ``call`` is None for one of discovery.
 
-        Raises:
-            ApiError: it is refused.
+        Raises ApiError: it is refused.
         """
 
     def refused(self, method: str, path: str, error: ApiError) -> None:

@@ -18,8 +18,7 @@ from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import Store, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import ApiError, Obj
 
-CAPACITY: Final = 10_000
-"""Events that are kept."""
+CAPACITY: Final = 10_000  # Events that are kept.
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +112,7 @@ class History:
 
 
 class Backend:
-    """The objects of one cluster.
-
-    Args:
-        kubernetes: version that is reported, for example 1.37.1.
-    """
+    """The objects of one cluster. ``kubernetes``: version that is reported, for example 1.37.1."""
 
     def __init__(
         self,

@@ -12,8 +12,7 @@ from conformance.targets.reference.front.call import Call
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
 
-MAX_BODY: Final = 3 << 20
-"""Bytes of a request (MaxRequestBodyBytes of apiserver's config)."""
+MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"

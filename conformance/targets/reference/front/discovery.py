@@ -40,8 +40,7 @@ _POD_SUBRESOURCES: Final = {
 def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
     """What a path of discovery answers; None for any other path.
 
-    Args:
-        kubernetes: the version of the server, for example 1.37.1.
+    ``kubernetes``: the version of the server, for example 1.37.1.
     """
     kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
     groups: dict[str, list[str]] = {}

@@ -41,8 +41,7 @@ def seconds_since_epoch() -> float:
 class RealTime(Backend):
     """The objects of a reference whose virtual time is that of the machine.
 
-    Args:
-        target: the reference, begun at `seconds_since_epoch`.
+    ``target``: the reference, begun at `seconds_since_epoch`.
     """
 
     def __init__(self, target: ReferenceTarget) -> None:
@@ -85,8 +84,7 @@ class RealTime(Backend):
 class ServedReference:
     """The served reference of a name, which this process or another one runs.
 
-    Raises:
-        ClusterUsageError: the name is none that can be a file name and a context name.
+    Raises ClusterUsageError: the name is none that can be a file name and a context name.
     """
 
     def __init__(self, name: str) -> None:
@@ -104,8 +102,7 @@ class ServedReference:
     def serving(self, target: ReferenceTarget) -> Iterator[RealTime]:
         """Serve a reference in this process for as long as the context lasts.
 
-        Raises:
-            ClusterUsageError: one of this name is running.
+        Raises ClusterUsageError: one of this name is running.
         """
         with file_lock(self._layout.lock):
             if self.process() is not None:

@@ -15,8 +15,7 @@ from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi
 
-EXIT_SECONDS: Final = 1.0
-"""How long a container with the ``exit`` probe runs."""
+EXIT_SECONDS: Final = 1.0  # How long a container with the ``exit`` probe runs.
 
 TERM_SECONDS: Final = 0.1
 """How long a container with the ``hold`` probe needs to end after SIGTERM."""

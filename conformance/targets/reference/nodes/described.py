@@ -20,8 +20,7 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.simulated.node import MAJOR
 
-_DEVICES_PER_SLICE: Final = 64
-"""As many as a slice may have when devices have taints or counters."""
+_DEVICES_PER_SLICE: Final = 64  # As many as a slice may have when devices have taints or counters.
 
 
 class DescribedDriver(NodeDriver):
@@ -95,7 +94,7 @@ class DescribedDriver(NodeDriver):
             self._publish({name: [taint] for name in unhealthy})
 
     def _known_health(self, device: str) -> tuple[Health, str]:
-        """A driver that cannot be told need not know of health at all."""
+        """A driver whose health cannot be set need not report any."""
         told = self._profile.stimulus is not None
         return self._not_healthy.get(device, "Healthy" if told else "Unknown"), ""
 

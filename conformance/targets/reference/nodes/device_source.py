@@ -46,8 +46,7 @@ class SimulatedGpus:
     def start(self, node: ShapeNode, root: Path, cdi: Path) -> NodeDriver:
         """Start the driver on a node, with its files below ``root``, and its CDI specs in ``cdi``.
 
-        Raises:
-            DriverError: the simulated GPUs cannot be set up.
+        Raises DriverError: the simulated GPUs cannot be set up.
         """
         # Only where there are GPUs: these load a C library.
         from conformance.targets.reference.nodes.nvml import NvmlDriver

@@ -20,11 +20,7 @@ from nvml_driver.model.prepared import PreparedDevice
 
 
 class NodeDriver(ABC):
-    """A driver on one node.
-
-    Attributes:
-        stopped_at: virtual time, None while it runs.
-    """
+    """A driver on one node. ``stopped_at``: virtual time, None while it runs."""
 
     def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
         self.name = name
@@ -45,7 +41,7 @@ class NodeDriver(ABC):
         self._publish({})
 
     def health(self, device: str) -> tuple[Health, str]:
-        """What the driver tells the kubelet of a device, with a message."""
+        """The health that the driver reports to the kubelet, with a message."""
         return self._known_health(device) if self.stopped_at is None else ("Unknown", "")
 
     @abstractmethod

@@ -99,7 +99,7 @@ _CONDITIONS: Final[Mapping[Health, Condition]] = {
     "Unhealthy": Condition(gpu="", kind="xid", since="", xid=79, message="XID 79"),
     "Unknown": Condition(gpu="", kind="unmonitored", since="", message="not watched"),
 }
-"""What NVML tells of a GPU that gets so: an XID, or nothing any more."""
+"""What NVML reports of such a GPU: an XID, or nothing any more."""
 
 
 class Conditions:

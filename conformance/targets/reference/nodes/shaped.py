@@ -13,8 +13,7 @@ from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import uid_of
 from conformance.targets.seam.values import Obj, Ref
 
-SOMEBODY: Final = "somebody-else"
-"""Namespace of those who hold devices and are not the suite."""
+SOMEBODY: Final = "somebody-else"  # Namespace of those who hold devices and are not the suite.
 
 _RESOURCES: Final = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 _DECLARED: Final = ("DRANodeAllocatableResources", "DRAOptionalNodeOperations")
@@ -65,8 +64,7 @@ def node_object(node: ShapeNode, kubernetes_version: str, gates: Mapping[str, bo
 def fit(node: ShapeNode, driver: NodeDriver | None) -> None:
     """Taint devices as the shape says, having seen that the node has all of which it speaks.
 
-    Raises:
-        UsageError: naming one that it has not.
+    Raises UsageError: naming one that it has not.
     """
     there = driver.devices if driver is not None else []
     for device in (*node.held, *node.device_taints):

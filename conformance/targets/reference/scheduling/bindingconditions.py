@@ -18,8 +18,7 @@ from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.seam.values import Obj
 
-TIMEOUT: Final = 600.0
-"""Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs."""
+TIMEOUT: Final = 600.0  # Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs.
 
 
 class Readiness(Enum):
@@ -72,8 +71,7 @@ class BindingConditions:
 class WaitingPods:
     """Binds pods at once, or when their devices are ready.
 
-    Args:
-        assumed: pod uid -> node, of those that wait; kept up to date here.
+    ``assumed``: pod uid -> node, of those that wait; kept up to date here.
     """
 
     def __init__(

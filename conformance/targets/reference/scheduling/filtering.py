@@ -20,8 +20,7 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
 from conformance.targets.reference.scheduling.listers import AllocatorCache, Listers
-from conformance.targets.reference.scheduling.node_allocatable import NodeAllocatable
-from conformance.targets.reference.scheduling.nodefit import Misfit, misfits
+from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable, misfits
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.seam.values import Obj
 from reference_allocator.allocatable import AllocatableError, PodClaim
@@ -133,8 +132,7 @@ class Filter:
     ) -> Sequence[Misfit]:
         """Why a pod does not suit a node on which others are; if it does, the plan is filled in.
 
-        Raises:
-            SchedulingError, AllocationError, InputError: as for `filter`.
+        Raises SchedulingError, AllocationError, InputError: as for `filter`.
         """
         found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
         if not found:
@@ -223,8 +221,7 @@ class Filter:
         Returns:
             ``status.allocation`` of each claim, or why there is none.
 
-        Raises:
-            SchedulingError: the claims cannot be evaluated.
+        Raises SchedulingError: the claims cannot be evaluated.
         """
         outcome = allocator.allocate(node, [default_claim(claim) for claim in claims])
         if outcome.kind in {"error", "timeout"}:

@@ -46,8 +46,7 @@ class AllocatorCache:
     def allocator(self) -> Allocator:
         """The allocator.
 
-        Raises:
-            InputError: an object in the store has not the form that the allocator expects.
+        Raises InputError: an object in the store has not the form that the allocator expects.
         """
         index, listers = self._index, self._listers
         _follow(

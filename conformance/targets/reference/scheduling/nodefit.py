@@ -1,20 +1,25 @@
 """Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
 
-The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*).
+The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices
+take of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the plugin
+dynamicresources (nodeallocatabledynamicresources.go, gate DRANodeAllocatableResources); the rules
+are in ``reference_allocator.allocatable``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from conformance.clusters.base import is_ready
 from conformance.targets.reference import pods
+from conformance.targets.reference.store import name_of
 from conformance.targets.seam.values import Obj
-from reference_allocator.allocatable import demand
-from reference_allocator.api.quantity import parse_quantity
+from reference_allocator import allocatable, api
+from reference_allocator.allocatable import PodClaim, demand
+from reference_allocator.api.quantity import Quantity, parse_quantity
 from reference_allocator.rules.node_eligibility import node_problem
 
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -39,8 +44,7 @@ def misfits(
 ) -> list[Misfit]:
     """Why a pod cannot run on a node; empty if it can.
 
-    Args:
-        backed_by_devices: extended resources that a DeviceClass provides.
+    ``backed_by_devices``: extended resources that a DeviceClass provides.
 
     Raises:
         InputError: an object has not the form of its kind.
@@ -117,3 +121,62 @@ def requests(pod: Obj) -> Counter[str]:
 def amount_of(quantity: str) -> int:
     """A quantity in units of 1e-9."""
     return parse_quantity(quantity).nanos
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocatable:
+    """The devices of a cluster, as far as they stand for, or cost, what their node has anyway."""
+
+    slices: Sequence[api.ResourceSlice]
+
+    def shared(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
+        """Why an allocated claim cannot be used by one more pod; empty if it can.
+
+        Args:
+            claims: the pod's allocated claims, and whether others have reserved it and the pod
+                itself has not.
+            node: where the pod is to run.
+        """
+        here = api.Node.from_dict(node)
+        for claim, taken in claims:
+            if taken and allocatable.is_exclusive(claim["status"]["allocation"], self.slices, here):
+                text = (
+                    f"node allocatable resource claim {name_of(claim)} has a mapped device and "
+                    "cannot be shared across pods"
+                )
+                return [Misfit(text)]
+        return []
+
+    def fit(
+        self, pod: Obj, claims: Sequence[PodClaim], node: Obj, others: Iterable[Obj]
+    ) -> tuple[list[Obj], list[Misfit]]:
+        """What the claims come to on a node, and why the node has too little; empty if it has not.
+
+        Args:
+            claims: all its claims, with the allocations that they have or are to get.
+            node: where it is to run.
+
+        Returns:
+            ``status.nodeAllocatableResourceClaimStatuses`` for the pod, and the misfits.
+
+        Raises:
+            AllocatableError: a device is gone, or has not consumed what its mapping names.
+            InputError: an object has not its form.
+        """
+        statuses = allocatable.claim_statuses(pod, claims, self.slices, api.Node.from_dict(node))
+        if not statuses:
+            return [], []
+        room = {
+            name: parse_quantity(str(amount))
+            for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
+        }
+        own = _quantities(pods.requests(pod))
+        extra = allocatable.demand(statuses)
+        used = sum(map(requests, others), Counter[str]())
+        reasons = allocatable.lacking(own, extra, room, _quantities(used))
+        never = bool(allocatable.lacking(own, extra, room, {}))
+        return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]
+
+
+def _quantities(nanos: Mapping[str, int]) -> dict[str, Quantity]:
+    return {name: Quantity.from_nanos(amount) for name, amount in nanos.items()}

@@ -34,8 +34,7 @@ class Preemption:
     ) -> str:
         """Make room for a pod that has found no node.
 
-        Args:
-            unfit: node -> why it does not suit.
+        ``unfit``: node -> why it does not suit.
 
         Returns:
             What the scheduler says of it, empty if nothing is to be gained by preemption.

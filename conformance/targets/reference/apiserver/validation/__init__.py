@@ -32,8 +32,7 @@ def check_create(
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
 
-    Raises:
-        ApiError: 422 Invalid with a cause for each violated rule.
+    Raises ApiError: 422 Invalid with a cause for each violated rule.
     """
     errors = [*names.check_metadata(kind, obj), *_spec(kind, obj, namespace_labels, expressions)]
     if errors:
@@ -45,8 +44,7 @@ def check_update(
 ) -> None:
     """Check a change of an object (or of its status), both in their stored version.
 
-    Raises:
-        ApiError: 422 Invalid.
+    Raises ApiError: 422 Invalid.
     """
     if status:
         errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []

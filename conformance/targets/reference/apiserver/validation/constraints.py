@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 class Expressions:
     """What a new expression may use on one API server.
 
-    Attributes:
-        kubernetes: its minor, for example ``1.37``.
+    ``kubernetes``: its minor, for example ``1.37``.
     """
 
     kubernetes: str

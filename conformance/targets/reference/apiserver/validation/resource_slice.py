@@ -62,7 +62,7 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
     yield from unique(
         spec.get("sharedCounters") or [],
         COUNTER_SETS_MAX,
-        _counter_set,
+        lambda counter_set, path: _counters(counter_set, "name", path),
         lambda counter_set: counter_set.get("name") or "",
         "spec.sharedCounters",
     )
@@ -159,7 +159,7 @@ def _device(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]
     yield from unique(
         device.get("consumesCounters") or [],
         CONSUMES_COUNTERS_MAX,
-        _consumption,
+        lambda consumption, path: _counters(consumption, "counterSet", path),
         lambda consumption: consumption.get("counterSet") or "",
         f"{path}.consumesCounters",
     )
@@ -219,14 +219,6 @@ def _taint(taint: Obj, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.effect")
     elif taint["effect"] not in effects:
         yield not_supported(f"{path}.effect", taint["effect"], effects)
-
-
-def _counter_set(counter_set: Obj, path: str) -> Iterator[FieldError]:
-    yield from _counters(counter_set, "name", path)
-
-
-def _consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
-    yield from _counters(consumption, "counterSet", path)
 
 
 def _counters(holder: Obj, field: str, path: str) -> Iterator[FieldError]:
