@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.scenario.documents.yamlfile import Document, PathTuple
+from conformance.scenario.documents.yamlfile import Document, PathTuple, inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def pruned(node: Node) -> Node:
 
 def document(node: Node, source: Document) -> Document:
     """The document that a node is, whose problems are told where they are in its source."""
-    origins = dict(_origins(node, ()))
+    origins = dict(_origins(node))
     lines = {path: source.line(origin) for path, origin in origins.items()}
     changed: Mapping[PathTuple, PathTuple] = {
         path: origin for path, origin in origins.items() if path != origin
@@ -90,11 +90,10 @@ def document(node: Node, source: Document) -> Document:
     return replace(source, data=plain(node), lines=lines, origins=changed)
 
 
-def _origins(node: Node, path: PathTuple) -> Iterator[tuple[PathTuple, PathTuple]]:
-    yield path, node.origin
-    if isinstance(node.value, dict):
-        for key, item in node.value.items():
-            yield from _origins(item, (*path, key))
-    elif isinstance(node.value, list):
-        for index, item in enumerate(node.value):
-            yield from _origins(item, (*path, index))
+def _origins(node: Node) -> Iterator[tuple[PathTuple, PathTuple]]:
+    """Path in the document -> path in its source."""
+    waiting: list[tuple[PathTuple, Node]] = [((), node)]
+    while waiting:
+        path, node = waiting.pop()
+        yield path, node.origin
+        waiting += [((*path, key), item) for key, item in inside(node.value)]
