@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conformance import probe
-from conformance.targets.base import Obj, Ref
+from conformance.targets.base import Obj
 from conformance.targets.reference.scope import ReferenceScope
 from reference_allocator.extended import classes_by_resource
 from tests.targets.reference import kit
@@ -56,48 +56,12 @@ def test_each_container_gets_its_devices_of_one_special_claim(gpus: ReferenceSco
     }
 
 
-def test_special_claim_goes_with_the_pod(gpus: ReferenceScope) -> None:
-    gpus.create(kit.pod("p", wants("a", 4)))
-    kit.runs(gpus, "p")
-    gpus.create(kit.pod("next", wants("a", 4)))
-    gpus.pause(10)
-    assert kit.phase(gpus, "next") == "Pending"
-    assert "cannot allocate all claims" in kit.why_pending(gpus, "next")
-    gpus.delete(kit.pod_ref("p"))
-    kit.runs(gpus, "next")
-    assert len(kit.claims_of(gpus)) == 1
-
-
-def test_implicit_name_of_a_class_works_without_being_given(scope: ReferenceScope) -> None:
-    name = f"deviceclass.resource.kubernetes.io/{kit.CLASS}"
-    scope.create(kit.pod("p", wants("a", 1, name)))
-    kit.runs(scope, "p")
-    assert len(kit.seen(scope, "p", "a")) == 1
-
-
-def test_resource_without_class_waits_for_one(scope: ReferenceScope) -> None:
-    scope.create(kit.pod("p", wants("a", 1)))
-    assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
-    scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
-    kit.runs(scope, "p")
-
-
 def test_without_the_gate_the_field_is_dropped(open_target: Open) -> None:
     scope = new_scope(open_target(kubernetes_version="1.34.0"))
     created = scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
     assert "extendedResourceName" not in created["spec"]
     scope.create(kit.pod("p", wants("a", 1)))
     assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
-
-
-def test_node_with_the_resource_of_a_device_plugin_serves_it_itself(
-    gpus: ReferenceScope,
-) -> None:
-    allocatable = {"status": {"allocatable": {RESOURCE: "4"}}}
-    gpus.patch(Ref("v1", "Node", kit.NODE), allocatable, "status")
-    gpus.create(kit.pod("p", wants("a", 1)))
-    kit.runs(gpus, "p")
-    assert kit.claims_of(gpus) == []
 
 
 def test_claims_and_extended_resources_can_be_used_together(gpus: ReferenceScope) -> None:
