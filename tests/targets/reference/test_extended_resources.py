@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from conformance import probe
 from conformance.targets.base import Obj
 from conformance.targets.reference.scope import ReferenceScope
-from reference_allocator.extended import classes_by_resource
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
@@ -70,25 +68,3 @@ def test_claims_and_extended_resources_can_be_used_together(gpus: ReferenceScope
     kit.runs(gpus, "p")
     assert len(kit.seen(gpus, "p", "a")) == len(kit.seen(gpus, "p", "b")) == 1
     assert kit.seen(gpus, "p", "a") != kit.seen(gpus, "p", "b")
-
-
-def test_init_container_reuses_devices_of_later_containers(gpus: ReferenceScope) -> None:
-    init = [wants("i", 3, command=probe.EXIT)]
-    gpus.create(kit.pod("p", wants("a", 2), initContainers=init))
-    kit.runs(gpus, "p")
-    [claim] = kit.claims_of(gpus)
-    counts = [item["exactly"]["count"] for item in claim["spec"]["devices"]["requests"]]
-    assert counts == [1, 2]
-    assert len(kit.seen(gpus, "p", "i")) == 3
-    assert set(kit.seen(gpus, "p", "a")) < set(kit.seen(gpus, "p", "i"))
-
-
-def test_of_two_classes_the_newer_then_the_lower_name_serves_the_resource() -> None:
-    def known(name: str, created: str) -> Obj:
-        built = kit.device_class(name, extendedResourceName=RESOURCE)
-        built["metadata"]["creationTimestamp"] = created
-        return built
-
-    older, newer = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-    classes = [known("a", older), known("c", newer), known("b", newer)]
-    assert classes_by_resource(classes)[RESOURCE] == "b"
