@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.clusters.pool import (
     _one_control_plane,
@@ -35,6 +36,23 @@ class ResetClosedSocket(ssl.SSLSocket):
 
 
 ssl.SSLContext.sslsocket_class = ResetClosedSocket
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have Hypothesis try few examples in `make test`, and many in `make everything`."""
+    few = "not everything" in config.option.markexpr
+    settings.register_profile("here", max_examples=25 if few else 200, deadline=None)
+    settings.load_profile("here")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of properties belong to `make everything`, too."""
+    expression: str = config.option.markexpr
+    if "everything" in expression and "not everything" not in expression:
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.everything)
 
 
 @pytest.fixture

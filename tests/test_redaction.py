@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.redaction import REDACTED, redact, redact_json, redact_log
@@ -74,7 +74,6 @@ def test_what_surrounds_a_credential_stays() -> None:
     assert redact("token: |\n  abc\n  def\nname: x") == f"token: {REDACTED}\nname: x"
 
 
-@settings(deadline=None)
 @given(
     st.text()
     | st.lists(st.sampled_from(["token: ", "Bearer ", '"', "\\", "\n ", JWT])).map("".join)
@@ -102,7 +101,6 @@ Json = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(Json)
 def test_json_without_credentials_is_copied(value: Any) -> None:
     assert redact_json(value) == value

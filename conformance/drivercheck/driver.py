@@ -17,16 +17,10 @@ from conformance.drivercheck.process import Process, Starter, last_words
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
 
-REGISTER_SECONDS: Final = 30.0
-"""Until a driver that was started has registered; ours to choose, and generous."""
-
-START_SECONDS: Final = 30.0  # Until it has published; likewise.
-
-STOP_SECONDS: Final = 30.0
-"""From SIGTERM to the end: a pod's terminationGracePeriodSeconds, by default."""
-
-CHECK_SECONDS: Final = 60.0  # For one check, beside what its calls may take.
-
+REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
+START_SECONDS: Final = 30.0  # until it has published its slices; likewise
+STOP_SECONDS: Final = 30.0  # SIGTERM to the end: the default terminationGracePeriodSeconds of pods
+CHECK_SECONDS: Final = 60.0  # for one check, beside what its calls may take
 _LOOK_SECONDS: Final = 0.01
 _FOLDERS: Final = ("plugins_registry", "plugins", "cdi")
 """The first two as in the kubelet's root, for drivers that take only that."""

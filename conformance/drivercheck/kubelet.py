@@ -36,14 +36,12 @@ HEALTH: Final[Mapping[str, ModuleType]] = {
     "v1alpha1.DRAResourceHealth": health_v1alpha1,
 }
 
-NOTIFY_SECONDS: Final = 5.0  # For NotifyRegistrationStatus (operation_generator.go, notifyPlugin).
-
+# For NotifyRegistrationStatus (operation_generator.go, notifyPlugin).
+NOTIFY_SECONDS: Final = 5.0
+# For a prepare or unprepare call (cm/dra/plugin/dra_plugin.go, PluginClientTimeout).
 CALL_SECONDS: Final = 45.0
-"""For a prepare or unprepare call (cm/dra/plugin/dra_plugin.go, PluginClientTimeout)."""
-
+# Bytes of an answer: gRPC's own limit, which the kubelet leaves as it is.
 MAX_MESSAGE: Final = 4 << 20
-"""Bytes of an answer: gRPC's own limit, which the kubelet leaves as it is."""
-
 MAX_SOCKETS: Final = 100
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE),

@@ -110,9 +110,12 @@ class Runner:
         self._silent = 0
         self._absent = ""
         self._began = False
+        self._broken = False
 
     def make(self, check: Check) -> CheckResult:
         """Make one check; never raises for what the driver does."""
+        if self._broken:
+            self._bring_back()
         began = time.monotonic()
         self._bench.begin_check()
         outcome, message = self._outcome(check)
@@ -164,7 +167,7 @@ class Runner:
                 self._bench.published()
 
     def _after(self, outcome: Outcome) -> None:
-        """Bring the driver back to where the next check can begin."""
+        """Clean up, and note whether the next check needs a driver that is started anew."""
         if self._absent:
             return
         clean = self._bench.clean() if self._bench.info is not None else True
@@ -172,8 +175,10 @@ class Runner:
             self._absent = f"the driver did not answer in {MAX_SILENT} checks before"
             return
         broken = outcome in (Outcome.FAILED, Outcome.ERROR) or not clean
-        if not broken and self._bench.is_serving():
-            return
+        self._broken = broken or not self._bench.is_serving()
+
+    def _bring_back(self) -> None:
+        self._broken = False
         if self._bench.starter is None:
             with suppress(ViolationError):
                 self._bench.serve(5.0)

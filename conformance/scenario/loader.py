@@ -162,29 +162,30 @@ def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
     try:
         state = file.stat()
     except OSError:
-        return _load(file, below)  # says what is wrong
-    return _loaded(file.absolute(), file, below, (state.st_ino, state.st_mtime_ns, state.st_size))
+        return _load(file, file.stem, named=True)  # says what is wrong
+    at = (state.st_ino, state.st_mtime_ns, state.st_size)
+    return _loaded(file.absolute(), file, _identity(file, below), below is None, at)
 
 
-def _load(file: Path, below: Path | None) -> LoadedScenario | None:
+def _load(file: Path, identity: str, *, named: bool) -> LoadedScenario | None:
     documents = read_documents(file)
-    if below is not None and documents and not any(map(_may_be_scenario, documents)):
+    if not named and documents and not any(map(_may_be_scenario, documents)):
         return None
     document = expanded(one_document(documents, "scenario", file))
     scenario = checked_scenario(document)
     digest = document_digest(document.data)
-    return LoadedScenario(_identity(file, below), scenario, document, digest)
+    return LoadedScenario(identity, scenario, document, digest)
 
 
 @lru_cache(maxsize=2048)
 def _loaded(
-    _place: Path, file: Path, below: Path | None, _state: tuple[int, int, int]
+    _place: Path, file: Path, identity: str, named: bool, _state: tuple[int, int, int]
 ) -> LoadedScenario | None:
     """Keep what was read: to check a corpus takes seconds, and a process may need it repeatedly.
 
-    The arguments that are not used tell a relative path in another folder, or a file that changed.
+    ``_place`` distinguishes a relative path in another folder, ``_state`` a file that changed.
     """
-    return _load(file, below)
+    return _load(file, identity, named=named)
 
 
 def _may_be_scenario(document: Document) -> bool:

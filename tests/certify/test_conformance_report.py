@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import __version__
@@ -101,7 +101,6 @@ REPORT = load_document(
 ).model_copy(update={"features": (), "feature_gates": {}, "driver_profile": None})
 
 
-@settings(deadline=None)
 @given(text=st.text(min_size=1, max_size=50))
 def test_any_text_survives_the_round_trip(text: str, tmp_path_factory: Any) -> None:
     implementation = IMPLEMENTATION.model_copy(update={"project": text})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import __version__
@@ -70,7 +70,6 @@ def damage(data: st.DataObject, value: Any, depth: int) -> Any:
     return data.draw(JUNK)
 
 
-@settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_a_damaged_line_is_one_message_and_no_crash(
     data: st.DataObject, whole: list[dict[str, Any]], tmp_path_factory: Any

@@ -72,7 +72,7 @@ def test_a_fault_of_the_suite_is_inconclusive_and_its_traceback_is_kept(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-@pytest.mark.parametrize("command", ["list", "lint scenarios.yaml", "run -k core/cel"])
+@pytest.mark.parametrize("command", ["list -k core/cel", "lint scenarios.yaml", "run -k core/cel"])
 def test_output_that_does_not_arrive_is_inconclusive(tmp_path: Path, command: str) -> None:
     (tmp_path / "scenarios.yaml").write_text("kind: ConfigMap\n")
     done = shell(tmp_path, f"dc {command} >/dev/full")
@@ -82,7 +82,7 @@ def test_output_that_does_not_arrive_is_inconclusive(tmp_path: Path, command: st
 
 
 def test_a_pipe_that_is_closed_ends_a_command_quietly(tmp_path: Path) -> None:
-    done = shell(tmp_path, "dc list | true; exit ${PIPESTATUS[0]}")
+    done = shell(tmp_path, "dc list -k core/cel | true; exit ${PIPESTATUS[0]}")
     assert done.returncode == 141
     assert done.stderr == ""
 

@@ -7,6 +7,7 @@ import yaml
 
 from conformance.scenario.driver.variables import VARIABLE
 from tests.cli.conftest import Call
+from tests.scenario.sampling import sample
 from tests.scenario.shipped import shipped
 
 
@@ -27,8 +28,9 @@ def test_the_objects_are_those_of_the_steps_in_full(tier: str, command: Call) ->
     assert f"# {loaded.scenario.spec.summary}" in out
 
 
-def test_every_shipped_scenario_can_be_shown(command: Call) -> None:
-    for loaded in shipped():
+@pytest.mark.parametrize("among", [30, pytest.param(10_000, marks=pytest.mark.everything)])
+def test_every_shipped_scenario_can_be_shown(among: int, command: Call) -> None:
+    for loaded in sample(shipped(), among, "shown"):
         code, out, err = command("show", str(loaded.document.file))
         assert (code, err) == (0, ""), loaded.id
         headings = [line for line in out.splitlines() if line.startswith("# Step ")]

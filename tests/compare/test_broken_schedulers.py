@@ -35,7 +35,7 @@ def scenarios() -> tuple[LoadedScenario, ...]:
 def met(*faults: Fault) -> list[LoadedScenario]:
     """Those that show the defects, and some others."""
     shows = {name for fault in faults for name in read_kills()[fault.title]}
-    others = {item.id for item in sample(scenarios(), 15, str(faults))}
+    others = {item.id for item in sample(scenarios(), 3, str(faults))}
     return [item for item in scenarios() if item.id in shows | others]
 
 

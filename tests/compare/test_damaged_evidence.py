@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.compare.evidence import Obj
@@ -79,7 +79,6 @@ def outcome(ask: Callable[[], Judgement | None]) -> str:
     return "none" if judgement is None else judgement.verdict
 
 
-@settings(deadline=None, max_examples=300)
 @given(path=st.sampled_from(list(paths(DECISION))[1:]), junk=JUNK)
 def test_a_damaged_decision_never_ends_in_a_traceback(path: Path, junk: Any) -> None:
     document = damaged(DECISION, path, junk)
@@ -104,14 +103,12 @@ WAITING = {
 }
 
 
-@settings(deadline=None, max_examples=300)
 @given(path=st.sampled_from(list(paths(WAITING))[1:]), junk=JUNK)
 def test_a_damaged_pod_never_ends_in_a_traceback(path: Path, junk: Any) -> None:
     document = damaged(WAITING, path, junk)
     assert outcome(lambda: judge_undecided(document)) in (Verdict.MISSED, "none", "refused")
 
 
-@settings(deadline=None, max_examples=300)
 @given(path=st.sampled_from(list(paths(STATE))[1:]), junk=JUNK)
 def test_a_damaged_snapshot_never_ends_in_a_traceback(path: Path, junk: Any) -> None:
     document = damaged(STATE, path, junk)

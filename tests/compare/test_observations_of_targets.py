@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.compare.compare import MAX_DIFFERENCES, compare_observations
@@ -106,7 +106,6 @@ def shuffled(value: Any, rng: random.Random) -> Any:
     return [shuffled(item, rng) for item in value] if isinstance(value, list) else value
 
 
-@settings(deadline=None)
 @given(value=Json, rng=st.randoms(use_true_random=False))
 def test_another_order_where_order_has_no_meaning_is_no_difference(
     value: Any, rng: random.Random
@@ -114,7 +113,6 @@ def test_another_order_where_order_has_no_meaning_is_no_difference(
     assert list(differences(value, shuffled(copy.deepcopy(value), rng))) == []
 
 
-@settings(deadline=None)
 @given(left=Json, right=Json)
 def test_differences_are_symmetric(left: Any, right: Any) -> None:
     one = [(path, a, b) for path, a, b in differences(left, right)]

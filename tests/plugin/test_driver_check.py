@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from tests.plugin.conftest import Session
 
 TESTS = """
 import sys
@@ -19,27 +23,35 @@ def test_contract(dra_driver_check):
 """
 
 
-def run(folder: Path, tests: str, *arguments: str) -> str:
-    (folder / "test_it.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+@pytest.fixture
+def run(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a session says of a file of tests."""
+
+    # A file of this name may have been imported by an earlier test.
+    monkeypatch.delitem(sys.modules, "test_it", raising=False)
+
+    def said(tests: str, *arguments: str) -> str:
+        (tmp_path / "test_it.py").write_text(tests)
+        return session("-rA", *arguments).out
+
+    return said
 
 
-def test_each_check_is_a_test(tmp_path: Path) -> None:
+def test_each_check_is_a_test(run: Callable[..., str]) -> None:
     chosen = "answers-exactly-the-claim or no-dns or dns-subdomain"
-    said = run(tmp_path, TESTS.format(options=[]), "-k", chosen)
+    said = run(TESTS.format(options=[]), "-k", chosen)
     assert "PASSED test_it.py::test_contract[registration/name-is-a-dns-subdomain]" in said
     assert "PASSED test_it.py::test_contract[prepare/answers-exactly-the-claim]" in said
     assert "3 passed" in said
 
 
-def test_a_driver_that_does_not_start_fails_with_its_last_words(tmp_path: Path) -> None:
-    said = run(tmp_path, TESTS.format(options=["--no-such-option"]), "-k", "socket-appears")
+def test_a_driver_that_does_not_start_fails_with_its_last_words(run: Callable[..., str]) -> None:
+    said = run(TESTS.format(options=["--no-such-option"]), "-k", "socket-appears")
     assert "the driver has ended: its log ends: " in said
     assert "1 failed" in said
 
 
-def test_the_command_must_be_said(tmp_path: Path) -> None:
+def test_the_command_must_be_said(run: Callable[..., str]) -> None:
     tests = "def test_contract(dra_driver_check):\n    dra_driver_check()\n"
-    said = run(tmp_path, tests, "-k", "socket-appears")
+    said = run(tests, "-k", "socket-appears")
     assert "define a fixture dra_driver_command" in said

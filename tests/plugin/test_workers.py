@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.plugin.conftest import Session
+
 SCENARIO = """\
 apiVersion: dra-conformance/v1
 kind: Scenario
@@ -31,21 +33,11 @@ spec:
 """
 
 
-def test_all_workers_use_the_label_of_the_run(tmp_path: Path) -> None:
+def test_all_workers_use_the_label_of_the_run(session: Session, tmp_path: Path) -> None:
     (tmp_path / "labels.yaml").write_text(SCENARIO)
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"),
-            *("--dra-target", "reference", "labels.yaml"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
+    done = session("-q", "-n", "1", "--dra-target", "reference", "labels.yaml")
+    assert done.code == 0, done.out
+    assert "1 passed" in done.out
 
 
 def test_the_plugin_imports_next_to_nothing_where_it_is_not_asked_for() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_allocator.allocator import Allocator, Outcome
@@ -165,7 +165,6 @@ def _fresh(features: Features, index: Index, model: Model) -> Allocator:
     return Allocator(features, ordered, [*model.classes.values()], [*model.claims.values()])
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(_events, max_size=12), st.lists(st.integers(0, 2), min_size=1), st.booleans())
 def test_after_any_history_the_answers_are_those_of_a_new_allocator(
     events: list[tuple[str, Any]], asked: list[int], everything: bool

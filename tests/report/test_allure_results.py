@@ -274,7 +274,7 @@ def pytest_collect_file(file_path, parent):
 )
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, 1])
 def test_pytest_items_get_the_same_as_the_command_line(
     pytester: pytest.Pytester, workers: int
 ) -> None:

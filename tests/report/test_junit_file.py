@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import xmlschema
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.events.comparison import Judgement, Verdict
@@ -114,7 +114,6 @@ def test_hostile_texts_give_valid_xml_that_says_the_same(tmp_path: Path) -> None
     assert r"\ufffe" in failure.text
 
 
-@settings(deadline=None)
 @given(text=st.text())
 def test_any_text_gives_xml_that_parses(text: str, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "any.xml"

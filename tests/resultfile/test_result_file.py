@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.events.comparison import Judgement, Verdict
@@ -103,7 +103,6 @@ def test_a_truncated_file_can_be_read_for_what_it_is(tmp_path: Path) -> None:
     assert result.outcomes[Outcome.LOST] == ("core/lost", "extended/unsupported")
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_no_cut_gives_a_good_file(data: st.DataObject, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "cut.jsonl"
@@ -113,7 +112,6 @@ def test_no_cut_gives_a_good_file(data: st.DataObject, tmp_path_factory: Any) ->
         load_results(path)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_no_changed_byte_goes_unnoticed(data: st.DataObject, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "changed.jsonl"

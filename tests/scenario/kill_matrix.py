@@ -88,12 +88,14 @@ def noticing(fault: Fault, among: Sequence[LoadedScenario]) -> list[str]:
     return [each.id for each in among if each.id in suspects and failing([each], fault)]
 
 
+@cache
 def read_kills() -> Kills:
     """What was found when the page was written."""
     kills: Kills = yaml.safe_load(KILLS.read_text(encoding="utf-8"))
     return kills
 
 
+@cache
 def read_not_alone() -> Mapping[str, str]:
     """Scenario -> why there is no defect that it alone notices."""
     reasons: Mapping[str, str] = yaml.safe_load(NOT_ALONE.read_text(encoding="utf-8"))

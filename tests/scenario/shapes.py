@@ -68,7 +68,7 @@ ALWAYS = (
     *("one-gpu-held", "tainted-nodes"),
     *("static MIG", "dynamic MIG", "several pools", "network-attached"),
 )
-"""Of `make test`: each differs from the others in its nodes, devices or driver.
+"""A sample runs in these in `make test`: each differs from the others in nodes, devices or driver.
 
-Versions are met by test_gates.
+The versions are for test_gates.
 """

@@ -138,8 +138,9 @@ def test_deep_nesting_is_refused_and_does_not_end_the_process(text: str) -> None
         list(parse_documents(text * 200_000, FILE))
 
 
-def test_libyaml_reads_as_python_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sample(yaml_files(scenarios_dir()), 60, "read twice")
+@pytest.mark.parametrize("among", [15, pytest.param(10_000, marks=pytest.mark.everything)])
+def test_libyaml_reads_as_python_does(among: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sample(yaml_files(scenarios_dir()), among, "read twice")
     fast = [read_documents(file) for file in files]
     monkeypatch.setattr(yamlfile, "_FastLoader", yaml.SafeLoader)
     for file, documents in zip(files, fast, strict=True):

@@ -97,9 +97,11 @@ def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 def walk(value: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Any]]:
     """A value of a document and all that is in it, each with its path, from outside in."""
-    yield path, value
-    for key, item in inside(value):
-        yield from walk(item, (*path, key))
+    waiting = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        yield path, value
+        waiting += [((*path, key), item) for key, item in inside(value)][::-1]
 
 
 def inside(value: Any) -> Iterable[tuple[str | int, Any]]:

@@ -219,7 +219,7 @@ def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
     """
     for key, item in inside(value):
         known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
-        if isinstance(item, str) and item not in known:
+        if known and isinstance(item, str) and item not in known:
             near = nearest(item, known)
             if near is not None:
                 text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"

@@ -18,6 +18,7 @@ from conformance.scenario.documents.yamlfile import (
     Document,
     PathTuple,
     Problem,
+    inside,
 )
 from conformance.scenario.driver.variables import substitute
 
@@ -95,7 +96,7 @@ def pruned(node: Node) -> Node:
 
 def document(node: Node, source: Document) -> Document:
     """The document that a node is, whose problems are reported at their place in its source."""
-    origins = dict(_origins(node, ()))
+    origins = dict(_origins(node))
     lines = {path: source.line(origin) for path, origin in origins.items()}
     changed: Mapping[PathTuple, PathTuple] = {
         path: origin for path, origin in origins.items() if path != origin
@@ -103,14 +104,13 @@ def document(node: Node, source: Document) -> Document:
     return replace(source, data=plain(node), lines=lines, origins=changed)
 
 
-def _origins(node: Node, path: PathTuple) -> Iterator[tuple[PathTuple, PathTuple]]:
-    yield path, node.origin
-    if isinstance(node.value, dict):
-        for key, item in node.value.items():
-            yield from _origins(item, (*path, key))
-    elif isinstance(node.value, list):
-        for index, item in enumerate(node.value):
-            yield from _origins(item, (*path, index))
+def _origins(node: Node) -> Iterator[tuple[PathTuple, PathTuple]]:
+    """Path in the document -> path in its source."""
+    waiting: list[tuple[PathTuple, Node]] = [((), node)]
+    while waiting:
+        path, node = waiting.pop()
+        yield path, node.origin
+        waiting += [((*path, key), item) for key, item in inside(node.value)]
 
 
 FIELD: Final = "forEach"

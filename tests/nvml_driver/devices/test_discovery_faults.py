@@ -39,9 +39,7 @@ FEATURES = [
     Features(dynamic_mig=True),
     Features(vfio=True, dynamic_mig=True, consumable_shares=3),
 ]
-COMMON = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+COMMON = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Said(logging.Handler):

@@ -27,6 +27,7 @@ from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import FileMig, partitionable
 from tests.nvml_driver.fake_smi import FileSmi
 from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, options_below, result
+from tests.scenario.sampling import SAMPLE, sample
 
 BOUNDARIES = ("begin", "written", "replaced", "synced")
 """Of a file that is replaced: before anything, scratch file complete, renamed, directory synced."""
@@ -167,14 +168,15 @@ def recover(here: Path) -> int:
     raise AssertionError("a recovery that never ends")
 
 
+@pytest.mark.parametrize("among", [25, pytest.param(10_000, marks=pytest.mark.everything)])
 def test_a_driver_killed_anywhere_starts_again_as_if_it_had_not_been(
-    here: Path, subtests: pytest.Subtests
+    here: Path, subtests: pytest.Subtests, among: int
 ) -> None:
-    killed = crashes(here)
+    killed = sample(crashes(here), among, "crashes")
     recoveries = 0
     for crash in killed:
         crash.folder.rename(here)
-        with subtests.test(point=crash.point, done=crash.done):
+        with subtests.test(SAMPLE, point=crash.point, done=crash.done):
             recoveries += recover(here)
             check(here, crash.done)
         shutil.rmtree(here)

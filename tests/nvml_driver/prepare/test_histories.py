@@ -328,9 +328,7 @@ def _slots(name: str) -> range:
 
 
 Node.TestCase.settings = settings(
-    max_examples=40,
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 TestHistories = Node.TestCase

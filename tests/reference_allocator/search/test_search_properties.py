@@ -7,15 +7,13 @@ from itertools import combinations, product
 from typing import Any
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.checks import check
 from reference_allocator.search import pruning
 from tests.reference_allocator.builders import Json, make_snapshot, node, solve
 from tests.reference_allocator.problems import Problem, problems
-
-_SEARCH = settings(max_examples=150, deadline=None)
 
 
 def _solve(problem: Problem) -> Outcome:
@@ -28,7 +26,6 @@ def _solve(problem: Problem) -> Outcome:
     )
 
 
-@_SEARCH
 @given(problems())
 def test_the_checker_accepts_every_answer_and_pruning_changes_none(problem: Problem) -> None:
     with mock.patch.object(pruning, "START_AFTER", 10**9):
@@ -44,7 +41,6 @@ def test_the_checker_accepts_every_answer_and_pruning_changes_none(problem: Prob
 _DECIDED_ELSEWHERE = {"config", "node-selector", "result-fields", "share"}
 
 
-@_SEARCH
 @given(problems(rich=False))
 def test_the_search_finds_a_solution_exactly_where_trying_everything_does(
     problem: Problem,
@@ -121,7 +117,6 @@ def _accepted(problem: Problem, claims: list[Json], allocations: Any) -> bool:
     return not {item.rule for item in broken} - _DECIDED_ELSEWHERE
 
 
-@_SEARCH
 @given(problems())
 def test_one_allocator_answers_the_same_again_and_again(problem: Problem) -> None:
     allocator = Allocator(problem.features, problem.slices, problem.classes, problem.taken)

@@ -32,7 +32,7 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
-    scenarios = sample(on_reference(), 100, "without devices")
+    scenarios = sample(on_reference(), 40, "without devices")
     gates = (
         "DRANodeAllocatableResources",
         "DRAListTypeAttributes",

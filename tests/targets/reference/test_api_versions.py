@@ -29,32 +29,6 @@ def versioned(version: str) -> Obj:
     }
 
 
-@pytest.mark.parametrize("written", REQUESTS)
-@pytest.mark.parametrize("read", READ)
-def test_claim_is_read_in_each_version(scope: ReferenceScope, written: str, read: str) -> None:
-    created = scope.create(versioned(written))
-    assert created["apiVersion"] == f"resource.k8s.io/{written}"
-    assert created["spec"]["devices"]["requests"] == [READ[written]]
-    found = kit.get(scope, Ref(f"resource.k8s.io/{read}", "ResourceClaim", "c"))
-    assert found["apiVersion"] == f"resource.k8s.io/{read}"
-    assert found["spec"]["devices"]["requests"] == [READ[read]]
-
-
-@pytest.mark.parametrize("version", REQUESTS)
-def test_template_of_each_version_is_allocated(scope: ReferenceScope, version: str) -> None:
-    scope.create(
-        {
-            "apiVersion": f"resource.k8s.io/{version}",
-            "kind": "ResourceClaimTemplate",
-            "metadata": {"name": "t"},
-            "spec": {"spec": versioned(version)["spec"]},
-        }
-    )
-    scope.create(kit.pod("p", templates={"g": "t"}))
-    kit.runs(scope, "p")
-    assert kit.seen(scope, "p") == ["/dev/nvidia0"]
-
-
 def test_slice_of_v1beta1_has_its_devices_below_basic(scope: ReferenceScope) -> None:
     basic = {"attributes": {"a": {"string": "x"}}, "capacity": {"memory": {"value": 5}}}
     sent = kit.resource_slice("s", "n", "d.example.com", {"name": "d0", "basic": basic})

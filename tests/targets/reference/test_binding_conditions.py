@@ -58,14 +58,6 @@ def test_deleted_pod_is_waited_for_no_longer(waiting: ReferenceScope) -> None:
     assert is_bound(waiting, "next")
 
 
-def test_failed_device_is_given_back(waiting: ReferenceScope) -> None:
-    gone = {"spec": {"devices": [{"name": "d1"}]}}
-    waiting.patch(Ref(kit.DRA, "ResourceSlice", "published"), gone)
-    report(waiting, "c", FAILED)
-    assert kit.devices(kit.get(waiting, kit.claim_ref("c"))) == ["d1"]
-    assert is_bound(waiting, "c")
-
-
 def test_device_that_is_never_ready_is_given_up(waiting: ReferenceScope) -> None:
     before = kit.get(waiting, kit.claim_ref("c"))["status"]["allocation"]["allocationTimestamp"]
     waiting.pause(590)

@@ -67,23 +67,6 @@ def test_without_an_api_server_nothing_is_answered(scope: ReferenceScope, compon
     kit.runs(scope, "p")
 
 
-def test_slices_of_a_driver_that_is_gone_for_half_a_minute_are_deleted(
-    scope: ReferenceScope,
-) -> None:
-    before = slices(scope)
-    scope.faults.disturb("driver", "stop")
-    scope.pause(29)
-    assert slices(scope) == before
-    scope.faults.disturb("driver", "start")
-    scope.pause(60)
-    assert slices(scope) == before
-    scope.faults.disturb("driver", "stop")
-    scope.pause(31)
-    assert not slices(scope)
-    scope.faults.disturb("driver", "start")
-    assert slices(scope)
-
-
 def test_slices_of_another_driver_go_with_the_kubelet_only(scope: ReferenceScope) -> None:
     scope.create(kit.resource_slice("other", NODE, "other.example.com", {"name": "dev-0"}))
     other = kit.get(scope, Ref(kit.DRA, "ResourceSlice", "other"))["metadata"]["uid"]
@@ -92,20 +75,6 @@ def test_slices_of_another_driver_go_with_the_kubelet_only(scope: ReferenceScope
     assert slices(scope) == [other]
     scope.faults.disturb("kubelet", "restart")
     assert slices(scope) == []
-
-
-def test_what_was_deleted_meanwhile_is_unprepared_by_a_kubelet_that_starts(
-    scope: ReferenceScope,
-) -> None:
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    kit.runs(scope, "p")
-    scope.faults.disturb("kubelet", "stop")
-    scope.delete(kit.pod_ref("p"), 0)
-    scope.pause(10)
-    assert scope.observe.cdi_claims()
-    scope.faults.disturb("kubelet", "start")
-    assert not scope.observe.cdi_claims()
 
 
 def test_after_a_reboot_containers_start_again_with_their_devices(
@@ -151,31 +120,6 @@ def test_a_component_that_is_not_there_is_refused(scope: ReferenceScope) -> None
 
 def cdi_specs(scope: ReferenceScope) -> int:
     return sum(len(names) for names in scope.observe.cdi_claims().values())
-
-
-def test_the_next_version_of_a_driver_knows_what_the_old_one_has_prepared(
-    scope: ReferenceScope,
-) -> None:
-    before = slices(scope)
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    kit.runs(scope, "p")
-    scope.faults.disturb("driver", "replace")
-    use(scope, "q", "a")
-    kit.runs(scope, "q")
-    [old, new] = [scope.observe.container(name, "ctr0") for name in ("p", "q")]
-    assert old is not None
-    assert new is not None
-    assert new.environment["GPU_DEVICE_0_UUID"] == old.environment["GPU_DEVICE_0_UUID"]
-    scope.pause(60)
-    assert slices(scope) == before
-    for name in ("p", "q"):
-        scope.delete(kit.pod_ref(name), 0)
-    scope.pause(10)
-    assert cdi_specs(scope) == 0
-    scope.faults.disturb("driver", "restart")
-    use(scope, "r", "a")
-    kit.runs(scope, "r")
 
 
 def test_either_instance_of_a_driver_serves_when_the_other_ends(

@@ -133,14 +133,6 @@ def test_recreate_waits_until_old_pods_are_gone(hollow: ReferenceScope) -> None:
     assert versions(hollow) == "22"
 
 
-def test_it_is_scaled(hollow: ReferenceScope) -> None:
-    hollow.create(deployment(3))
-    for replicas in (1, 0, 2):
-        change(hollow, replicas=replicas)
-        assert len(hollow.find(Query("v1", "Pod"))) == replicas
-    assert len(hollow.find(Query("apps/v1", "ReplicaSet"))) == 1
-
-
 def test_a_replica_set_replaces_pods_that_are_gone_or_have_ended(hollow: ReferenceScope) -> None:
     hollow.create(deployment(2, "ReplicaSet"))
     one, other = (Ref.of(pod) for pod in hollow.find(Query("v1", "Pod")))

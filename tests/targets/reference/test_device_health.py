@@ -83,15 +83,6 @@ def test_what_is_not_watched_is_unknown_and_offered_as_before(one: ReferenceScop
     assert [taint["effect"] for taint in device_of(one, "a").get("taints", ())] == ["None"]
 
 
-def test_an_unhealthy_device_has_a_taint_until_it_is_healthy(one: ReferenceScope) -> None:
-    device = device_of(one, "a")
-    one.faults.set_health(kit.NODE, device, "Unhealthy")
-    [taint] = device_of(one, "a")["taints"]
-    assert (taint["key"], taint["effect"]) == ("gpu.nvidia.com/xid", "NoSchedule")
-    one.faults.set_health(kit.NODE, device, "Healthy")
-    assert device_of(one, "a") == device
-
-
 def test_containers_without_a_claim_and_pods_that_have_ended_show_none(one: ReferenceScope) -> None:
     one.create(kit.pod("bare", kit.container()))
     kit.runs(one, "bare")

@@ -42,36 +42,6 @@ def test_evicted_pod_says_why_and_its_claim_is_free_again(scope: ReferenceScope)
     assert "allocation" not in kit.get(scope, kit.claim_ref("c"))["status"]
 
 
-@pytest.mark.parametrize("effect", ["NoSchedule", "None"])
-def test_other_effects_evict_nobody(scope: ReferenceScope, effect: str) -> None:
-    publish(scope, {"name": "d0"})
-    run(scope, claim("c"))
-    scope.create(rule(effect))
-    scope.pause(60)
-    assert is_there(scope)
-
-
-def test_taint_that_a_driver_publishes_evicts_too(scope: ReferenceScope) -> None:
-    publish(scope, {"name": "d0"}, {"name": "d1"})
-    run(scope, claim("c"))
-    run(scope, claim("other"))
-    taints = [{"key": KEY, "effect": "NoExecute"}]
-    devices = [{"name": "d0", "taints": taints}, {"name": "d1"}]
-    scope.patch(SLICE, {"spec": {"devices": devices}})
-    assert not is_there(scope)
-    assert is_there(scope, "other")
-
-
-def test_pod_stays_for_as_long_as_its_claim_tolerates_the_taint(scope: ReferenceScope) -> None:
-    publish(scope, {"name": "d0"})
-    run(scope, tolerating(effect="NoExecute", tolerationSeconds=30))
-    scope.create(rule("NoExecute"))
-    scope.pause(29)
-    assert is_there(scope)
-    scope.pause(2)
-    assert not is_there(scope)
-
-
 def test_time_is_counted_from_the_moment_of_the_effect(scope: ReferenceScope) -> None:
     publish(scope, {"name": "d0"})
     run(scope, tolerating(effect="NoExecute", tolerationSeconds=30))
@@ -145,14 +115,6 @@ def test_rule_for_a_device_that_is_published_no_longer_evicts_too(scope: Referen
     assert not is_there(scope)
 
 
-def test_rule_for_one_device_leaves_the_others_alone(scope: ReferenceScope) -> None:
-    selected = rule()
-    selected["spec"]["deviceSelector"] = {"driver": DRIVER, "pool": kit.NODE, "device": "d0"}
-    scope.create(selected)
-    publish(scope, {"name": "d0"}, {"name": "d1"})
-    assert kit.devices(run(scope, claim("c"))) == ["d1"]
-
-
 def test_decision_is_recorded_with_the_taints_of_rules(scope: ReferenceScope) -> None:
     selected = rule()
     selected["spec"]["deviceSelector"] = {"device": "d0"}
@@ -175,11 +137,6 @@ def test_rules_are_not_served_where_their_gate_is_off(open_target: Open) -> None
     with pytest.raises(ApiError) as caught:
         scope.create(rule())
     assert caught.value.code == 404
-
-
-def test_rule_is_served_in_its_beta_version_too(scope: ReferenceScope) -> None:
-    scope.create({**rule(), "apiVersion": "resource.k8s.io/v1beta2"})
-    assert kit.get(scope, RULE)["spec"]["taint"]["timeAdded"] == "2026-01-01T00:00:00Z"
 
 
 def test_without_the_gate_taints_are_dropped(open_target: Open) -> None:

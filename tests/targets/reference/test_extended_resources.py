@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-from conformance import probe
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Ref
-from reference_allocator.extended import classes_by_resource
+from conformance.targets.seam.values import Obj
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
@@ -56,32 +54,6 @@ def test_each_container_gets_its_devices_of_one_special_claim(gpus: ReferenceSco
     }
 
 
-def test_special_claim_goes_with_the_pod(gpus: ReferenceScope) -> None:
-    gpus.create(kit.pod("p", wants("a", 4)))
-    kit.runs(gpus, "p")
-    gpus.create(kit.pod("next", wants("a", 4)))
-    gpus.pause(10)
-    assert kit.phase(gpus, "next") == "Pending"
-    assert "cannot allocate all claims" in kit.why_pending(gpus, "next")
-    gpus.delete(kit.pod_ref("p"))
-    kit.runs(gpus, "next")
-    assert len(kit.claims_of(gpus)) == 1
-
-
-def test_implicit_name_of_a_class_works_without_being_given(scope: ReferenceScope) -> None:
-    name = f"deviceclass.resource.kubernetes.io/{kit.CLASS}"
-    scope.create(kit.pod("p", wants("a", 1, name)))
-    kit.runs(scope, "p")
-    assert len(kit.seen(scope, "p", "a")) == 1
-
-
-def test_resource_without_class_waits_for_one(scope: ReferenceScope) -> None:
-    scope.create(kit.pod("p", wants("a", 1)))
-    assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
-    scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
-    kit.runs(scope, "p")
-
-
 def test_without_the_gate_the_field_is_dropped(open_target: Open) -> None:
     scope = new_scope(open_target(kubernetes_version="1.34.0"))
     created = scope.create(kit.device_class("extended", extendedResourceName=RESOURCE))
@@ -90,39 +62,9 @@ def test_without_the_gate_the_field_is_dropped(open_target: Open) -> None:
     assert f"Insufficient {RESOURCE}" in kit.why_pending(scope, "p")
 
 
-def test_node_with_the_resource_of_a_device_plugin_serves_it_itself(gpus: ReferenceScope) -> None:
-    allocatable = {"status": {"allocatable": {RESOURCE: "4"}}}
-    gpus.patch(Ref("v1", "Node", kit.NODE), allocatable, "status")
-    gpus.create(kit.pod("p", wants("a", 1)))
-    kit.runs(gpus, "p")
-    assert kit.claims_of(gpus) == []
-
-
 def test_claims_and_extended_resources_can_be_used_together(gpus: ReferenceScope) -> None:
     gpus.create(kit.claim("c"))
     gpus.create(kit.pod("p", wants("a", 1), kit.container("b", "g"), claims={"g": "c"}))
     kit.runs(gpus, "p")
     assert len(kit.seen(gpus, "p", "a")) == len(kit.seen(gpus, "p", "b")) == 1
     assert kit.seen(gpus, "p", "a") != kit.seen(gpus, "p", "b")
-
-
-def test_init_container_reuses_devices_of_later_containers(gpus: ReferenceScope) -> None:
-    init = [wants("i", 3, command=probe.EXIT)]
-    gpus.create(kit.pod("p", wants("a", 2), initContainers=init))
-    kit.runs(gpus, "p")
-    [claim] = kit.claims_of(gpus)
-    counts = [item["exactly"]["count"] for item in claim["spec"]["devices"]["requests"]]
-    assert counts == [1, 2]
-    assert len(kit.seen(gpus, "p", "i")) == 3
-    assert set(kit.seen(gpus, "p", "a")) < set(kit.seen(gpus, "p", "i"))
-
-
-def test_of_two_classes_the_newer_then_the_lower_name_serves_the_resource() -> None:
-    def known(name: str, created: str) -> Obj:
-        built = kit.device_class(name, extendedResourceName=RESOURCE)
-        built["metadata"]["creationTimestamp"] = created
-        return built
-
-    older, newer = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
-    classes = [known("a", older), known("c", newer), known("b", newer)]
-    assert classes_by_resource(classes)[RESOURCE] == "b"

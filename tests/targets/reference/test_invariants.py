@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import probe
@@ -68,7 +68,6 @@ def check(scope: ReferenceScope) -> None:
             assert kit.seen(scope, pod["metadata"]["name"]), "a running pod has no device"
 
 
-@settings(max_examples=100, deadline=None)
 @given(actions)
 def test_invariants_hold_over_random_histories(history: list[tuple[str, str, object]]) -> None:
     with ReferenceTarget() as target:

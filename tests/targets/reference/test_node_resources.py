@@ -58,60 +58,11 @@ def test_what_devices_take_is_in_the_status_of_the_pod(cores: ReferenceScope) ->
     ]
 
 
-def test_pods_without_claims_have_what_is_left(cores: ReferenceScope) -> None:
-    publish(cores, cpus("d0", 40))
-    run(cores, claim("c"))
-    for name, amount in (("large", "25"), ("small", "24")):
-        requests = {"requests": {"cpu": amount}}
-        cores.create(kit.pod(name, kit.container(resources=requests)))
-    cores.pause(10)
-    assert "1 Insufficient cpu" in kit.why_pending(cores, "large")
-    assert is_bound(cores, "small")
-
-
-def test_own_requests_of_a_pod_count_beside_its_devices(cores: ReferenceScope) -> None:
-    publish(cores, cpus("d0", 40))
-    cores.create(claim("c"))
-    container = kit.container("ctr0", "g")
-    container["resources"]["requests"] = {"cpu": "25"}
-    cores.create(kit.pod("c", container, claims={"g": "c"}))
-    assert "1 Insufficient cpu" in kit.why_pending(cores, "c")
-    assert "allocation" not in kit.get(cores, kit.claim_ref("c"))["status"]
-
-
-def test_claim_with_a_mapped_device_is_for_one_pod_at_a_time(cores: ReferenceScope) -> None:
-    publish(cores, cpus("d0", 8))
-    run(cores, claim("c"))
-    cores.create(kit.pod("other", claims={"g": "c"}))
-    text = "node allocatable resource claim c has a mapped device and cannot be shared across pods"
-    assert text in kit.why_pending(cores, "other")
-    cores.delete(kit.pod_ref("c"))
-    kit.until(cores, lambda: is_bound(cores, "other"))
-
-
-def test_claim_with_overhead_only_is_shared(cores: ReferenceScope) -> None:
-    publish(cores, device("d0", memory={"overhead": {"perPod": "1Gi"}}))
-    run(cores, claim("c"))
-    cores.create(kit.pod("other", claims={"g": "c"}))
-    assert is_bound(cores, "other")
-    assert statuses(cores, "other") == statuses(cores, "c")
-
-
 def test_mapping_by_a_capacity_that_was_not_consumed_is_an_error(cores: ReferenceScope) -> None:
     mapped = {"mapping": {"capacityKey": "cores", "capacityMultiplier": "1"}}
     publish(cores, {**device("d0", cpu=mapped), "capacity": {"cores": {"value": "8"}}})
     run(cores, claim("c"))
     assert "ConsumedCapacity is nil" in kit.why_pending(cores, "c")
-
-
-def test_consumed_capacity_is_what_is_taken_of_the_node(cores: ReferenceScope) -> None:
-    mapped = {"mapping": {"capacityKey": "cores", "capacityMultiplier": "500m"}}
-    capacity = {"cores": {"value": "64"}}
-    shareable = {"capacity": capacity, "allowMultipleAllocations": True}
-    publish(cores, {**device("d0", cpu=mapped), **shareable})
-    run(cores, claim("c", capacity={"requests": {"cores": "9"}}))
-    [status] = statuses(cores, "c")
-    assert status["mapping"] == [{"name": "cpu", "quantity": "4500m"}]
 
 
 def test_node_must_know_of_such_devices(open_target: Open) -> None:

@@ -67,18 +67,6 @@ def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(
     assert prepared(scope) == 2 == scope.observe.claims_in_use(NODE, kit.DRIVER)
 
 
-def test_what_was_refused_is_unprepared_with_the_pod(
-    target: ReferenceTarget, scope: ReferenceScope
-) -> None:
-    asked = Asked(target, "a")
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    assert not asked.unprepare
-    scope.delete(kit.pod_ref("p"), 0)
-    kit.gone(scope, kit.pod_ref("p"))
-    assert asked.unprepare == ["a"]
-
-
 def test_a_restarted_kubelet_asks_again_and_has_the_slices_published_again(
     target: ReferenceTarget, scope: ReferenceScope
 ) -> None:
@@ -92,14 +80,3 @@ def test_a_restarted_kubelet_asks_again_and_has_the_slices_published_again(
     [after] = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
     assert after["spec"] == before["spec"]
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
-
-
-def test_a_restarted_driver_knows_what_it_has_prepared(scope: ReferenceScope) -> None:
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    before = dict(scope.observe.cdi_claims())
-    scope.faults.disturb("driver", "restart")
-    assert dict(scope.observe.cdi_claims()) == before != {}
-    scope.delete(kit.pod_ref("p"), 0)
-    kit.gone(scope, kit.pod_ref("p"))
-    assert not scope.observe.cdi_claims()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.engine.run.churn.operations import operations
@@ -38,7 +38,6 @@ def test_longer_churn_begins_like_a_shorter_one() -> None:
     assert operations(step(time="5s"), 7) == operations(step(time="20s"), 7)[:100]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10_000))
 def test_operations_keep_to_the_rate_and_to_the_number_of_copies(seed: int) -> None:
     dealt = operations(step(), seed)
@@ -56,7 +55,6 @@ def test_operations_keep_to_the_rate_and_to_the_number_of_copies(seed: int) -> N
         assert all(number < 2 for number in operation.claims)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10_000))
 def test_what_consumes_counters_is_never_withdrawn_alone(seed: int) -> None:
     withdrawn = {name for o in operations(step(mix={"slices": 100}), seed) for name in o.withdrawn}

@@ -1,0 +1,35 @@
+"""Pytest sessions in this process: to start another one takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Ended(NamedTuple):
+    """What a session ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+Session = Callable[..., Ended]
+
+
+@pytest.fixture
+def session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Session:
+    """Run pytest with arguments, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    common = ("-p", "no:cacheprovider", "-p", "no:faulthandler", "--import-mode", "importlib")
+
+    def run(*arguments: str) -> Ended:
+        code = pytest.main([*common, *arguments])
+        return Ended(code, *capsys.readouterr())
+
+    return run
