@@ -17,7 +17,7 @@ from reference_allocator.api import DeviceId, Node, ResourceSlice
 from reference_allocator.api.claims import AllocatedDevice, read_results
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.reading import child, entries, items, mapping, string
-from reference_allocator.api.slices import quantity
+from reference_allocator.api.records import quantity
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.nodeselector import node_matches
 

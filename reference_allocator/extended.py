@@ -22,7 +22,7 @@ from reference_allocator.api.reading import (
     required_string,
     string,
 )
-from reference_allocator.api.slices import quantity
+from reference_allocator.api.records import quantity
 
 Object = Mapping[str, Any]
 

@@ -100,10 +100,7 @@ def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tupl
         check_form(value, f"core/v1.{name}" if name == "Node" else f"resource/v1.{name}")
         if kind.__name__ in KINDS:
             check_limits(kind.__name__, value)
-        found = kind.from_dict(value)
-        if isinstance(found, Node) and not found.name:
-            raise InputError("required value", "metadata", "name")
-        return found
+        return kind.from_dict(value)
 
     return items(question, key, read)
 

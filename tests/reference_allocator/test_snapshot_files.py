@@ -119,7 +119,7 @@ def test_what_is_no_snapshot_is_refused(value: object) -> None:
 
 
 def test_the_allocator_names_the_path_too() -> None:
-    with pytest.raises(InputError, match=r"^\$\.slices\[0\]\.spec: required value"):
+    with pytest.raises(InputError, match=r"^\$\.slices\[0\]\.spec.pool.name: required value"):
         Allocator(ALL, [{}], [], [])
     with pytest.raises(InputError, match=r"^\$\.claims\[1\]\.spec: expected an object"):
         Allocator(ALL, [], [], []).allocate(node(), [claim(), {"spec": 1}])

@@ -1,0 +1,143 @@
+"""Reading of API objects into frozen dataclasses, by the types of their fields.
+
+A field ``node_name: str | None`` is read from ``nodeName``. Where that says too little, the type is
+``Annotated`` with an `At`: another path, a value that is required, a reader of its own. Absent and
+null are the same: the zero value of the Go type, or None for a type that allows it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Self
+
+from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
+from reference_allocator.api.reading import (
+    InputError,
+    describe,
+    filled,
+    int64,
+    list_of,
+    map_of,
+    mapping,
+    text_item,
+    truth,
+)
+
+_Reader = Callable[[Any], Any]
+
+
+class At(NamedTuple):
+    """Where a field is, and how it is read.
+
+    Attributes:
+        path: its keys, joined by dots; "." is the object itself; empty for the field's name.
+        required: InputError ("required value") where it is absent, null or an empty string.
+        parse: reads the value; by default the field's type says how.
+    """
+
+    path: str = ""
+    required: bool = False
+    parse: _Reader | None = None
+
+
+class Record:
+    """An API object that is read by the types of its fields."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_dict(cls, value: object) -> Self:
+        """Reads the object; fields that are not known are ignored.
+
+        Raises:
+            InputError: it has not the form of its kind; names the path.
+        """
+        source = mapping(value)
+        return cls(*[read(source) for read in _readers(typing.cast("Any", cls))])
+
+
+def quantity(value: object) -> Quantity:
+    """Reads a resource.Quantity from a JSON string or number.
+
+    Raises:
+        InputError: the text is no quantity.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InputError(f"expected a quantity, got {describe(value)}")
+    text = str(value).strip()
+    try:
+        return parse_quantity(text)
+    except QuantityError as error:
+        raise InputError(f"{describe(text)} is not a quantity: {error}") from None
+
+
+_SCALARS: Final[Mapping[Any, tuple[_Reader, Any]]] = {
+    str: (text_item, ""),
+    bool: (truth, False),
+    int: (int64, 0),
+    Quantity: (quantity, None),
+}
+
+
+def _by_type(kind: Any) -> tuple[_Reader, Any]:
+    """How a type is read, and its value where the field is absent."""
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (UnionType, typing.Union):
+        return _by_type(args[0])[0], None
+    if origin is tuple:
+        return list_of(_by_type(args[0])[0]), ()
+    if origin is frozenset:
+        read = list_of(_by_type(args[0])[0])
+        return lambda value: frozenset(read(value)), frozenset()
+    if origin is not None:
+        return (mapping if args[1] is Any else map_of(_by_type(args[1])[0])), {}
+    return getattr(kind, "from_dict", mapping), None
+
+
+@cache
+def _readers(cls: Any) -> tuple[_Reader, ...]:
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return tuple(_reader(field.name, hints[field.name]) for field in dataclasses.fields(cls))
+
+
+def _reader(name: str, kind: Any) -> _Reader:
+    at = At()
+    if typing.get_origin(kind) is Annotated:
+        kind, at = typing.get_args(kind)
+    parse, default = _by_type(kind)
+    if at.parse is not None:
+        parse = at.parse
+    elif at.required and kind is str:
+        parse = filled
+    if at.path == ".":
+        return parse
+    head, *tail = name.split("_")
+    path = at.path or head + "".join(part.title() for part in tail)
+    return _at(path.split("."), parse, default, at.required)
+
+
+def _at(path: list[str], parse: _Reader, default: Any, required: bool) -> _Reader:
+    key, *rest = path
+    inner = _at(rest, parse, default, required) if rest else parse
+
+    def within(value: object) -> Any:
+        return inner(mapping(value) if rest else value)
+
+    def read(source: Mapping[str, Any]) -> Any:
+        value = source.get(key)
+        if value is None:
+            if required:
+                raise InputError("required value", *path)
+            return default
+        try:
+            return within(value)
+        except InputError as error:
+            raise error.under(key) from None
+
+    return read
