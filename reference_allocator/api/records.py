@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Self
@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, NamedTuple, Self
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
 from reference_allocator.api.reading import (
     InputError,
+    child,
     describe,
     filled,
     int64,
@@ -57,7 +58,19 @@ class Record:
             InputError: it has not the form of its kind; names the path.
         """
         source = mapping(value)
-        return cls(*[read(source) for read in _readers(typing.cast("Any", cls))])
+        found: list[Any] = []
+        for key, parse, default, required in _plan(typing.cast("Any", cls)):
+            item = source.get(key) if key else source
+            if item is not None:
+                try:
+                    found.append(parse(item))
+                except InputError as error:
+                    raise (error.under(key) if key else error) from None
+            elif required:
+                raise InputError("required value", *required)
+            else:
+                found.append(default)
+        return cls(*found)
 
 
 def quantity(value: object) -> Quantity:
@@ -100,13 +113,17 @@ def _by_type(kind: Any) -> tuple[_Reader, Any]:
     return getattr(kind, "from_dict", mapping), None
 
 
+_Field = tuple[str, _Reader, Any, Sequence[str]]
+"""Key (empty for the object itself), reader, value where it is absent, path if it is required."""
+
+
 @cache
-def _readers(cls: Any) -> tuple[_Reader, ...]:
+def _plan(cls: Any) -> tuple[_Field, ...]:
     hints = typing.get_type_hints(cls, include_extras=True)
-    return tuple(_reader(field.name, hints[field.name]) for field in dataclasses.fields(cls))
+    return tuple(_field(field.name, hints[field.name]) for field in dataclasses.fields(cls))
 
 
-def _reader(name: str, kind: Any) -> _Reader:
+def _field(name: str, kind: Any) -> _Field:
     at = At()
     if typing.get_origin(kind) is Annotated:
         kind, at = typing.get_args(kind)
@@ -116,28 +133,19 @@ def _reader(name: str, kind: Any) -> _Reader:
     elif at.required and kind is str:
         parse = filled
     if at.path == ".":
-        return parse
+        return "", parse, None, ()
     head, *tail = name.split("_")
-    path = at.path or head + "".join(part.title() for part in tail)
-    return _at(path.split("."), parse, default, at.required)
+    path = (at.path or head + "".join(part.title() for part in tail)).split(".")
+    for index in range(len(path) - 1, 0, -1):
+        parse = _inside(path[index], parse, default, path[index:] if at.required else ())
+    return path[0], parse, default, path if at.required else ()
 
 
-def _at(path: list[str], parse: _Reader, default: Any, required: bool) -> _Reader:
-    key, *rest = path
-    inner = _at(rest, parse, default, required) if rest else parse
-
-    def within(value: object) -> Any:
-        return inner(mapping(value) if rest else value)
-
-    def read(source: Mapping[str, Any]) -> Any:
-        value = source.get(key)
-        if value is None:
-            if required:
-                raise InputError("required value", *path)
-            return default
-        try:
-            return within(value)
-        except InputError as error:
-            raise error.under(key) from None
+def _inside(key: str, parse: _Reader, default: Any, required: Sequence[str]) -> _Reader:
+    def read(value: object) -> Any:
+        found = child(mapping(value), key, parse)
+        if found is None and required:
+            raise InputError("required value", *required)
+        return default if found is None else found
 
     return read

@@ -31,9 +31,15 @@ _PARSE: Mapping[AttributeKind, Callable[[object], Scalar]] = {
     "string": text_item,
     "version": text_item,
 }
-_KINDS: Mapping[str, tuple[AttributeKind, bool]] = {
-    **{kind: (kind, False) for kind in _PARSE},
-    **{f"{kind}s": (kind, True) for kind in _PARSE},
+
+
+def _alone(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar, ...]]:
+    return lambda value: (parse(value),)
+
+
+_KINDS: Mapping[str, tuple[AttributeKind, bool, Callable[[object], tuple[Scalar, ...]]]] = {
+    **{kind: (kind, False, _alone(parse)) for kind, parse in _PARSE.items()},
+    **{f"{kind}s": (kind, True, list_of(parse)) for kind, parse in _PARSE.items()},
 }
 
 
@@ -77,8 +83,7 @@ class Attribute:
         for name, content in source.items():
             if content is None or name not in _KINDS:
                 continue
-            kind, is_list = _KINDS[name]
-            parse = list_of(_PARSE[kind]) if is_list else _alone(_PARSE[kind])
+            kind, is_list, parse = _KINDS[name]
             values = child(source, name, parse)
             if not values:
                 continue
@@ -87,10 +92,6 @@ class Attribute:
             # Devices of a cluster have the same few values: one object for all keeps it small.
             found = cls(kind, values, is_list) if is_list else _single(kind, values[0])
         return found or cls(None, ())
-
-
-def _alone(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar, ...]]:
-    return lambda value: (parse(value),)
 
 
 @lru_cache(maxsize=16_384, typed=True)
