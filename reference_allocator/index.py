@@ -17,10 +17,9 @@ from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import MINORS, MinorRules
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
-from reference_allocator.minors import MinorRules
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""

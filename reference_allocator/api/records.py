@@ -14,19 +14,8 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Self
 
+from reference_allocator.api import reading
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    describe,
-    filled,
-    int64,
-    list_of,
-    map_of,
-    mapping,
-    text_item,
-    truth,
-)
 
 _Reader = Callable[[Any], Any]
 
@@ -57,17 +46,17 @@ class Record:
         Raises:
             InputError: it has not the form of its kind; names the path.
         """
-        source = mapping(value)
+        source = reading.mapping(value)
         found: list[Any] = []
         for key, parse, default, required in _plan(typing.cast("Any", cls)):
             item = source.get(key) if key else source
             if item is not None:
                 try:
                     found.append(parse(item))
-                except InputError as error:
+                except reading.InputError as error:
                     raise (error.under(key) if key else error) from None
             elif required:
-                raise InputError("required value", *required)
+                raise reading.InputError("required value", *required)
             else:
                 found.append(default)
         return cls(*found)
@@ -80,18 +69,18 @@ def quantity(value: object) -> Quantity:
         InputError: the text is no quantity.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise InputError(f"expected a quantity, got {describe(value)}")
+        raise reading.InputError(f"expected a quantity, got {reading.describe(value)}")
     text = str(value).strip()
     try:
         return parse_quantity(text)
     except QuantityError as error:
-        raise InputError(f"{describe(text)} is not a quantity: {error}") from None
+        raise reading.InputError(f"{reading.describe(text)} is not a quantity: {error}") from None
 
 
 _SCALARS: Final[Mapping[Any, tuple[_Reader, Any]]] = {
-    str: (text_item, ""),
-    bool: (truth, False),
-    int: (int64, 0),
+    str: (reading.text_item, ""),
+    bool: (reading.truth, False),
+    int: (reading.int64, 0),
     Quantity: (quantity, None),
 }
 
@@ -104,13 +93,13 @@ def _by_type(kind: Any) -> tuple[_Reader, Any]:
     if origin in (UnionType, typing.Union):
         return _by_type(args[0])[0], None
     if origin is tuple:
-        return list_of(_by_type(args[0])[0]), ()
+        return reading.list_of(_by_type(args[0])[0]), ()
     if origin is frozenset:
-        read = list_of(_by_type(args[0])[0])
+        read = reading.list_of(_by_type(args[0])[0])
         return lambda value: frozenset(read(value)), frozenset()
     if origin is not None:
-        return (mapping if args[1] is Any else map_of(_by_type(args[1])[0])), {}
-    return getattr(kind, "from_dict", mapping), None
+        return (reading.mapping if args[1] is Any else reading.map_of(_by_type(args[1])[0])), {}
+    return getattr(kind, "from_dict", reading.mapping), None
 
 
 _Field = tuple[str, _Reader, Any, Sequence[str]]
@@ -131,7 +120,7 @@ def _field(name: str, kind: Any) -> _Field:
     if at.parse is not None:
         parse = at.parse
     elif at.required and kind is str:
-        parse = filled
+        parse = reading.filled
     if at.path == ".":
         return "", parse, None, ()
     head, *tail = name.split("_")
@@ -143,9 +132,9 @@ def _field(name: str, kind: Any) -> _Field:
 
 def _inside(key: str, parse: _Reader, default: Any, required: Sequence[str]) -> _Reader:
     def read(value: object) -> Any:
-        found = child(mapping(value), key, parse)
+        found = reading.child(reading.mapping(value), key, parse)
         if found is None and required:
-            raise InputError("required value", *required)
+            raise reading.InputError("required value", *required)
         return default if found is None else found
 
     return read

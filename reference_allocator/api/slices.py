@@ -7,29 +7,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
+from reference_allocator.api import reading
 from reference_allocator.api.nodes import NodeSelector
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    int64,
-    list_of,
-    map_of,
-    mapping,
-    required_child,
-    text_item,
-    truth,
-)
 from reference_allocator.api.records import At, Record, quantity
 
 AttributeKind = Literal["int", "bool", "string", "version"]
 Scalar = int | bool | str
 
 _PARSE: Mapping[AttributeKind, Callable[[object], Scalar]] = {
-    "int": int64,
-    "bool": truth,
-    "string": text_item,
-    "version": text_item,
+    "int": reading.int64,
+    "bool": reading.truth,
+    "string": reading.text_item,
+    "version": reading.text_item,
 }
 
 
@@ -39,7 +29,7 @@ def _alone(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar
 
 _KINDS: Mapping[str, tuple[AttributeKind, bool, Callable[[object], tuple[Scalar, ...]]]] = {
     **{kind: (kind, False, _alone(parse)) for kind, parse in _PARSE.items()},
-    **{f"{kind}s": (kind, True, list_of(parse)) for kind, parse in _PARSE.items()},
+    **{f"{kind}s": (kind, True, reading.list_of(parse)) for kind, parse in _PARSE.items()},
 }
 
 
@@ -78,17 +68,17 @@ class Attribute:
     @classmethod
     def from_dict(cls, value: object) -> Attribute:
         """Reads one attribute; InputError where more than one of the value fields is set."""
-        source = mapping(value)
+        source = reading.mapping(value)
         found: Attribute | None = None
         for name, content in source.items():
             if content is None or name not in _KINDS:
                 continue
             kind, is_list, parse = _KINDS[name]
-            values = child(source, name, parse)
+            values = reading.child(source, name, parse)
             if not values:
                 continue
             if found is not None:
-                raise InputError("exactly one value must be specified")
+                raise reading.InputError("exactly one value must be specified")
             # Devices of a cluster have the same few values: one object for all keeps it small.
             found = cls(kind, values, is_list) if is_list else _single(kind, values[0])
         return found or cls(None, ())
@@ -126,7 +116,7 @@ class DeviceCapacity(Record):
 
 
 def _counter(value: object) -> Quantity:
-    return required_child(mapping(value), "value", quantity)
+    return reading.required_child(reading.mapping(value), "value", quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +124,7 @@ class CounterConsumption(Record):
     """v1.DeviceCounterConsumption: what a device takes of one counter set of its pool."""
 
     counter_set: str
-    counters: Annotated[Mapping[str, Quantity], At(parse=map_of(_counter))]
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
     compatibility_groups: frozenset[str]
 
 
@@ -172,7 +162,7 @@ class CounterSet(Record):
     """v1.CounterSet."""
 
     name: str
-    counters: Annotated[Mapping[str, Quantity], At(parse=map_of(_counter))]
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

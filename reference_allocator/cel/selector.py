@@ -1,12 +1,19 @@
-"""Device selectors and derived attributes: compiled once per expression, evaluated per device."""
+"""Device selectors and derived attributes: compiled once per expression, evaluated per device.
+
+New and changed expressions are validated as the API server does, with what the cluster's gates
+allow (``validateCELExpression`` in ``pkg/apis/resource/validation/validation.go``); stored ones are
+not looked at again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.ast import Node
-from reference_allocator.cel.compile import compile_node, instantiate
+from reference_allocator.cel.compile import MAX_LENGTH, compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import (
@@ -155,3 +162,52 @@ def compile_derived(
     if isinstance(found, str):
         raise CelCompileError(found)
     return found
+
+
+_INTERNAL: Final = "program instantiation failed: "
+
+
+class ExpressionProblem(NamedTuple):
+    """Why an expression is refused.
+
+    Attributes:
+        reason: of the cause in the API's Status: FieldValueTooLong, FieldValueInvalid,
+            FieldValueForbidden or InternalError.
+        message: what follows the field's path.
+    """
+
+    reason: str
+    message: str
+
+
+def validate_new_expression(
+    expression: str, features: CelFeatures | None = None, *, derived: bool = False
+) -> list[ExpressionProblem]:
+    """Why the API server refuses an expression that is written; empty if it does not.
+
+    Args:
+        expression: of a device selector, or of a derived attribute.
+        features: the cluster's minor and gates (``stored`` is ignored); by default everything on.
+        derived: it is the expression of a derived attribute. (The limit of all derived attributes
+            of a claim together is for the caller, who knows them all.)
+    """
+    features = replace(features or CelFeatures(), stored=False)
+    if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
+        return [
+            ExpressionProblem(
+                "FieldValueTooLong", f"Too long: may not be more than {MAX_LENGTH} bytes"
+            )
+        ]
+    try:
+        compiled = (compile_derived if derived else compile_selector)(expression, features=features)
+    except CelCompileError as error:
+        text = str(error)
+        if text.startswith(_INTERNAL):
+            return [ExpressionProblem("InternalError", f"Internal error: {text}")]
+        invalid = f"Invalid value: {go_quote(expression)}: {text}"
+        return [ExpressionProblem("FieldValueInvalid", invalid)]
+    if compiled.max_cost > COST_LIMIT:
+        return [
+            ExpressionProblem("FieldValueForbidden", "Forbidden: too complex, exceeds cost limit")
+        ]
+    return []

@@ -18,43 +18,30 @@ from typing import Any, Final
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from reference_allocator.api.reading import read_all
+from reference_allocator.checks import devices, requests
 from reference_allocator.checks.capacity import capacity_suffices, shares_are_marked
 from reference_allocator.checks.case import Case, Violation
-from reference_allocator.checks.devices import (
-    device_exists,
-    device_is_free,
-    device_is_supported,
-    selectors_hold,
-    taints_are_tolerated,
-)
 from reference_allocator.checks.partitions import counters_suffice, groups_are_compatible
-from reference_allocator.checks.requests import (
-    constraints_hold,
-    every_claim_has_a_result,
-    numbers_are_right,
-    requests_are_allowed,
-    requests_exist,
-)
 from reference_allocator.checks.results import (
     config_is_right,
     fields_are_copied,
     node_selector_is_right,
 )
 from reference_allocator.environment import selector_environment
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.snapshot import Snapshot
 
 _RULES: Final[Sequence[Callable[[Case], Iterator[Violation]]]] = (
-    every_claim_has_a_result,
-    requests_are_allowed,
-    requests_exist,
-    numbers_are_right,
-    device_exists,
-    device_is_free,
-    device_is_supported,
-    selectors_hold,
-    taints_are_tolerated,
-    constraints_hold,
+    requests.every_claim_has_a_result,
+    requests.requests_are_allowed,
+    requests.requests_exist,
+    requests.numbers_are_right,
+    devices.device_exists,
+    devices.device_is_free,
+    devices.device_is_supported,
+    devices.selectors_hold,
+    devices.taints_are_tolerated,
+    requests.constraints_hold,
     counters_suffice,
     groups_are_compatible,
     shares_are_marked,

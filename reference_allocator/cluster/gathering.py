@@ -15,7 +15,7 @@ from reference_allocator.cluster.pools import CounterKey, DeviceFacts, Pool, Poo
 from reference_allocator.cluster.state import AllocatedState, PoolUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 

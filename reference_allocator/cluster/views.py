@@ -16,7 +16,7 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"

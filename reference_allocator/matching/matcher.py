@@ -13,9 +13,8 @@ from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.features import Features
-from reference_allocator.matching.derived import AttributeSource
 from reference_allocator.matching.resolved import Request
-from reference_allocator.matching.selectors import Selectors
+from reference_allocator.matching.selectors import AttributeSource, Selectors
 from reference_allocator.rules.capacity import CapacityError, Consumption, fits, resolve
 from reference_allocator.rules.taints import blocking_taint
 

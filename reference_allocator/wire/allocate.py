@@ -14,17 +14,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.api.limits import KINDS, check_limits
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    describe,
-    integer,
-    items,
-    only_known,
-    string,
-)
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
@@ -68,18 +59,20 @@ def answer_allocate(
 
 
 def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Json:
-    only_known(question, _FIELDS)
+    reading.only_known(question, _FIELDS)
     slices = _objects(question, "slices", ResourceSlice)
     classes = _objects(question, "deviceClasses", DeviceClass)
     nodes = _objects(question, "nodes", Node)
     claims = _objects(question, "claims", ResourceClaim)
     allocated = _objects(question, "allocated", ResourceClaim)
-    features = child(question, "features", Features.from_dict) or Features()
-    if string(question, "allocator") not in _ALLOCATORS:
-        raise InputError("expected stable, incubating or experimental", "allocator")
-    repeat = integer(question, "repeat") or 1
+    features = reading.child(question, "features", Features.from_dict) or Features()
+    if reading.string(question, "allocator") not in _ALLOCATORS:
+        raise reading.InputError("expected stable, incubating or experimental", "allocator")
+    repeat = reading.integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
-        raise InputError(f"expected 1 to {_MAX_REPEAT}, got {describe(repeat)}", "repeat")
+        raise reading.InputError(
+            f"expected 1 to {_MAX_REPEAT}, got {reading.describe(repeat)}", "repeat"
+        )
     if features.derived_attributes:
         _check_derived(claims, question.get("claims") or (), features, kubernetes)
     allocator = Allocator(
@@ -100,9 +93,12 @@ def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tupl
         check_form(value, f"core/v1.{name}" if name == "Node" else f"resource/v1.{name}")
         if kind.__name__ in KINDS:
             check_limits(kind.__name__, value)
-        return kind.from_dict(value)
+        found = kind.from_dict(value)
+        if isinstance(found, Node) and not found.name:
+            raise reading.InputError("required value", "metadata", "name")
+        return found
 
-    return items(question, key, read)
+    return reading.items(question, key, read)
 
 
 def _check_derived(
@@ -117,7 +113,7 @@ def _check_derived(
         if claim.requests:
             problem = derived_cost_problem(source["spec"]["devices"], environment)
             if problem is not None:
-                raise InputError(problem.message, "claims", index, "spec", "devices")
+                raise reading.InputError(problem.message, "claims", index, "spec", "devices")
 
 
 def _decide(

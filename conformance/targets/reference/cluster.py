@@ -19,7 +19,7 @@ from conformance.targets.reference.store import (
     uid_of,
 )
 from reference_allocator.features import Features
-from reference_allocator.taintrules import apply_taint_rules
+from reference_allocator.rules.taints import apply_taint_rules
 
 _LOG_LINES: Final = 10_000
 

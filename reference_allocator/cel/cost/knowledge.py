@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.cost.functions import Operand
-from reference_allocator.cel.cost.ranges import UNKNOWN, Range, fixed
-from reference_allocator.cel.cost.sizes import device_size
+from reference_allocator.cel.cost.ranges import UNKNOWN, Range, device_size, fixed
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 

@@ -13,31 +13,17 @@ from typing import Any, Final
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
 from reference_allocator.cel.library.sorting import sort_like_go
+from reference_allocator.cel.runtime import equality, values
 from reference_allocator.cel.runtime.arithmetic import add
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.equality import (
-    NO_OVERLOAD,
-    compare,
-    contains,
-    equal_or_false,
-    no_overload,
-    plain_keys,
-)
 from reference_allocator.cel.runtime.maps import MISSING, find, map_key, unmap_key
-from reference_allocator.cel.runtime.values import (
-    Duration,
-    Optional,
-    Timestamp,
-    UInt,
-    type_name,
-)
 
 MAX_ATTRIBUTE_VALUES: Final = 48
 """The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
 
 _RANGE_LIMIT: Final = 1_000_000
 _WITH_PARAMETERS: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
-_COMPARABLE: Final = (bool, int, UInt, float, str, bytes, Duration, Timestamp)
+_COMPARABLE: Final = (bool, int, values.UInt, float, str, bytes, values.Duration, values.Timestamp)
 
 
 def size(value: Any) -> int:
@@ -45,7 +31,11 @@ def size(value: Any) -> int:
     if value.__class__ in (str, bytes, list) or isinstance(value, dict):
         return len(value)
     # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
-    raise no_overload() if isinstance(value, (Duration, Timestamp)) else no_overload("size")
+    raise (
+        equality.no_overload()
+        if isinstance(value, (values.Duration, values.Timestamp))
+        else equality.no_overload("size")
+    )
 
 
 def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
@@ -65,9 +55,9 @@ def flatten(items: Any, *levels: Any) -> list[Any]:
     """``flatten()``, which checks its arguments itself (cel-go's ``DisableTypeGuards``)."""
     depth = levels[0] if levels else 1
     if items.__class__ is not list or depth.__class__ is not int:
-        names = map(type_name, (items, *levels))
+        names = map(values.type_name, (items, *levels))
         receiver, *given = (_WITH_PARAMETERS.get(name, name) for name in names)
-        raise CelRuntimeError(f"{NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
+        raise CelRuntimeError(f"{equality.NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
     if depth < 0:
         raise CelRuntimeError("level must be non-negative")
     result = items
@@ -102,7 +92,7 @@ def unlimited_range(count: int) -> list[int]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    keys = plain_keys(items)
+    keys = equality.plain_keys(items)
     if keys is not None:
         first: dict[Any, Any] = {}
         for key, item in zip(keys, items, strict=True):
@@ -110,7 +100,7 @@ def _distinct(items: list[Any]) -> list[Any]:
         return list(first.values())
     result: list[Any] = []
     for item in items:
-        if not contains(result, item):
+        if not equality.contains(result, item):
             result.append(item)
     return result
 
@@ -129,26 +119,26 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
     if any(key.__class__ is not keys[0].__class__ for key in keys):
         raise CelRuntimeError("list elements must have the same type")
 
-    if keys[0].__class__ in (Duration, Timestamp):
+    if keys[0].__class__ in (values.Duration, values.Timestamp):
         keys = [key.nanos for key in keys]
     return sort_like_go(keys, items)
 
 
-def _end(items: list[Any]) -> Optional:
+def _end(items: list[Any]) -> values.Optional:
     """The one item of a slice, if there is one."""
-    return Optional(items[0], present=True) if items else Optional(present=False)
+    return values.Optional(items[0], present=True) if items else values.Optional(present=False)
 
 
 def _is_sorted(items: list[Any]) -> bool:
     for item in items:
         if item.__class__ not in _COMPARABLE:
-            raise no_overload()
+            raise equality.no_overload()
     return all(_compare_or_zero(left, right) <= 0 for left, right in pairwise(items))
 
 
 def _compare_or_zero(left: Any, right: Any) -> int:
     try:
-        return compare(left, right)
+        return equality.compare(left, right)
     except CelRuntimeError:
         return 0
 
@@ -160,7 +150,7 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
         best = items[0]
         for index, item in enumerate(items):
             if item.__class__ not in _COMPARABLE:
-                raise no_overload()
+                raise equality.no_overload()
             if index and _compare_or_zero(best, item) == sign:
                 best = item
         return best
@@ -173,7 +163,7 @@ def _sum(zero: Any) -> Callable[[list[Any]], Any]:
 
 
 def _index_of(items: list[Any], item: Any) -> int:
-    found = (index for index, element in enumerate(items) if equal_or_false(element, item))
+    found = (index for index, element in enumerate(items) if equality.equal_or_false(element, item))
     return next(found, -1)
 
 
@@ -184,8 +174,8 @@ def _last_index_of(items: list[Any], item: Any) -> int:
 
 def _includes(target: Any, item: Any) -> bool:
     if target.__class__ is list:
-        return any(equal_or_false(element, item) for element in target)
-    return equal_or_false(target, item)
+        return any(equality.equal_or_false(element, item) for element in target)
+    return equality.equal_or_false(target, item)
 
 
 def includes_values(target: Any, item: Any) -> bool:
@@ -201,17 +191,17 @@ def includes_values(target: Any, item: Any) -> bool:
 
 
 def _sets_contains(items: list[Any], part: list[Any]) -> bool:
-    keys, wanted = plain_keys(items), plain_keys(part)
+    keys, wanted = equality.plain_keys(items), equality.plain_keys(part)
     if keys is not None and wanted is not None:
         return set(wanted) <= set(keys)
-    return all(contains(items, item) for item in part)
+    return all(equality.contains(items, item) for item in part)
 
 
 def _sets_intersects(items: list[Any], other: list[Any]) -> bool:
-    keys, wanted = plain_keys(items), plain_keys(other)
+    keys, wanted = equality.plain_keys(items), equality.plain_keys(other)
     if keys is not None and wanted is not None:
         return not set(wanted).isdisjoint(keys)
-    return any(contains(other, item) for item in items)
+    return any(equality.contains(other, item) for item in items)
 
 
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -259,7 +249,7 @@ def _overloads() -> dict[str, Callable[..., Any]]:
         full = long.get(name, name)
         table[f"list_{full}_sort"] = lambda items: sort_by_keys(items, items)
         table[f"list_{full}_sortByAssociatedKeys"] = sort_by_keys
-    zeros = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
+    zeros = {"int": 0, "uint": values.UInt(0), "double": 0.0, "duration": values.Duration(0)}
     for name, zero in zeros.items():
         table[f"list_{name}_sum_{name}"] = _sum(zero)
     return table
