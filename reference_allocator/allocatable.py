@@ -63,9 +63,6 @@ def claim_statuses(
 
     Args:
         pod: a v1 Pod; which of its containers refer to which claim.
-        claims: its claims, all allocated.
-        slices: ResourceSlices of the cluster.
-        node: where the pod is to run.
 
     Returns:
         v1 NodeAllocatableResourceClaimStatus objects, sorted by the name of the claim.
@@ -110,11 +107,7 @@ def claim_statuses(
 
 
 def demand(statuses: Iterable[Object]) -> dict[str, Quantity]:
-    """What the claims of a pod add to its requests: resource -> amount.
-
-    Args:
-        statuses: see `claim_statuses`.
-    """
+    """What the claims of a pod add to its requests: resource -> amount."""
     total: dict[str, Quantity] = {}
     for status in statuses:
         containers = len(status.get("containers") or ())
@@ -142,7 +135,6 @@ def lacking(
 
     Args:
         requests: what the pod itself asks for.
-        extra: see `demand`.
         allocatable: `status.allocatable` of the node.
         requested: what pods on the node have.
     """

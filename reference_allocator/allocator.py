@@ -103,7 +103,6 @@ class Allocator:
         """Allocates all claims together on one node, or none.
 
         Args:
-            node: a v1 Node.
             claims: v1 ResourceClaims to allocate, already defaulted.
             deadline: a value of `time.monotonic()` at which the search gives up.
 

@@ -71,11 +71,6 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
     """The claim for the resources of a pod that devices have to satisfy on this node.
 
-    Args:
-        pod: a v1 Pod.
-        node: a v1 Node.
-        classes: see `classes_by_resource`.
-
     Returns:
         None where the pod needs no device for its resources here.
 

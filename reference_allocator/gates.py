@@ -141,7 +141,6 @@ def settled(version: str) -> dict[str, bool]:
 
 
 def needed_by(gate: str) -> tuple[str, ...]:
-    """The gates without which this one cannot be on."""
     return _DEPENDENCIES.get(gate, ())
 
 

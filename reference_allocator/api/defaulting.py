@@ -29,7 +29,6 @@ def default_slice(resource_slice: Mapping[str, Any], *, now: str) -> dict[str, A
     """A copy of a v1 ResourceSlice with the time of its taints filled in.
 
     Args:
-        resource_slice: the slice.
         now: an RFC 3339 time, to the second.
     """
     spec = resource_slice.get("spec")

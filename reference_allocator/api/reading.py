@@ -37,7 +37,6 @@ class InputError(ValueError):
 
     @property
     def path(self) -> str:
-        """The JSON path of the value."""
         return "$" + "".join(_segment(segment) for segment in self._segments)
 
     def __str__(self) -> str:
@@ -111,7 +110,6 @@ def filled(value: object) -> str:
 
 
 def truth(value: object) -> bool:
-    """The value as a boolean."""
     if not isinstance(value, bool):
         raise InputError(f"expected true or false, got {describe(value)}")
     return value

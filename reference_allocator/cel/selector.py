@@ -67,7 +67,6 @@ class Selector(_Compiled):
         """Whether the device is selected.
 
         Args:
-            device: the device.
             deadline: when to give up, of `time.monotonic`; None for never, as the cost limit ends
                 every evaluation within a second or so.
 
@@ -85,7 +84,6 @@ class DerivedAttribute(_Compiled):
         """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
 
         Args:
-            device: the device.
             deadline: when to give up, of `time.monotonic`; None for never.
 
         Raises:
@@ -136,7 +134,6 @@ def compile_selector(
     """A device selector, compiled as the scheduler does.
 
     Args:
-        expression: its source.
         features: whose rules it follows and what it may use; by default those of the latest minor
             with everything on, as the scheduler allows.
         cost_limit: where an evaluation is stopped with an error.

@@ -57,7 +57,6 @@ class Published:
 
     @cached_property
     def id(self) -> api.DeviceId:
-        """The device."""
         return api.DeviceId(self.slice.driver, self.slice.pool, self.device.name)
 
 
@@ -81,7 +80,6 @@ class Given:
     published: Published | None
 
     def violation(self, rule: str, message: str) -> Violation:
-        """A violation about this device."""
         return Violation(rule, self.claim.ref, self.result.request, str(self.result.id), message)
 
 

@@ -63,7 +63,6 @@ def check(
     Args:
         snapshot: the cluster before the allocation. Its `allocated` claims say what is in use; a
             claim of `claims` among them is left out, so that a snapshot taken afterwards will do.
-        node: the v1 Node that the allocation is for.
         claims: the v1 ResourceClaims that were allocated together.
         allocations: their v1 AllocationResults, in the same order.
 

@@ -68,7 +68,6 @@ class NodeView:
         self._pool_of = None
 
     def pool_of(self, entry: PoolDevice) -> Pool:
-        """The pool of a candidate."""
         if self._pool_of is None:
             self._pool_of = dict(zip(self.candidates, self.pool_at, strict=True))
         return self._pool_of[entry]
@@ -90,7 +89,6 @@ class NodeView:
         return known
 
     def operates(self, entry: PoolDevice) -> bool:
-        """Whether the node can handle the device."""
         return self._skips_operations or not entry.slice.skip_node_operations
 
 

@@ -34,7 +34,6 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     """Explains what the allocator answers for the claims of a snapshot on each of its nodes.
 
     Args:
-        snapshot: the cluster and the claims.
         seconds: how long all searches together may take; conflicts not found by then are left out.
 
     Raises:

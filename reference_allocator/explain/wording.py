@@ -53,9 +53,6 @@ def why_false(
 
     Args:
         expression: a CEL selector that is false for the device.
-        driver: the driver of the device.
-        device: the v1 Device.
-        environment: what the selector may use.
     """
     clause = _deciding_clause(expression, driver, device, environment)
     for pattern in (_METHOD, _COMPARED, _OPERATION):

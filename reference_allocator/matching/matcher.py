@@ -106,8 +106,6 @@ class Matcher:
         """Whether the device's capacity is enough for the request, now.
 
         Args:
-            request: the request.
-            entry: the device.
             allocating: capacity name -> amount that the search has given out already.
 
         Raises:
@@ -124,8 +122,6 @@ class Matcher:
         """What the request takes of the device; None where the device does not suit it.
 
         Args:
-            request: the request.
-            entry: the device.
             named: how an error names the device, by default by driver, pool and name.
 
         Raises:
@@ -157,13 +153,11 @@ class Matcher:
         return consumption is not None and fits(consumption, entry.device, {}, {})
 
     def supported(self, entry: PoolDevice) -> bool:
-        """Whether features and node can handle the device at all."""
         if entry.of_node and not self._view.operates(entry):
             return False
         return self._features.partitionable_devices or not entry.device.consumes_counters
 
     def tainted(self, request: Request, entry: PoolDevice) -> bool:
-        """Whether a taint of the device keeps the request off it."""
         taints = entry.device.taints
         return (
             bool(taints)

@@ -84,8 +84,6 @@ def fits(
     """Whether the consumption fits into what is left of the device.
 
     Args:
-        consumption: what is to be added.
-        device: the device.
         in_use: capacity name -> amount that allocated claims have.
         allocating: capacity name -> amount that the search has given out already.
     """

@@ -50,7 +50,6 @@ def derived_cost_problem(
 
     Args:
         devices: see `derived_cost`; the problem is one of this field.
-        features: see `derived_cost`.
     """
     if derived_cost(devices, features) <= DERIVED_COST_LIMIT:
         return None

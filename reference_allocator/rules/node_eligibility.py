@@ -23,7 +23,6 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
     """Why a pod may not be scheduled to a node, in the scheduler's words; None if it may.
 
     Args:
-        node: a v1 Node.
         pod_spec: ``spec`` of a v1 Pod; an empty one is that of a pod that asks for nothing.
 
     Raises:

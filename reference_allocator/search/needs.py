@@ -49,14 +49,7 @@ def satisfiable(
     state: State,
     needs: Sequence[Need],
 ) -> bool:
-    """Whether the needs can be met under one constraint of their claim.
-
-    Args:
-        constraint: the constraint.
-        constraint_index: which one of the claim's it is.
-        state: where it stands.
-        needs: what the claim still needs.
-    """
+    """Whether the needs can be met under one constraint of their claim."""
     under = [
         (need, need.facts.values[constraint_index])
         for need in needs

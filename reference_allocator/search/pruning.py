@@ -113,11 +113,9 @@ class Pruner:
         )
 
     def has_failed(self, state: Hashable) -> bool:
-        """Whether this state, or one like it, has failed."""
         return state in self._failed
 
     def remember(self, state: Hashable) -> None:
-        """Records that a state failed."""
         if len(self._failed) < _MEMO_MAX:
             self._failed.add(state)
 

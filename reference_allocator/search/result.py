@@ -43,13 +43,9 @@ def allocation_result(
     """The v1 AllocationResult of one claim.
 
     Args:
-        claim: the claim.
         alternatives: for each request the index of the alternative that was used.
         taken: the devices in the order in which they were found.
-        node: the node that they are for.
         features: what results may contain.
-        rules: those of the minor.
-        share_ids: where share ids come from.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
@@ -183,10 +179,8 @@ def config_results(
     """The `devices.config` of an AllocationResult.
 
     Args:
-        claim: the claim.
         names: for each request the name that results use, `request` or `request/subrequest`.
         classes: for each request the class of what was chosen.
-        rules: those of the minor.
 
     Returns:
         v1 DeviceAllocationConfiguration objects.

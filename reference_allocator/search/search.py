@@ -116,7 +116,6 @@ class Search:
     def _go_on(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
     ) -> Ending:
-        """Goes on with the device `index` of a request."""
         ending = self._devices(claim_index, request_index, request, index, start)
         return self._request(claim_index, request_index + 1) if ending is None else ending
 
@@ -149,7 +148,6 @@ class Search:
             index += 1
 
     def _take_wanted(self, request: Request, index: int, claim_index: int) -> Taken | None:
-        """Takes one of all devices."""
         assert request.all_devices is not None
         usage = self._usage
         entry = request.all_devices[index]
@@ -194,7 +192,6 @@ class Search:
         )
 
     def _alternative_failed(self, frame: AlternativesFrame, ending: Ending) -> Ending:
-        """Goes on with the next alternative."""
         if ending is not Ending.EXCEEDED:
             frame.all_exceeded = False
         frame.index += 1

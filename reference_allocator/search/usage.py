@@ -84,10 +84,7 @@ class Usage:
         The caller has checked selectors. The order of the checks is upstream's.
 
         Args:
-            request: who gets it.
-            entry: the device.
             pool: its pool, for counters and groups.
-            claim_index: which claim the request is of.
             must: the request needs exactly this device (allocationMode All): then a constraint in
                 the way is an error.
 
@@ -133,7 +130,6 @@ class Usage:
         return taken
 
     def give_back(self, taken: Taken) -> None:
-        """Undoes the latest `take`."""
         use = taken.entry.use
         self.results[taken.claim_index].pop()
         if taken.states is not None:
@@ -146,7 +142,6 @@ class Usage:
         self._uncharge(taken)
 
     def stock(self, pool: Pool) -> partitions.CounterStock:
-        """What is left of the pool's counters."""
         stock = self._stocks.get(pool)
         if stock is None:
             stock = self._stocks[pool] = partitions.CounterStock(pool)

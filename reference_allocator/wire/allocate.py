@@ -51,7 +51,6 @@ def answer_allocate(
     """The answer to one line; never raises for what the line says.
 
     Args:
-        line: a problem.
         timeout: seconds after which the search on a node gives up.
         kubernetes: the version whose CEL environment selectors are compiled in.
     """

@@ -43,7 +43,6 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
     """The answer to one line; never raises for what the line says.
 
     Args:
-        line: a question.
         kubernetes: the version whose environment it is about.
         witness: add to "match" what cel-python says, as "witness", where it can say.
 

@@ -25,20 +25,9 @@ _ALLOWED = {
     "X": _NUMBERS | {"string", "bytes"},
     "o": _NUMBERS,
     "s": frozenset(
-        [
-            "list",
-            "map",
-            "int",
-            "uint",
-            "double",
-            "bool",
-            "string",
-            "timestamp",
-            "bytes",
-            "duration",
-            "type",
-            "null",
-        ]
+        """
+            list map int uint double bool string timestamp bytes duration type null
+        """.split()
     ),
 }
 

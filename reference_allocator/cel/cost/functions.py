@@ -170,7 +170,6 @@ _SCANS: Final = frozenset(
 def estimate_call(
     function: str, overload: str, target: Operand | None, args: list[Operand]
 ) -> Estimate | None:
-    """The estimate of a library function."""
     special = _by_overload(overload, target, args)
     if special is not None:
         return special

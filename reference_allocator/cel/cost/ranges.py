@@ -32,11 +32,9 @@ class Range(NamedTuple):
     high: int
 
     def plus(self, other: Range) -> Range:
-        """The sum."""
         return Range(min(self.low + other.low, MAX), min(self.high + other.high, MAX))
 
     def times(self, other: Range) -> Range:
-        """The product."""
         return Range(min(self.low * other.low, MAX), min(self.high * other.high, MAX))
 
     def scaled(self, factor: float) -> Range:
@@ -44,12 +42,10 @@ class Range(NamedTuple):
         return Range(scaled(self.low, factor), scaled(self.high, factor))
 
     def union(self, other: Range) -> Range:
-        """The smallest range that covers both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
 def fixed(value: int) -> Range:
-    """Exactly the value."""
     return Range(value, value)
 
 

@@ -43,7 +43,6 @@ class Evaluation:
             raise CelInterruptedError("operation interrupted: context deadline exceeded")
 
     def ident(self, node: Ident, scope: dict[str, Any]) -> Any:
-        """A name: a constant or a variable."""
         if node.constant is not None:
             return node.constant
         self.charge(1)

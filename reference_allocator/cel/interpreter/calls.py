@@ -21,7 +21,6 @@ class Calls(Evaluation):
     """Calls, of cel-go's ``interpreter/interpretable.go``."""
 
     def call(self, node: Call, scope: dict[str, Any]) -> Any:
-        """The value of any call."""
         special = _SPECIAL.get(node.function)
         if special is not None:
             return special(self, node, scope)
@@ -43,7 +42,6 @@ class Calls(Evaluation):
         return result
 
     def apply(self, node: Call, operands: list[Node], args: list[Any]) -> Any:
-        """The call's value for its arguments."""
         if args and args[0].__class__ is Growing and node.function == "_+_":
             first = operands[0]
             if isinstance(first, Ident) and first.name == ACCUMULATOR and isinstance(args[1], list):

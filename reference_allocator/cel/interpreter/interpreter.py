@@ -48,13 +48,11 @@ class Interpreter(Calls):
         return list(value) if value.__class__ is Growing else value
 
     def evaluate(self, node: ast.Node, scope: dict[str, Any]) -> Any:
-        """The value of an expression, or an `Err`."""
         if node.folded is not ast.NOT_FOLDED:
             return node.folded
         return self._evaluators[node.__class__](node, scope)
 
     def list(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
-        """The value of a list literal."""
         value = self._elements(node, scope)
         self.charge(LIST_COST)  # also for an element that is an error
         return value
@@ -70,7 +68,6 @@ class Interpreter(Calls):
         return result
 
     def map(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
-        """The value of a map literal."""
         value = self._entries(node, scope)
         self.charge(MAP_COST)
         return value
@@ -111,7 +108,6 @@ class Interpreter(Calls):
         return plain(value.value) if value.present else ABSENT
 
     def fold(self, node: ast.Comprehension, scope: dict[str, Any]) -> Any:
-        """The value of a fold."""
         items = self.evaluate(node.iter_range, scope)
         if items.__class__ is Err:
             return items

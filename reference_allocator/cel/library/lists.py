@@ -27,7 +27,6 @@ _COMPARABLE: Final = (bool, int, values.UInt, float, str, bytes, values.Duration
 
 
 def size(value: Any) -> int:
-    """``size()`` of a string, bytes, list or map."""
     if value.__class__ in (str, bytes, list) or isinstance(value, dict):
         return len(value)
     # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.

@@ -61,25 +61,10 @@ def _lark(text: str, transformer: Any, kept: str | bool) -> Lark:
 
 
 _RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
+    """
+        as break const continue else for function if import let loop package namespace
+        return var void while
+    """.split()
 )
 _LITERALS: Final[dict[str, Callable[[str], Any]]] = {
     "INT_LIT": literals.parse_int,

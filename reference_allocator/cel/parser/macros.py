@@ -94,9 +94,6 @@ def _collect(
     """A fold that adds something for each element, or for those that satisfy a predicate.
 
     Args:
-        at: where the macro is.
-        target: what it is over.
-        iter_vars: its variables.
         predicate: of the elements, none for all.
         added: the accumulator with an element added.
         init: the accumulator at first, by default an empty list.

@@ -53,7 +53,6 @@ def _shifted(start: values.Timestamp, nanos: int) -> values.Timestamp:
 
 
 def add(left: Any, right: Any) -> Any:
-    """``left + right``."""
     kind, other = left.__class__, right.__class__
     if kind is int and other is int:
         return _int(left + right)
@@ -68,7 +67,6 @@ def add(left: Any, right: Any) -> Any:
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """``left - right``."""
     kind, other = left.__class__, right.__class__
     if kind is int and other is int:
         return _int(left - right)
@@ -81,7 +79,6 @@ def subtract(left: Any, right: Any) -> Any:
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """``left * right``."""
     kind = left.__class__
     _check("_*_", _NUMBERS, left, right)
     if kind is int:
@@ -122,7 +119,6 @@ def modulo(left: Any, right: Any) -> Any:
 
 
 def negate(value: Any) -> Any:
-    """``-value``."""
     kind = value.__class__
     if kind is int:
         return _int(-value)

@@ -28,14 +28,10 @@ _EXACT = 2**53
 """Below it a double equals an integer only where both are the same number."""
 _HASHABLE = frozenset({bool, bytes, type(None), Duration, Timestamp, TypeValue})
 _STRICT = frozenset(
-    [
-        "kubernetes.Quantity",
-        "kubernetes.Semver",
-        "kubernetes.URL",
-        "kubernetes.NamedFormat",
-        "net.IP",
-        "net.CIDR",
-    ]
+    """
+        kubernetes.Quantity kubernetes.Semver kubernetes.URL kubernetes.NamedFormat net.IP
+        net.CIDR
+    """.split()
 )
 
 

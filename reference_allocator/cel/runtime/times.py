@@ -33,7 +33,6 @@ MAX_SECONDS: Final = 253402300799
 
 
 def unreadable(target: str) -> CelRuntimeError:
-    """The error of a text that is not one of a type."""
     return CelRuntimeError(f"type conversion error from 'string' to '{target}'")
 
 
@@ -95,14 +94,12 @@ def _decimal(nanos: int, size: int) -> str:
 
 
 def timestamp_from_seconds(seconds: int) -> Timestamp:
-    """A time from Unix seconds."""
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise CelRuntimeError("timestamp overflow")
     return Timestamp(seconds * 10**9)
 
 
 def unix_seconds(value: Timestamp) -> int:
-    """Whole seconds since 1970."""
     return value.nanos // 10**9
 
 
