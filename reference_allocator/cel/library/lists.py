@@ -216,42 +216,30 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
     return mapping
 
 
-def _overloads() -> dict[str, Callable[..., Any]]:
-    table: dict[str, Callable[..., Any]] = {
-        "list_distinct": _distinct,
-        "list_first": lambda items: _end(items[:1]),
-        "list_flatten": flatten,
-        "list_flatten_int": flatten,
-        "list_last": lambda items: _end(items[-1:]),
-        "list_reverse": lambda items: items[::-1],
-        "list_slice": _slice_list,
-        "lists_range": _lists_range,
-        f"lists_range{OLDER}": unlimited_range,
-        "list_a_index_of_int": _index_of,
-        "list_a_last_index_of_int": _last_index_of,
-        "list_includes_dyn_dyn": _includes,
-        "dra_includes_dyn_dyn": includes_values,
-        "list_sets_contains_list": _sets_contains,
-        "list_sets_equivalent_list": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
-        "list_sets_intersects_list": _sets_intersects,
-        "@mapInsert_map_key_value": insert_entry,
-        "@mapInsert_map_map": _insert_map,
-    }
-    for name in ("list", "map", "string", "bytes"):
-        table[f"size_{name}"] = table[f"{name}_size"] = size
-    types = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
-    for name in types:
-        table[f"list_{name}_is_sorted_bool"] = _is_sorted
-        table[f"list_{name}_min_{name}"] = _extreme("min", 1)
-        table[f"list_{name}_max_{name}"] = _extreme("max", -1)
-        long = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
-        full = long.get(name, name)
-        table[f"list_{full}_sort"] = lambda items: sort_by_keys(items, items)
-        table[f"list_{full}_sortByAssociatedKeys"] = sort_by_keys
-    zeros = {"int": 0, "uint": values.UInt(0), "double": 0.0, "duration": values.Duration(0)}
-    for name, zero in zeros.items():
-        table[f"list_{name}_sum_{name}"] = _sum(zero)
-    return table
-
-
-OVERLOADS: Final = _overloads()
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "distinct": _distinct,
+    "first": lambda items: _end(items[:1]),
+    "last": lambda items: _end(items[-1:]),
+    "reverse": lambda items: items[::-1],
+    "slice": _slice_list,
+    "isSorted": _is_sorted,
+    "min": _extreme("min", 1),
+    "max": _extreme("max", -1),
+    "sort": lambda items: sort_by_keys(items, items),
+    "@sortByAssociatedKeys": sort_by_keys,
+    "list_int_sum_int": _sum(0),
+    "list_uint_sum_uint": _sum(values.UInt(0)),
+    "list_double_sum_double": _sum(0.0),
+    "list_duration_sum_duration": _sum(values.Duration(0)),
+    "lists_range": _lists_range,
+    f"lists_range{OLDER}": unlimited_range,
+    "list_a_index_of_int": _index_of,
+    "list_a_last_index_of_int": _last_index_of,
+    "list_includes_dyn_dyn": _includes,
+    "dra_includes_dyn_dyn": includes_values,
+    "sets.contains": _sets_contains,
+    "sets.equivalent": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
+    "sets.intersects": _sets_intersects,
+    "@mapInsert_map_key_value": insert_entry,
+    "@mapInsert_map_map": _insert_map,
+}
