@@ -203,10 +203,7 @@ def _add(
             _plus(amounts.mapped, name, each)
     overhead = child(resource, "overhead", mapping)
     if overhead is not None:
-        for source, total in (
-            ("perPod", amounts.per_pod),
-            ("perContainer", amounts.per_container),
-        ):
+        for source, total in (("perPod", amounts.per_pod), ("perContainer", amounts.per_container)):
             amount = child(overhead, source, quantity)
             if amount is not None:
                 _plus(total, name, amount)

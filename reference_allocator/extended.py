@@ -138,11 +138,7 @@ class _Container:
                 return None, mapped
         name = f"container-{self.index}-request-{sorted(self.amounts).index(resource)}"
         mapped.append(self._mapping(resource, name))
-        exactly = {
-            "deviceClassName": class_name,
-            "allocationMode": "ExactCount",
-            "count": missing,
-        }
+        exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": missing}
         return {"name": name, "exactly": exactly}, mapped
 
     def _mapping(self, resource: str, request: str) -> dict[str, str]:

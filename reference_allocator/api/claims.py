@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.reading import (
-    child,
-    items,
-    list_of,
-    mapping,
-    required_string,
-    string,
-)
+from reference_allocator.api.reading import child, items, list_of, mapping, required_string, string
 from reference_allocator.api.records import At, Record
 from reference_allocator.api.slices import DeviceId
 

@@ -16,10 +16,7 @@ from reference_allocator.cel.ast import Node
 from reference_allocator.cel.compile import MAX_LENGTH, compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.device import CelDevice
-from reference_allocator.cel.environment.declarations import (
-    CelFeatures,
-    device_environment,
-)
+from reference_allocator.cel.environment.declarations import CelFeatures, device_environment
 from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError
 from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
@@ -126,10 +123,7 @@ def _cached_derived(
 
 
 def compile_selector(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
+    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
 ) -> Selector:
     """A device selector, compiled as the scheduler does.
 
@@ -149,10 +143,7 @@ def compile_selector(
 
 
 def compile_derived(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
+    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
 ) -> DerivedAttribute:
     """A derived attribute of a request; arguments and errors as `compile_selector`."""
     found = _cached_derived(expression, features, cost_limit)

@@ -106,11 +106,7 @@ class _NodeExplainer:
                     yield self._count_down(raw, request, view, usage)
 
     def _count_down(
-        self,
-        raw: Mapping[str, Any],
-        request: Request,
-        view: NodeView,
-        usage: Usage,
+        self, raw: Mapping[str, Any], request: Request, view: NodeView, usage: Usage
     ) -> RequestReport:
         removed: dict[tuple[str, str], list[str]] = {}
         left: list[str] = []

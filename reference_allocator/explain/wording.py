@@ -27,10 +27,7 @@ _REFERENCE = (
 )
 _REFERENCES = re.compile(_REFERENCE)
 _LITERAL = r"(?:semver|quantity)?\(?(?P<literal>\"[^\"]*\"|'[^']*'|[-\w.]+)\)?"
-_METHODS = {
-    "isGreaterThan": "is not greater than",
-    "isLessThan": "is not less than",
-}
+_METHODS = {"isGreaterThan": "is not greater than", "isLessThan": "is not less than"}
 _OPERATORS = {
     "==": "is not",
     "!=": "is",

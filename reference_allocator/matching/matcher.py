@@ -33,11 +33,7 @@ class Matcher:
     """Says which devices suit requests for one node."""
 
     def __init__(
-        self,
-        features: Features,
-        selectors: Selectors,
-        view: NodeView,
-        deadline: float | None,
+        self, features: Features, selectors: Selectors, view: NodeView, deadline: float | None
     ) -> None:
         self._features = features
         self._selectors = selectors

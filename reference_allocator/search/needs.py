@@ -44,10 +44,7 @@ class Need:
 
 
 def satisfiable(
-    constraint: AttributeConstraint,
-    constraint_index: int,
-    state: State,
-    needs: Sequence[Need],
+    constraint: AttributeConstraint, constraint_index: int, state: State, needs: Sequence[Need]
 ) -> bool:
     """Whether the needs can be met under one constraint of their claim."""
     under = [

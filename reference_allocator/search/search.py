@@ -42,11 +42,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        claims: Sequence[ClaimRequests],
-        view: NodeView,
-        usage: Usage,
-        deadline: float | None,
+        self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage, deadline: float | None
     ) -> None:
         self._claims = claims
         self._view = view

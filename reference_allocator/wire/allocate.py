@@ -75,12 +75,7 @@ def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Js
     if features.derived_attributes:
         _check_derived(claims, question.get("claims") or (), features, kubernetes)
     allocator = Allocator(
-        features,
-        slices,
-        classes,
-        allocated,
-        share_ids=lambda _: SHARE_ID,
-        kubernetes=kubernetes,
+        features, slices, classes, allocated, share_ids=lambda _: SHARE_ID, kubernetes=kubernetes
     )
     answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
@@ -105,8 +100,7 @@ def _check_derived(
 ) -> None:
     """Refuses a claim whose derived attributes could cost more than the API lets in."""
     environment = replace(
-        selector_environment(features, kubernetes),
-        consumable_capacity=features.consumable_capacity,
+        selector_environment(features, kubernetes), consumable_capacity=features.consumable_capacity
     )
     for index, (claim, source) in enumerate(zip(claims, given, strict=True)):
         if claim.requests:
@@ -116,11 +110,7 @@ def _check_derived(
 
 
 def _decide(
-    allocator: Allocator,
-    node: Node,
-    claims: Sequence[ResourceClaim],
-    repeat: int,
-    timeout: float,
+    allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], repeat: int, timeout: float
 ) -> Json:
     """The answer for a node: the outcome, and the best time of `repeat` decisions.
 

@@ -7,12 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conformance.engine.events import (
-    KnownFailure,
-    Outcome,
-    PlannedScenario,
-    ScenarioFinished,
-)
+from conformance.engine.events import KnownFailure, Outcome, PlannedScenario, ScenarioFinished
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import compared, ended, finished, planned, play, started
 

@@ -8,11 +8,7 @@ import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.driver.attached import (
-    pools_complete,
-    published,
-    registered_plugins,
-)
+from conformance.clusters.local.driver.attached import pools_complete, published, registered_plugins
 from conformance.clusters.local.driver.own import check_unused, command, read_simulation
 from conformance.clusters.local.driver.spec import RULES, check_command, driver_spec
 from conformance.clusters.local.layout import Layout

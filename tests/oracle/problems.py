@@ -29,10 +29,7 @@ def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
     """
     on = _features(Dice(random))
     dice = Dice(
-        random,
-        calm=random.randrange(4) > 0,
-        small=random.randrange(3) > 0,
-        features=frozenset(on),
+        random, calm=random.randrange(4) > 0, small=random.randrange(3) > 0, features=frozenset(on)
     )
     if odd and dice.one_in(60):
         return _crowded(dice, identifier, on)

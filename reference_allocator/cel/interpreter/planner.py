@@ -58,13 +58,7 @@ def plan(node: ast.Node) -> Any:
         case ast.MapExpr():
             return _map(node)
         case ast.Comprehension():
-            for part in (
-                node.accu_init,
-                node.iter_range,
-                node.condition,
-                node.step,
-                node.result,
-            ):
+            for part in (node.accu_init, node.iter_range, node.condition, node.step, node.result):
                 plan(part)
             return UNKNOWN
         case ast.StructExpr():

@@ -30,17 +30,7 @@ ROOT = Path(__file__).parents[4]
 DATA = files("reference_allocator.cel.environment").joinpath("data")
 
 # Operators that the evaluators treat themselves, because they look at their arguments first.
-SPECIAL = {
-    "_&&_",
-    "_||_",
-    "_?_:_",
-    "_==_",
-    "_!=_",
-    "_[_]",
-    "_[?_]",
-    "_?._",
-    "@not_strictly_false",
-}
+SPECIAL = {"_&&_", "_||_", "_?_:_", "_==_", "_!=_", "_[_]", "_[?_]", "_?._", "@not_strictly_false"}
 
 
 def environment(minor: str = LATEST) -> Environment:
