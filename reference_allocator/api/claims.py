@@ -181,4 +181,3 @@ class DeviceClass(Record):
     name: Annotated[str, At("metadata.name", required=True)]
     selectors: Annotated[tuple[str | None, ...], At("spec.selectors", parse=list_of(_selector))]
     config: Annotated[tuple[ClaimConfig, ...], At("spec.config")]
-    extended_resource_name: Annotated[str | None, At("spec.extendedResourceName")]

@@ -203,18 +203,10 @@ def text_item(value: object) -> str:
     return value
 
 
-def read_all(
-    values: Iterable[object], kind: type[T], parse: Callable[[Any], T], name: str
-) -> list[T]:
-    """Values read by `parse`; those that have been read before are taken as they are.
+def read_all(values: Iterable[object], parse: Callable[[Any], T], name: str) -> list[T]:
+    """Values read by `parse`.
 
     Raises:
         InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
     """
-    return list(
-        items(
-            {name: tuple(values)},
-            name,
-            lambda value: value if isinstance(value, kind) else parse(value),
-        )
-    )
+    return list(items({name: tuple(values)}, name, parse))

@@ -41,11 +41,13 @@ class Record:
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
-        """Reads the object; fields that are not known are ignored.
+        """Reads the object, or takes one that was read; fields that are not known are ignored.
 
         Raises:
             InputError: it has not the form of its kind; names the path.
         """
+        if isinstance(value, cls):
+            return value
         source = reading.mapping(value)
         found: list[Any] = []
         for key, parse, default, required in _plan(typing.cast("Any", cls)):

@@ -69,16 +69,16 @@ def check(
     Raises:
         InputError: an object has not the form of its kind; names the path.
     """
-    read_claims = read_all(claims, ResourceClaim, ResourceClaim.from_dict, "claims")
+    read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
     own = {(claim.namespace, claim.name) for claim in read_claims}
-    held = read_all(snapshot.allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
-    classes = read_all(snapshot.device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
+    held = read_all(snapshot.allocated, ResourceClaim.from_dict, "allocated")
+    classes = read_all(snapshot.device_classes, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
         rules=MinorRules.of(snapshot.kubernetes),
         environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
-        slices=read_all(snapshot.slices, ResourceSlice, ResourceSlice.from_dict, "slices"),
+        slices=read_all(snapshot.slices, ResourceSlice.from_dict, "slices"),
         classes={item.name: item for item in classes},
         claims=read_claims,
         allocations=list(allocations),

@@ -25,6 +25,7 @@ from reference_allocator.search.frames import (
     DeviceFrame,
     Ending,
     EndOfClaim,
+    Position,
 )
 from reference_allocator.search.pruning import Pruner
 from reference_allocator.search.usage import Usage
@@ -220,10 +221,10 @@ class Search:
                 continue
             if pruning:
                 if frame.state is None:
-                    where = (claim_index, frame.request_index, request, frame.index, position)
-                    if not pruner.possible(*where):
+                    at = Position(claim_index, frame.request_index, request, frame.index, position)
+                    if not pruner.possible(at):
                         return False
-                    frame.state = pruner.state(*where)
+                    frame.state = pruner.state(at)
                     if pruner.has_failed(frame.state):
                         break
                 if frame.failed and pruner.kind(position) in frame.failed:

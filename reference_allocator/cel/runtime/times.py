@@ -176,11 +176,6 @@ def _zone(name: str) -> tzinfo:
         raise CelRuntimeError(f"unknown time zone {name}") from None
 
 
-def _truncate(nanos: int, unit: int) -> int:
-    quotient = abs(nanos) // unit
-    return -quotient if nanos < 0 else quotient
-
-
 def _accessor(field: Callable[[datetime], int]) -> Callable[..., int]:
     return lambda value, zone="UTC": field(_moment(value, _zone(zone)))
 
