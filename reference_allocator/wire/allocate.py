@@ -28,17 +28,9 @@ SHARE_ID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
 
-_FIELDS: Final = (
-    "id",
-    "features",
-    "slices",
-    "deviceClasses",
-    "nodes",
-    "claims",
-    "allocated",
-    "allocator",
-    "repeat",
-)
+_FIELDS: Final = """
+    id features slices deviceClasses nodes claims allocated allocator repeat
+""".split()
 _ALLOCATORS: Final = ("", "stable", "incubating", "experimental")
 _MAX_REPEAT: Final = 1_000_000
 

@@ -30,17 +30,13 @@ class RegexError(ValueError):
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
-# RE2's words for a bad pattern, and Go's.
+# RE2's words for a bad pattern, and Go's where they differ.
 _REGEX_MESSAGES: Final = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
-    "unexpected )": "unexpected )",
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid repetition size": "invalid repeat count",
-    "invalid character class": "invalid character class",
-    "invalid character class range": "invalid character class range",
-    "invalid escape sequence": "invalid escape sequence",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",

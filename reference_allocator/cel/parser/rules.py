@@ -11,20 +11,6 @@ from reference_allocator.cel.parser.helper import at, limited, report, sized
 from reference_allocator.cel.parser.macros import MacroError, expand
 from reference_allocator.cel.runtime.values import INT_MIN
 
-_OPERATORS: Final = {
-    "<": "_<_",
-    "<=": "_<=_",
-    ">": "_>_",
-    ">=": "_>=_",
-    "==": "_==_",
-    "!=": "_!=_",
-    "in": "@in",
-    "+": "_+_",
-    "-": "_-_",
-    "*": "_*_",
-    "/": "_/_",
-    "%": "_%_",
-}
 _CALCS: Final = frozenset("+-*/%")
 
 
@@ -63,7 +49,8 @@ class OperatorRules:
     def relation(self, children: list[Any]) -> Node:
         """``a < b``, ``a + b`` and the like."""
         left, operator, right = children
-        call = Call(at(operator), _OPERATORS[str(operator)], [left, right])
+        function = "@in" if operator == "in" else f"_{operator}_"
+        call = Call(at(operator), function, [left, right])
         sized(call, (left, right), counted=True)
         if str(operator) in _CALCS:
             call.calcs = max(call.calcs, right.calcs + 1)

@@ -124,7 +124,7 @@ def _bytes_to_string(value: bytes) -> str:
 
 def to_string(value: Any) -> str:
     """``string(value)`` for the types that have it."""
-    converted: str = OVERLOADS[_TO_STRING[values.type_name(value)]](value)
+    converted: str = OVERLOADS[TO_STRING[values.type_name(value)]](value)
     return converted
 
 
@@ -163,7 +163,7 @@ def _no_duration(_value: Any) -> Any:
     raise CelRuntimeError("type conversion error from 'int' to 'google.protobuf.Duration'")
 
 
-_TO_STRING: Final = {
+TO_STRING: Final = {
     "string": "string_to_string",
     "bool": "bool_to_string",
     "bytes": "bytes_to_string",
@@ -174,26 +174,25 @@ _TO_STRING: Final = {
     "uint": "uint64_to_string",
 }
 
+_UNCHANGED: Final = """
+    bool_to_bool bytes_to_bytes double_to_double duration_to_duration to_dyn
+    int64_to_int64 string_to_string timestamp_to_timestamp uint64_to_uint64
+""".split()
+
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "bool_to_bool": _same,
+    **dict.fromkeys(_UNCHANGED, _same),
     "string_to_bool": _string_to_bool,
-    "bytes_to_bytes": _same,
     "string_to_bytes": lambda text: text.encode(),
-    "double_to_double": _same,
     "int64_to_double": float,
     "uint64_to_double": float,
     "string_to_double": string_to_double,
-    "duration_to_duration": _same,
     "string_to_duration": times.parse_duration,
     "int64_to_duration": _no_duration,  # declared up to 1.36, but without an implementation
-    "to_dyn": _same,
-    "int64_to_int64": _same,
     "double_to_int64": _double_to_int,
     "duration_to_int64": lambda value: value.nanos,
     "string_to_int64": _string_to_int,
     "timestamp_to_int64": times.unix_seconds,
     "uint64_to_int64": _uint_to_int,
-    "string_to_string": _same,
     "bool_to_string": lambda value: "true" if value else "false",
     "bytes_to_string": _bytes_to_string,
     "double_to_string": format_double,
@@ -201,10 +200,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "int64_to_string": str,
     "timestamp_to_string": times.format_timestamp,
     "uint64_to_string": lambda value: str(int(value)),
-    "timestamp_to_timestamp": _same,
     "int64_to_timestamp": times.timestamp_from_seconds,
     "string_to_timestamp": times.parse_timestamp,
-    "uint64_to_uint64": _same,
     "double_to_uint64": _double_to_uint,
     "int64_to_uint64": _int_to_uint,
     "string_to_uint64": _string_to_uint,
