@@ -17,7 +17,7 @@ from reference_allocator.api import DeviceId, Node, ResourceSlice
 from reference_allocator.api.claims import AllocatedDevice, read_results
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.reading import child, entries, items, mapping, string
-from reference_allocator.api.slices import quantity
+from reference_allocator.api.records import quantity
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.nodeselector import node_matches
 
@@ -63,9 +63,6 @@ def claim_statuses(
 
     Args:
         pod: a v1 Pod; which of its containers refer to which claim.
-        claims: its claims, all allocated.
-        slices: ResourceSlices of the cluster.
-        node: where the pod is to run.
 
     Returns:
         v1 NodeAllocatableResourceClaimStatus objects, sorted by the name of the claim.
@@ -110,11 +107,7 @@ def claim_statuses(
 
 
 def demand(statuses: Iterable[Object]) -> dict[str, Quantity]:
-    """What the claims of a pod add to its requests: resource -> amount.
-
-    Args:
-        statuses: see `claim_statuses`.
-    """
+    """What the claims of a pod add to its requests: resource -> amount."""
     total: dict[str, Quantity] = {}
     for status in statuses:
         containers = len(status.get("containers") or ())
@@ -142,7 +135,6 @@ def lacking(
 
     Args:
         requests: what the pod itself asks for.
-        extra: see `demand`.
         allocatable: `status.allocatable` of the node.
         requested: what pods on the node have.
     """
@@ -211,10 +203,7 @@ def _add(
             _plus(amounts.mapped, name, each)
     overhead = child(resource, "overhead", mapping)
     if overhead is not None:
-        for source, total in (
-            ("perPod", amounts.per_pod),
-            ("perContainer", amounts.per_container),
-        ):
+        for source, total in (("perPod", amounts.per_pod), ("perContainer", amounts.per_container)):
             amount = child(overhead, source, quantity)
             if amount is not None:
                 _plus(total, name, amount)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from reference_allocator.api.reading import InputError, read_all
@@ -19,6 +19,7 @@ from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
 from reference_allocator.index import Index
 from reference_allocator.matching.matcher import Matcher
+from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.result import ShareIds, allocation_result, derived_share_id
 from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
@@ -27,6 +28,13 @@ Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""
 
 Kind = Literal["allocated", "none", "nodeError", "error", "timeout"]
+
+
+_KINDS: Final[Mapping[type[Exception], Kind]] = {
+    AllocationError: "error",
+    NodeAllocationError: "nodeError",
+    SearchTimeoutError: "timeout",
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,6 @@ class Allocator:
         """Allocates all claims together on one node, or none.
 
         Args:
-            node: a v1 Node.
             claims: v1 ResourceClaims to allocate, already defaulted.
             deadline: a value of `time.monotonic()` at which the search gives up.
 
@@ -113,61 +120,39 @@ class Allocator:
             CelUnsupportedError: a selector builds a protobuf message.
         """
         try:
-            read_node = node if isinstance(node, Node) else Node.from_dict(node)
+            read_node = Node.from_dict(node)
         except InputError as error:
             raise error.under("node") from None
-        read_claims = read_all(claims, ResourceClaim, ResourceClaim.from_dict, "claims")
-        return _Attempt(self.index, self.share_ids).run(read_node, read_claims, deadline)
-
-
-class _Attempt:
-    """One call of `Allocator.allocate`."""
-
-    def __init__(self, index: Index, share_ids: ShareIds) -> None:
-        self._index = index
-        self._share_ids = share_ids
-        self._steps = 0
-
-    def run(self, node: Node, claims: Sequence[ResourceClaim], deadline: float | None) -> Outcome:
+        read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
+        index = self.index
+        search: Search | None = None
         try:
-            allocations = self._allocate(node, claims, deadline)
-        except AllocationError as error:
-            return Outcome("error", error=str(error), steps=self._steps)
-        except NodeAllocationError as error:
-            return Outcome("nodeError", error=str(error), steps=self._steps)
-        except SearchTimeoutError:
-            text = "filter operation aborted: context deadline exceeded"
-            return Outcome("timeout", error=text, steps=self._steps)
-        if allocations is None:
-            return Outcome("none", steps=self._steps)
-        return Outcome("allocated", tuple(allocations), steps=self._steps)
-
-    def _allocate(
-        self, node: Node, claims: Sequence[ResourceClaim], deadline: float | None
-    ) -> list[dict[str, Any]] | None:
-        index = self._index
-        view = index.views.view(node)
-        matcher = Matcher(index.features, index.selectors, view, deadline)
-        checked = [index.validator.claim(claim, matcher, view) for claim in claims]
-        usage = Usage(index.features, checked, matcher)
-        search = Search(checked, view, usage, deadline)
-        try:
-            found = search.run()
-        finally:
-            self._steps = search.steps
-        if not found:
+            view = index.views.view(read_node)
+            matcher = Matcher(index.features, index.selectors, view, deadline)
+            checked = [index.validator.claim(claim, matcher, view) for claim in read_claims]
+            usage = Usage(index.features, checked, matcher)
+            search = Search(checked, view, usage, deadline)
+            if search.run():
+                results = self._results(checked, search, usage, read_node)
+                return Outcome("allocated", results, steps=search.steps)
             if view.has_invalid:
                 raise NodeAllocationError("invalid resource pools were encountered")
-            return None
-        return [
+            return Outcome("none", steps=search.steps)
+        except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
+            return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)
+
+    def _results(
+        self, claims: Sequence[ClaimRequests], search: Search, usage: Usage, node: Node
+    ) -> tuple[dict[str, Any], ...]:
+        return tuple(
             allocation_result(
                 claim,
                 [search.chosen.get((number, place), 0) for place in range(len(claim.requests))],
                 usage.results[number],
                 node,
-                index.features,
-                index.rules,
-                self._share_ids,
+                self.index.features,
+                self.index.rules,
+                self.share_ids,
             )
-            for number, claim in enumerate(checked)
-        ]
+            for number, claim in enumerate(claims)
+        )

@@ -22,7 +22,6 @@ def selector_environment(features: Features, kubernetes: str) -> CelFeatures:
     """The environment of the selectors of classes and requests.
 
     Args:
-        features: what the scheduler may use.
         kubernetes: its version; for one that is not known, the nearest that is.
     """
     return CelFeatures(

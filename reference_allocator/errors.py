@@ -16,3 +16,6 @@ class NodeAllocationError(Exception):
 
 class SearchTimeoutError(Exception):
     """The deadline passed before the search ended."""
+
+    def __str__(self) -> str:
+        return "filter operation aborted: context deadline exceeded"

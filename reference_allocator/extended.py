@@ -12,17 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reference_allocator.api import reading
 from reference_allocator.api.names import label_key_problems
-from reference_allocator.api.reading import (
-    child,
-    entries,
-    items,
-    mapping,
-    optional_string,
-    required_string,
-    string,
-)
-from reference_allocator.api.slices import quantity
+from reference_allocator.api.records import quantity
 
 Object = Mapping[str, Any]
 
@@ -79,11 +71,6 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
     """The claim for the resources of a pod that devices have to satisfy on this node.
 
-    Args:
-        pod: a v1 Pod.
-        node: a v1 Node.
-        classes: see `classes_by_resource`.
-
     Returns:
         None where the pod needs no device for its resources here.
 
@@ -105,12 +92,12 @@ def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> Ext
     if not requests:
         return None
     requests.sort(key=lambda request: str(request["name"]))
-    metadata = child(mapping(pod), "metadata", mapping) or {}
+    metadata = reading.child(reading.mapping(pod), "metadata", reading.mapping) or {}
     owner = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "name": string(metadata, "name"),
-        "uid": string(metadata, "uid"),
+        "name": reading.string(metadata, "name"),
+        "uid": reading.string(metadata, "uid"),
         "controller": True,
     }
     claim = {
@@ -118,7 +105,7 @@ def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> Ext
         "kind": "ResourceClaim",
         "metadata": {
             "generateName": f"{owner['name']}-extended-resources-",
-            "namespace": string(metadata, "namespace"),
+            "namespace": reading.string(metadata, "namespace"),
             "annotations": {ANNOTATION: "true"},
             "ownerReferences": [owner],
         },
@@ -151,11 +138,7 @@ class _Container:
                 return None, mapped
         name = f"container-{self.index}-request-{sorted(self.amounts).index(resource)}"
         mapped.append(self._mapping(resource, name))
-        exactly = {
-            "deviceClassName": class_name,
-            "allocationMode": "ExactCount",
-            "count": missing,
-        }
+        exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": missing}
         return {"name": name, "exactly": exactly}, mapped
 
     def _mapping(self, resource: str, request: str) -> dict[str, str]:
@@ -196,30 +179,34 @@ def _of_resource(
 
 
 def _class(item: Object) -> tuple[str, str, str | None]:
-    source = mapping(item)
-    metadata = child(source, "metadata", mapping) or {}
-    spec = child(source, "spec", mapping) or {}
-    created = string(metadata, "creationTimestamp")
-    return created, required_string(metadata, "name"), optional_string(spec, "extendedResourceName")
+    source = reading.mapping(item)
+    metadata = reading.child(source, "metadata", reading.mapping) or {}
+    spec = reading.child(source, "spec", reading.mapping) or {}
+    created = reading.string(metadata, "creationTimestamp")
+    return (
+        created,
+        reading.required_string(metadata, "name"),
+        reading.optional_string(spec, "extendedResourceName"),
+    )
 
 
 def _containers(pod: Object) -> list[_Container]:
-    spec = child(mapping(pod), "spec", mapping) or {}
-    init = items(spec, "initContainers", mapping)
-    containers = (*init, *items(spec, "containers", mapping))
+    spec = reading.child(reading.mapping(pod), "spec", reading.mapping) or {}
+    init = reading.items(spec, "initContainers", reading.mapping)
+    containers = (*init, *reading.items(spec, "containers", reading.mapping))
     return [
         _Container(
             index,
-            string(container, "name"),
-            index < len(init) and string(container, "restartPolicy") != "Always",
-            child(container, "resources", _amounts) or {},
+            reading.string(container, "name"),
+            index < len(init) and reading.string(container, "restartPolicy") != "Always",
+            reading.child(container, "resources", _amounts) or {},
         )
         for index, container in enumerate(containers)
     ]
 
 
 def _amounts(resources: object) -> dict[str, int | None]:
-    amounts = entries(mapping(resources), "requests", quantity)
+    amounts = reading.entries(reading.mapping(resources), "requests", quantity)
     return {name: amount.as_int64() for name, amount in amounts.items()}
 
 
@@ -235,6 +222,6 @@ def _wanted(pod: Object) -> set[str]:
 
 def _allocatable(node: Object) -> dict[str, int]:
     """Resource -> whole units that the node itself has."""
-    status = child(mapping(node), "status", mapping) or {}
-    amounts = entries(status, "allocatable", quantity)
+    status = reading.child(reading.mapping(node), "status", reading.mapping) or {}
+    amounts = reading.entries(status, "allocatable", quantity)
     return {name: -(-amount.nanos // 10**9) for name, amount in amounts.items()}

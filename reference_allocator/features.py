@@ -48,7 +48,6 @@ class Features:
 
     @classmethod
     def all(cls) -> Features:
-        """Every feature on."""
         return cls(**dict.fromkeys(_GATES, True))
 
     @classmethod
@@ -90,7 +89,6 @@ class Features:
         return cls(**{field: boolean(source, name) for name, field in names.items()})
 
     def to_dict(self) -> dict[str, Any]:
-        """The inverse of `from_dict`; every field is written, also those that are off."""
         return {_lower_camel(field.name): getattr(self, field.name) for field in fields(self)}
 
 

@@ -1,8 +1,13 @@
-"""Which DRA feature gates a Kubernetes minor version has, their stages and defaults.
+"""What differs between Kubernetes minors: DRA's feature gates, and rules of the allocator.
 
-A table, because a cluster is described by its version first and by explicit gates second, and both
-must lead to the same `Features`. Source: pkg/features/kube_features.go of each minor (the versioned
-specs of each gate). A gate that is absent from a minor is unknown to its binaries.
+The gates are a table, because a cluster is described by its version first and by explicit gates
+second, and both must lead to the same `Features`. Source: pkg/features/kube_features.go of each
+minor (the versioned specs of each gate). A gate that is absent from a minor is unknown to its
+binaries.
+
+The rules were read in structured/internal/stable/ of k8s.io/dynamic-resource-allocation v0.34.4,
+v0.35.4, v0.36.3 and v0.37.1; the other two implementations of each minor agree. Only what a correct
+cluster shows in claims is here; how an error about an invalid pool is worded is not.
 """
 
 from __future__ import annotations
@@ -136,7 +141,6 @@ def settled(version: str) -> dict[str, bool]:
 
 
 def needed_by(gate: str) -> tuple[str, ...]:
-    """The gates without which this one cannot be on."""
     return _DEPENDENCIES.get(gate, ())
 
 
@@ -173,3 +177,29 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
                 f"the feature gate {name} is on and depends on {missing[0]}, which is off; set "
                 f"{name}=false or {missing[0]}=true"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class MinorRules:
+    """The rules of one minor.
+
+    Attributes:
+        uses_incomplete_pools: whether requests for a number of devices get them from pools whose
+            slices are not all there, and slices of other nodes count as missing; until 1.34
+            (GatherPools in pools_stable.go, allocateOne in allocator_stable.go).
+        config_names_requests: whether a configuration names requests also where it is for all of
+            them, and is listed once for each that it names; until 1.36 (Allocate in
+            allocator_stable.go).
+    """
+
+    uses_incomplete_pools: bool = False
+    config_names_requests: bool = False
+
+    @classmethod
+    def of(cls, kubernetes: str) -> MinorRules:
+        """Those of a Kubernetes version; for one that is not known, of the nearest that is."""
+        minor = MINORS.index(nearest_minor(kubernetes))
+        return cls(
+            uses_incomplete_pools=minor <= MINORS.index("1.34"),
+            config_names_requests=minor <= MINORS.index("1.36"),
+        )

@@ -17,10 +17,9 @@ from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import MINORS, MinorRules
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
-from reference_allocator.minors import MinorRules
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""
@@ -57,9 +56,9 @@ class Index:
         *,
         kubernetes: str = MINORS[-1],
     ) -> None:
-        read_slices = read_all(slices, ResourceSlice, ResourceSlice.from_dict, "slices")
-        classes = read_all(device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
-        claims = read_all(allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
+        read_slices = read_all(slices, ResourceSlice.from_dict, "slices")
+        classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")
+        claims = read_all(allocated, ResourceClaim.from_dict, "allocated")
         self.features = features
         self.rules = MinorRules.of(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
@@ -77,7 +76,7 @@ class Index:
         Raises:
             InputError: the object has not the form of a ResourceSlice.
         """
-        read = item if isinstance(item, ResourceSlice) else ResourceSlice.from_dict(item)
+        read = ResourceSlice.from_dict(item)
         self.views.put(read)
 
     def remove_slice(self, name: str) -> bool:
@@ -92,7 +91,7 @@ class Index:
         Raises:
             InputError: the object has not the form of a ResourceClaim.
         """
-        read = claim if isinstance(claim, ResourceClaim) else ResourceClaim.from_dict(claim)
+        read = ResourceClaim.from_dict(claim)
         self.remove_claim(read.namespace, read.name)
         self._add_claim(read)
 
@@ -109,7 +108,7 @@ class Index:
         Raises:
             InputError: the object has not the form of a DeviceClass.
         """
-        read = item if isinstance(item, DeviceClass) else DeviceClass.from_dict(item)
+        read = DeviceClass.from_dict(item)
         self._classes[read.name] = read
         self.validator.forget()
 

@@ -10,15 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    items,
-    mapping,
-    only_known,
-    string,
-)
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.features import Features
 
 API_VERSION: Final = "dra-conformance/v1"
@@ -67,21 +59,23 @@ class Snapshot:
         Raises:
             InputError: not a snapshot, or an object in it has a wrong form; names the path.
         """
-        source = mapping(value)
-        only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))
+        source = reading.mapping(value)
+        reading.only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))
         for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
             if key not in source:
-                raise InputError(f"is missing; expected {expected!r}", key)
+                raise reading.InputError(f"is missing; expected {expected!r}", key)
             if source[key] != expected:
-                raise InputError(f"expected {expected!r}, got {source[key]!r}", key)
-        objects = {key: items(source, key, _checked(parse)) for key, parse in _FIELDS.items()}
-        features = child(source, "features", Features.from_dict)
-        version = string(source, "kubernetes")
+                raise reading.InputError(f"expected {expected!r}, got {source[key]!r}", key)
+        objects = {
+            key: reading.items(source, key, _checked(parse)) for key, parse in _FIELDS.items()
+        }
+        features = reading.child(source, "features", Features.from_dict)
+        version = reading.string(source, "kubernetes")
         if features is None:
             try:
                 features = Features.for_version(version)
             except ValueError as error:
-                raise InputError(str(error), "kubernetes") from None
+                raise reading.InputError(str(error), "kubernetes") from None
         return cls(version, features, *objects.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,6 +98,6 @@ def _checked(parse: Any) -> Any:
 
     def read(value: object) -> Object:
         parse(value)
-        return mapping(value)
+        return reading.mapping(value)
 
     return read

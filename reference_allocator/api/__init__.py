@@ -7,23 +7,21 @@ API server may send more. Every error names its path (`reference_allocator.api.r
 Source of the shapes: k8s.io/api/resource/v1 (types.go), k8s.io/api/core/v1 for nodes.
 """
 
-from reference_allocator.api.attributes import Attribute
 from reference_allocator.api.claims import (
     AllocatedDevice,
+    CapacityRequests,
     ClaimConfig,
     Constraint,
-    DeviceClass,
-    ResourceClaim,
-)
-from reference_allocator.api.nodes import Node, NodeSelector, NodeSelectorTerm, Requirement
-from reference_allocator.api.requests import (
-    CapacityRequests,
     DerivedAttribute,
+    DeviceClass,
     DeviceRequest,
     RequestSpec,
+    ResourceClaim,
     Toleration,
 )
+from reference_allocator.api.nodes import Node, NodeSelector, NodeSelectorTerm, Requirement
 from reference_allocator.api.slices import (
+    Attribute,
     CounterConsumption,
     Device,
     DeviceCapacity,

@@ -1,149 +1,146 @@
-"""ResourceClaims and DeviceClasses: what is asked for (resource.k8s.io/v1)."""
+"""ResourceClaims and DeviceClasses: what is asked for, and what was given (resource.k8s.io/v1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.reading import (
-    child,
-    entries,
-    items,
-    mapping,
-    optional_boolean,
-    optional_string,
-    required_child,
-    required_string,
-    string,
-    text_item,
-)
-from reference_allocator.api.requests import DeviceRequest, read_selector
-from reference_allocator.api.slices import DeviceId, quantity
+from reference_allocator.api.reading import child, items, list_of, mapping, required_string, string
+from reference_allocator.api.records import At, Record
+from reference_allocator.api.slices import DeviceId
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class Toleration(Record):
+    """v1.DeviceToleration."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The v1 DeviceToleration, without empty fields."""
+        fields = {
+            "key": self.key,
+            "operator": self.operator,
+            "value": self.value,
+            "effect": self.effect,
+            "tolerationSeconds": self.toleration_seconds,
+        }
+        return {name: value for name, value in fields.items() if value not in ("", None)}
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRequests(Record):
+    """v1.CapacityRequirements: capacity name -> how much of it the request needs."""
+
+    requests: Mapping[str, Quantity]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedAttribute(Record):
+    """v1.DeviceDerivedAttribute: a virtual attribute that only constraints see."""
+
+    name: str
+    expression: str
+
+
+def _selector(value: object) -> str | None:
+    """The CEL expression of a v1.DeviceSelector; None for a kind that is not known."""
+    return child(mapping(value), "cel", lambda cel: string(mapping(cel), "expression"))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpec(Record):
+    """What ExactDeviceRequest and DeviceSubRequest have in common.
+
+    A subrequest has no admin access. `selectors` holds CEL expressions; None stands for a selector
+    of another kind, which the allocator refuses.
+    """
+
+    name: Annotated[str, At(required=True)]
+    device_class_name: str
+    allocation_mode: str
+    count: int
+    selectors: Annotated[tuple[str | None, ...], At(parse=list_of(_selector))]
+    admin_access: bool | None
+    tolerations: tuple[Toleration, ...]
+    capacity: CapacityRequests | None
+    derived_attributes: tuple[DerivedAttribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """v1.DeviceRequest: `exactly` or alternatives in order of preference (KEP-4816)."""
+
+    name: str
+    exactly: RequestSpec | None
+    first_available: tuple[RequestSpec, ...]
+
+    @classmethod
+    def from_dict(cls, value: object) -> DeviceRequest:
+        """Reads one request of a claim; `exactly` gets its name."""
+        source = mapping(value)
+        name = required_string(source, "name")
+
+        def exactly(spec: object) -> RequestSpec:
+            return RequestSpec.from_dict({**mapping(spec), "name": name})
+
+        def alternative(spec: object) -> RequestSpec:
+            return RequestSpec.from_dict({**mapping(spec), "adminAccess": None})
+
+        return cls(
+            name, child(source, "exactly", exactly), items(source, "firstAvailable", alternative)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint(Record):
     """v1.DeviceConstraint: applies to the named requests, or to all if there are none."""
 
     requests: frozenset[str]
     match_attribute: str | None
     distinct_attribute: str | None
 
-    @classmethod
-    def from_dict(cls, value: object) -> Constraint:
-        """Reads one constraint."""
-        source = mapping(value)
-        return cls(
-            frozenset(items(source, "requests", text_item)),
-            optional_string(source, "matchAttribute"),
-            optional_string(source, "distinctAttribute"),
-        )
+
+def _opaque(value: object) -> dict[str, Any]:
+    opaque = mapping(value)
+    return {"opaque": {"driver": string(opaque, "driver"), "parameters": opaque.get("parameters")}}
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimConfig:
+class ClaimConfig(Record):
     """v1.DeviceClaimConfiguration and DeviceClassConfiguration.
 
     `configuration` is the part that a result copies: v1.DeviceConfiguration, `opaque` or nothing.
     """
 
     requests: tuple[str, ...]
-    configuration: Mapping[str, Any]
+    configuration: Annotated[Mapping[str, Any], At("opaque", parse=_opaque)]
 
-    @classmethod
-    def from_dict(cls, value: object) -> ClaimConfig:
-        """Reads one configuration."""
-        source = mapping(value)
-        opaque = child(source, "opaque", mapping)
-        configuration: dict[str, Any] = {}
-        if opaque is not None:
-            driver, parameters = string(opaque, "driver"), opaque.get("parameters")
-            configuration["opaque"] = {"driver": driver, "parameters": parameters}
-        return cls(items(source, "requests", text_item), configuration)
+
+def _device_id(source: Mapping[str, Any]) -> DeviceId:
+    return DeviceId(*(required_string(source, key) for key in ("driver", "pool", "device")))
 
 
 @dataclass(frozen=True, slots=True)
-class AllocatedDevice:
+class AllocatedDevice(Record):
     """v1.DeviceRequestAllocationResult, as far as other allocations depend on it."""
 
     request: str
-    id: DeviceId
+    id: Annotated[DeviceId, At(".", parse=_device_id)]
     admin_access: bool
-    share_id: str | None
+    share_id: Annotated[str | None, At("shareID")]
     consumed_capacity: Mapping[str, Quantity]
-
-    @classmethod
-    def from_dict(cls, value: object) -> AllocatedDevice:
-        """Reads one result of an allocation."""
-        source = mapping(value)
-        return cls(
-            string(source, "request"),
-            DeviceId(
-                required_string(source, "driver"),
-                required_string(source, "pool"),
-                required_string(source, "device"),
-            ),
-            optional_boolean(source, "adminAccess") or False,
-            optional_string(source, "shareID"),
-            entries(source, "consumedCapacity", quantity),
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceClaim:
-    """v1.ResourceClaim."""
-
-    namespace: str
-    name: str
-    uid: str
-    requests: tuple[DeviceRequest, ...]
-    constraints: tuple[Constraint, ...]
-    config: tuple[ClaimConfig, ...]
-    results: tuple[AllocatedDevice, ...] | None
-    """`status.allocation.devices.results`; None where the claim is not allocated."""
-
-    @property
-    def ref(self) -> str:
-        """`namespace/name`, as errors name the claim."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    @classmethod
-    def from_dict(cls, value: object) -> ResourceClaim:
-        """Reads a v1 ResourceClaim.
-
-        Raises:
-            InputError: the object has not the form of a ResourceClaim; names the path.
-        """
-        source = mapping(value)
-        metadata = child(source, "metadata", _names) or ("", "", "")
-        devices = child(source, "spec", lambda spec: child(mapping(spec), "devices", _devices))
-        requests, constraints, config = devices or ((), (), ())
-        return cls(
-            *metadata, requests, constraints, config, child(source, "status", _allocated_devices)
-        )
-
-
-_Devices = tuple[tuple[DeviceRequest, ...], tuple[Constraint, ...], tuple[ClaimConfig, ...]]
-
-
-def _names(value: object) -> tuple[str, str, str]:
-    source = mapping(value)
-    return string(source, "namespace"), string(source, "name"), string(source, "uid")
-
-
-def _devices(value: object) -> _Devices:
-    source = mapping(value)
-    return (
-        items(source, "requests", DeviceRequest.from_dict),
-        items(source, "constraints", Constraint.from_dict),
-        items(source, "config", ClaimConfig.from_dict),
-    )
-
-
-def _allocated_devices(value: object) -> tuple[AllocatedDevice, ...] | None:
-    return child(mapping(value), "allocation", read_results)
+class _Results(Record):
+    results: tuple[AllocatedDevice, ...]
 
 
 def read_results(value: object) -> tuple[AllocatedDevice, ...]:
@@ -152,42 +149,35 @@ def read_results(value: object) -> tuple[AllocatedDevice, ...]:
     Raises:
         InputError: the object has not the form of an AllocationResult; names the path.
     """
-    results = child(
-        mapping(value),
-        "devices",
-        lambda devices: items(mapping(devices), "results", AllocatedDevice.from_dict),
-    )
-    return results or ()
+    devices = child(mapping(value), "devices", _Results.from_dict)
+    return devices.results if devices is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceClass:
+class ResourceClaim(Record):
+    """v1.ResourceClaim."""
+
+    namespace: Annotated[str, At("metadata.namespace")]
+    name: Annotated[str, At("metadata.name")]
+    uid: Annotated[str, At("metadata.uid")]
+    requests: Annotated[tuple[DeviceRequest, ...], At("spec.devices.requests")]
+    constraints: Annotated[tuple[Constraint, ...], At("spec.devices.constraints")]
+    config: Annotated[tuple[ClaimConfig, ...], At("spec.devices.config")]
+    results: Annotated[
+        tuple[AllocatedDevice, ...] | None, At("status.allocation", parse=read_results)
+    ]
+    """`status.allocation.devices.results`; None where the claim is not allocated."""
+
+    @property
+    def ref(self) -> str:
+        """`namespace/name`, as errors name the claim."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass(Record):
     """v1.DeviceClass."""
 
-    name: str
-    selectors: tuple[str | None, ...]
-    config: tuple[ClaimConfig, ...]
-    extended_resource_name: str | None
-
-    @classmethod
-    def from_dict(cls, value: object) -> DeviceClass:
-        """Reads a v1 DeviceClass.
-
-        Raises:
-            InputError: the object has not the form of a DeviceClass; names the path.
-        """
-        source = mapping(value)
-        name = required_child(
-            source, "metadata", lambda metadata: required_string(mapping(metadata), "name")
-        )
-        spec = child(source, "spec", lambda spec: cls._from_spec(name, mapping(spec)))
-        return spec or cls(name, (), (), None)
-
-    @classmethod
-    def _from_spec(cls, name: str, spec: Mapping[str, Any]) -> DeviceClass:
-        return cls(
-            name,
-            items(spec, "selectors", read_selector),
-            items(spec, "config", ClaimConfig.from_dict),
-            optional_string(spec, "extendedResourceName"),
-        )
+    name: Annotated[str, At("metadata.name", required=True)]
+    selectors: Annotated[tuple[str | None, ...], At("spec.selectors", parse=list_of(_selector))]
+    config: Annotated[tuple[ClaimConfig, ...], At("spec.config")]

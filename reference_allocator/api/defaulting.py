@@ -25,20 +25,6 @@ def default_claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "devices": {**devices, "requests": requests}}
 
 
-def default_slice(resource_slice: Mapping[str, Any], *, now: str) -> dict[str, Any]:
-    """A copy of a v1 ResourceSlice with the time of its taints filled in.
-
-    Args:
-        resource_slice: the slice.
-        now: an RFC 3339 time, to the second.
-    """
-    spec = resource_slice.get("spec")
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("devices"), list):
-        return dict(resource_slice)
-    devices = [_device(device, now) for device in spec["devices"]]
-    return {**resource_slice, "spec": {**spec, "devices": devices}}
-
-
 def _request(request: Any) -> Any:
     if not isinstance(request, Mapping):
         return request
@@ -67,15 +53,3 @@ def _toleration(toleration: Any) -> Any:
     if not isinstance(toleration, Mapping) or toleration.get("operator"):
         return toleration
     return {**toleration, "operator": "Equal"}
-
-
-def _device(device: Any, now: str) -> Any:
-    if not isinstance(device, Mapping) or not isinstance(device.get("taints"), list):
-        return device
-    taints = [
-        {**taint, "timeAdded": now}
-        if isinstance(taint, Mapping) and not taint.get("timeAdded")
-        else taint
-        for taint in device["taints"]
-    ]
-    return {**device, "taints": taints}

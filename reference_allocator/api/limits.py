@@ -138,7 +138,6 @@ def _problems(
 
     Args:
         value: the value; one that has not the shape has no parts.
-        shape: its shape.
         most: how many items it may have, or bytes.
         each: how many bytes each of its items, or of its names, may have.
     """

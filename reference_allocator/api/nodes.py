@@ -4,93 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from reference_allocator.api.reading import (
-    child,
-    entries,
-    items,
-    mapping,
-    required_string,
-    string,
-    text_item,
-)
+from reference_allocator.api.reading import mapping, required_string
+from reference_allocator.api.records import At, Record
+
+
+def _name(metadata: object) -> str:
+    return required_string(mapping(metadata), "name")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node: what selectors and optional node operations look at."""
+class Node(Record):
+    """v1.Node: what selectors and optional node operations look at.
 
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    declared_features: tuple[str, ...] = ()
-    """`status.declaredFeatures` (KEP-5328)."""
+    Without any metadata it stands for no node in particular, and its name is empty.
+    """
 
-    @classmethod
-    def from_dict(cls, value: object) -> Node:
-        """Reads a v1 Node.
-
-        Raises:
-            InputError: the object has not the form of a Node.
-        """
-        source = mapping(value)
-        metadata = child(source, "metadata", _read_metadata) or ("", {})
-        features = child(
-            source, "status", lambda status: items(mapping(status), "declaredFeatures", text_item)
-        )
-        return cls(metadata[0], metadata[1], features or ())
-
-
-def _read_metadata(value: object) -> tuple[str, dict[str, str]]:
-    source = mapping(value)
-    return required_string(source, "name"), entries(source, "labels", text_item)
+    name: Annotated[str, At("metadata", parse=_name)]
+    labels: Annotated[Mapping[str, str], At("metadata.labels")] = field(default_factory=dict)
+    declared_features: Annotated[tuple[str, ...], At("status.declaredFeatures")] = ()
+    """KEP-5328."""
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """v1.NodeSelectorRequirement."""
+class Requirement(Record):
+    """v1.NodeSelectorRequirement; the operator is checked when it is used, as upstream does."""
 
     key: str
     operator: str
     values: tuple[str, ...]
-    raw: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @classmethod
-    def from_dict(cls, value: object) -> Requirement:
-        """Reads one requirement; the operator is checked when it is used, as upstream does."""
-        source = mapping(value)
-        return cls(
-            string(source, "key"),
-            string(source, "operator"),
-            items(source, "values", text_item),
-            source,
-        )
+    raw: Annotated[Mapping[str, Any], At(".")] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSelectorTerm:
+class NodeSelectorTerm(Record):
     """v1.NodeSelectorTerm: all of its requirements have to hold."""
 
     match_expressions: tuple[Requirement, ...]
     match_fields: tuple[Requirement, ...]
 
-    @classmethod
-    def from_dict(cls, value: object) -> NodeSelectorTerm:
-        """Reads one term."""
-        source = mapping(value)
-        return cls(
-            items(source, "matchExpressions", Requirement.from_dict),
-            items(source, "matchFields", Requirement.from_dict),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class NodeSelector:
+class NodeSelector(Record):
     """v1.NodeSelector: one of its terms has to hold."""
 
-    terms: tuple[NodeSelectorTerm, ...]
-
-    @classmethod
-    def from_dict(cls, value: object) -> NodeSelector:
-        """Reads a node selector."""
-        return cls(items(mapping(value), "nodeSelectorTerms", NodeSelectorTerm.from_dict))
+    terms: Annotated[tuple[NodeSelectorTerm, ...], At("nodeSelectorTerms")]

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 ESCAPES: Final = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    '"': '\\"',
-    "\\": "\\\\",
+    char: f"\\{letter}" for char, letter in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)
 }
 """What has an escape of its own in a Go string."""
 

@@ -37,7 +37,6 @@ class InputError(ValueError):
 
     @property
     def path(self) -> str:
-        """The JSON path of the value."""
         return "$" + "".join(_segment(segment) for segment in self._segments)
 
     def __str__(self) -> str:
@@ -100,14 +99,17 @@ def optional_string(source: Mapping[str, Any], key: str) -> str | None:
 
 def required_string(source: Mapping[str, Any], key: str) -> str:
     """A string field that must be there and not be empty."""
-    value = string(source, key)
-    if not value:
-        raise InputError("required value", key)
-    return value
+    return required_child(source, key, filled)
+
+
+def filled(value: object) -> str:
+    """A string that is not empty."""
+    if not text_item(value):
+        raise InputError("required value")
+    return text_item(value)
 
 
 def truth(value: object) -> bool:
-    """The value as a boolean."""
     if not isinstance(value, bool):
         raise InputError(f"expected true or false, got {describe(value)}")
     return value
@@ -116,11 +118,6 @@ def truth(value: object) -> bool:
 def boolean(source: Mapping[str, Any], key: str) -> bool:
     """A boolean field; false where it is absent or null."""
     return child(source, key, truth) or False
-
-
-def optional_boolean(source: Mapping[str, Any], key: str) -> bool | None:
-    """A boolean field, or None where it is absent or null."""
-    return child(source, key, truth)
 
 
 def int64(value: object) -> int:
@@ -155,40 +152,48 @@ def required_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T
     return cast("T", child(source, key, parse))
 
 
-def sequence(
-    source: Mapping[str, Any], key: str, parse: Callable[[Any], T]
-) -> tuple[T, ...] | None:
-    """A list field whose items are read by `parse`, or None where it is absent or null."""
-    value = source.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, (list, tuple)):
-        raise InputError(f"expected a list, got {describe(value)}", key)
-    read: list[T] = []
-    for index, item in enumerate(value):
-        try:
-            read.append(parse(item))
-        except InputError as error:
-            raise error.under(key, index) from None
-    return tuple(read)
+def list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
+    """A reader of lists whose items are read by `parse`."""
+
+    def read(value: object) -> tuple[T, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise InputError(f"expected a list, got {describe(value)}")
+        found: list[T] = []
+        for index, item in enumerate(value):
+            try:
+                found.append(parse(item))
+            except InputError as error:
+                raise error.under(index) from None
+        return tuple(found)
+
+    return read
+
+
+def map_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
+    """A reader of objects whose values are read by `parse`: name -> value, in input order."""
+
+    def read(value: object) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for name, item in mapping(value).items():
+            if not isinstance(name, str):
+                raise InputError(f"expected names, got {describe(name)}")
+            try:
+                found[name] = parse(item)
+            except InputError as error:
+                raise error.under(name) from None
+        return found
+
+    return read
 
 
 def items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
     """A list field whose items are read by `parse`; absent or null gives no items."""
-    return sequence(source, key, parse) or ()
+    return child(source, key, list_of(parse)) or ()
 
 
 def entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> dict[str, T]:
-    """An object field whose values are read by `parse`: name -> value, in input order."""
-    read: dict[str, T] = {}
-    for name, item in (child(source, key, mapping) or {}).items():
-        if not isinstance(name, str):
-            raise InputError(f"expected names, got {describe(name)}", key)
-        try:
-            read[name] = parse(item)
-        except InputError as error:
-            raise error.under(key, name) from None
-    return read
+    """An object field whose values are read by `parse`; absent or null gives no entries."""
+    return child(source, key, map_of(parse)) or {}
 
 
 def text_item(value: object) -> str:
@@ -198,18 +203,10 @@ def text_item(value: object) -> str:
     return value
 
 
-def read_all(
-    values: Iterable[object], kind: type[T], parse: Callable[[Any], T], name: str
-) -> list[T]:
-    """Values read by `parse`; those that have been read before are taken as they are.
+def read_all(values: Iterable[object], parse: Callable[[Any], T], name: str) -> list[T]:
+    """Values read by `parse`.
 
     Raises:
         InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
     """
-    return list(
-        items(
-            {name: tuple(values)},
-            name,
-            lambda value: value if isinstance(value, kind) else parse(value),
-        )
-    )
+    return list(items({name: tuple(values)}, name, parse))

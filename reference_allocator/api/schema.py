@@ -26,16 +26,10 @@ LIST: Final = "[]"
 MAP: Final = "map[string]"
 
 CLUSTER_SCOPED: Final = frozenset(
-    {
-        "DeviceClass",
-        "DeviceTaintRule",
-        "Namespace",
-        "Node",
-        "PriorityClass",
-        "ResourceSlice",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-    }
+    """
+        DeviceClass DeviceTaintRule Namespace Node PriorityClass ResourceSlice
+        ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+    """.split()
 )
 """Kinds whose objects are in no namespace, which no Go type says."""
 
@@ -61,7 +55,6 @@ class UnknownField:
     owner: str
 
     def under(self, key: str | int) -> UnknownField:
-        """The same, seen from further outside."""
         return UnknownField((key, *self.path), self.owner)
 
 
@@ -85,7 +78,6 @@ class WrongType:
     why: str = ""
 
     def under(self, key: str | int) -> WrongType:
-        """The same, seen from further outside."""
         return WrongType((key, *self.path), self.owner, self.shape, self.value, self.why)
 
 

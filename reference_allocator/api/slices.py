@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
 
-from reference_allocator.api.attributes import Attribute
+from reference_allocator.api import reading
 from reference_allocator.api.nodes import NodeSelector
-from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
-from reference_allocator.api.reading import (
-    InputError,
-    boolean,
-    child,
-    describe,
-    entries,
-    integer,
-    items,
-    mapping,
-    optional_boolean,
-    optional_string,
-    required_child,
-    required_string,
-    sequence,
-    string,
-    text_item,
-)
+from reference_allocator.api.quantity import Quantity
+from reference_allocator.api.records import At, Record, quantity
+
+AttributeKind = Literal["int", "bool", "string", "version"]
+Scalar = int | bool | str
+
+_PARSE: Mapping[AttributeKind, Callable[[object], Scalar]] = {
+    "int": reading.int64,
+    "bool": reading.truth,
+    "string": reading.text_item,
+    "version": reading.text_item,
+}
+
+
+def _alone(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar, ...]]:
+    return lambda value: (parse(value),)
+
+
+_KINDS: Mapping[str, tuple[AttributeKind, bool, Callable[[object], tuple[Scalar, ...]]]] = {
+    **{kind: (kind, False, _alone(parse)) for kind, parse in _PARSE.items()},
+    **{f"{kind}s": (kind, True, reading.list_of(parse)) for kind, parse in _PARSE.items()},
+}
 
 
 class PoolId(NamedTuple):
@@ -49,119 +54,94 @@ class DeviceId(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
-def quantity(value: object) -> Quantity:
-    """Reads a resource.Quantity from a JSON string or number.
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """v1.DeviceAttribute: one value, or a list of values of one kind (KEP-5491).
 
-    Raises:
-        InputError: the text is no quantity.
+    An attribute without a value (a kind that a newer API version added) has kind None.
     """
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise InputError(f"expected a quantity, got {describe(value)}")
-    text = str(value).strip()
-    try:
-        return parse_quantity(text)
-    except QuantityError as error:
-        raise InputError(f"{describe(text)} is not a quantity: {error}") from None
+
+    kind: AttributeKind | None
+    values: tuple[Scalar, ...]
+    is_list: bool = False
+
+    @classmethod
+    def from_dict(cls, value: object) -> Attribute:
+        """Reads one attribute; InputError where more than one of the value fields is set."""
+        source = reading.mapping(value)
+        found: Attribute | None = None
+        for name, content in source.items():
+            if content is None or name not in _KINDS:
+                continue
+            kind, is_list, parse = _KINDS[name]
+            values = reading.child(source, name, parse)
+            if not values:
+                continue
+            if found is not None:
+                raise reading.InputError("exactly one value must be specified")
+            # Devices of a cluster have the same few values: one object for all keeps it small.
+            found = cls(kind, values, is_list) if is_list else _single(kind, values[0])
+        return found or cls(None, ())
+
+
+@lru_cache(maxsize=16_384, typed=True)
+def _single(kind: AttributeKind, value: Scalar) -> Attribute:
+    return Attribute(kind, (value,))
 
 
 @dataclass(frozen=True, slots=True)
-class ValidRange:
+class ValidRange(Record):
     """v1.CapacityRequestPolicyRange."""
 
     min: Quantity | None
     max: Quantity | None
     step: Quantity | None
 
-    @classmethod
-    def from_dict(cls, value: object) -> ValidRange:
-        """Reads the range of a request policy."""
-        source = mapping(value)
-        return cls(
-            child(source, "min", quantity),
-            child(source, "max", quantity),
-            child(source, "step", quantity),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class RequestPolicy:
+class RequestPolicy(Record):
     """v1.CapacityRequestPolicy: how much of a capacity one request may consume."""
 
     default: Quantity | None
     valid_values: tuple[Quantity, ...] | None
     valid_range: ValidRange | None
 
-    @classmethod
-    def from_dict(cls, value: object) -> RequestPolicy:
-        """Reads a request policy."""
-        source = mapping(value)
-        return cls(
-            child(source, "default", quantity),
-            sequence(source, "validValues", quantity),
-            child(source, "validRange", ValidRange.from_dict),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class DeviceCapacity:
+class DeviceCapacity(Record):
     """v1.DeviceCapacity."""
 
-    value: Quantity
+    value: Annotated[Quantity, At(required=True)]
     request_policy: RequestPolicy | None
-
-    @classmethod
-    def from_dict(cls, value: object) -> DeviceCapacity:
-        """Reads one capacity of a device."""
-        source = mapping(value)
-        return cls(
-            required_child(source, "value", quantity),
-            child(source, "requestPolicy", RequestPolicy.from_dict),
-        )
 
 
 def _counter(value: object) -> Quantity:
-    return required_child(mapping(value), "value", quantity)
+    return reading.required_child(reading.mapping(value), "value", quantity)
 
 
 @dataclass(frozen=True, slots=True)
-class CounterConsumption:
+class CounterConsumption(Record):
     """v1.DeviceCounterConsumption: what a device takes of one counter set of its pool."""
 
     counter_set: str
-    counters: Mapping[str, Quantity]
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
     compatibility_groups: frozenset[str]
-
-    @classmethod
-    def from_dict(cls, value: object) -> CounterConsumption:
-        """Reads one consumption."""
-        source = mapping(value)
-        return cls(
-            string(source, "counterSet"),
-            entries(source, "counters", _counter),
-            frozenset(items(source, "compatibilityGroups", text_item)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class Taint:
+class Taint(Record):
     """v1.DeviceTaint."""
 
     key: str
     value: str
     effect: str
 
-    @classmethod
-    def from_dict(cls, value: object) -> Taint:
-        """Reads one taint."""
-        source = mapping(value)
-        return cls(string(source, "key"), string(source, "value"), string(source, "effect"))
-
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(Record):
     """v1.Device."""
 
-    name: str
+    name: Annotated[str, At(required=True)]
     attributes: Mapping[str, Attribute]
     capacity: Mapping[str, DeviceCapacity]
     consumes_counters: tuple[CounterConsumption, ...]
@@ -174,60 +154,36 @@ class Device:
     """None where the field is absent; an empty list still sorts the pool last."""
     binding_failure_conditions: tuple[str, ...]
     allow_multiple_allocations: bool | None
-    raw: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @classmethod
-    def from_dict(cls, value: object) -> Device:
-        """Reads one device of a slice."""
-        source = mapping(value)
-        return cls(
-            name=required_string(source, "name"),
-            attributes=entries(source, "attributes", Attribute.from_dict),
-            capacity=entries(source, "capacity", DeviceCapacity.from_dict),
-            consumes_counters=items(source, "consumesCounters", CounterConsumption.from_dict),
-            node_name=optional_string(source, "nodeName"),
-            node_selector=child(source, "nodeSelector", NodeSelector.from_dict),
-            all_nodes=boolean(source, "allNodes"),
-            taints=items(source, "taints", Taint.from_dict),
-            binds_to_node=boolean(source, "bindsToNode"),
-            binding_conditions=sequence(source, "bindingConditions", text_item),
-            binding_failure_conditions=items(source, "bindingFailureConditions", text_item),
-            allow_multiple_allocations=optional_boolean(source, "allowMultipleAllocations"),
-            raw=source,
-        )
+    raw: Annotated[Mapping[str, Any], At(".")] = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _CounterSet:
-    name: str
-    counters: Mapping[str, Quantity]
+class CounterSet(Record):
+    """v1.CounterSet."""
 
-    @classmethod
-    def from_dict(cls, value: object) -> _CounterSet:
-        source = mapping(value)
-        return cls(string(source, "name"), entries(source, "counters", _counter))
+    name: str
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ResourceSlice:
+class ResourceSlice(Record):
     """v1.ResourceSlice. Compared by identity: two slices are two objects in the cluster."""
 
-    name: str
-    driver: str
-    pool: str
-    generation: int
-    resource_slice_count: int
-    node_name: str | None
-    node_selector: NodeSelector | None
-    all_nodes: bool
-    per_device_node_selection: bool | None
-    devices: tuple[Device, ...]
-    shared_counters: tuple[_CounterSet, ...]
-    skip_node_operations: tuple[str, ...]
+    name: Annotated[str, At("metadata.name")]
+    pool: Annotated[str, At("spec.pool.name", required=True)]
+    generation: Annotated[int, At("spec.pool.generation")]
+    resource_slice_count: Annotated[int, At("spec.pool.resourceSliceCount")]
+    driver: Annotated[str, At("spec.driver", required=True)]
+    node_name: Annotated[str | None, At("spec.nodeName")]
+    node_selector: Annotated[NodeSelector | None, At("spec.nodeSelector")]
+    all_nodes: Annotated[bool, At("spec.allNodes")]
+    per_device_node_selection: Annotated[bool | None, At("spec.perDeviceNodeSelection")]
+    devices: Annotated[tuple[Device, ...], At("spec.devices")]
+    shared_counters: Annotated[tuple[CounterSet, ...], At("spec.sharedCounters")]
+    skip_node_operations: Annotated[tuple[str, ...], At("spec.skipNodeOperations")]
 
     @property
     def pool_id(self) -> PoolId:
-        """The pool that the slice belongs to."""
         return PoolId(self.driver, self.pool)
 
     @property
@@ -238,41 +194,3 @@ class ResourceSlice:
             for device in self.devices
             for consumption in device.consumes_counters
         )
-
-    @classmethod
-    def from_dict(cls, value: object) -> ResourceSlice:
-        """Reads a v1 ResourceSlice.
-
-        Raises:
-            InputError: the object has not the form of a ResourceSlice; names the path.
-        """
-        source = mapping(value)
-        name = child(source, "metadata", lambda metadata: string(mapping(metadata), "name")) or ""
-        return required_child(source, "spec", lambda spec: cls._from_spec(name, mapping(spec)))
-
-    @classmethod
-    def _from_spec(cls, name: str, spec: Mapping[str, Any]) -> ResourceSlice:
-        pool = required_child(spec, "pool", _read_pool)
-        return cls(
-            name=name,
-            driver=required_string(spec, "driver"),
-            pool=pool[0],
-            generation=pool[1],
-            resource_slice_count=pool[2],
-            node_name=optional_string(spec, "nodeName"),
-            node_selector=child(spec, "nodeSelector", NodeSelector.from_dict),
-            all_nodes=boolean(spec, "allNodes"),
-            per_device_node_selection=optional_boolean(spec, "perDeviceNodeSelection"),
-            devices=items(spec, "devices", Device.from_dict),
-            shared_counters=items(spec, "sharedCounters", _CounterSet.from_dict),
-            skip_node_operations=items(spec, "skipNodeOperations", text_item),
-        )
-
-
-def _read_pool(value: object) -> tuple[str, int, int]:
-    source = mapping(value)
-    return (
-        required_string(source, "name"),
-        integer(source, "generation"),
-        integer(source, "resourceSliceCount"),
-    )

@@ -6,6 +6,7 @@ Usage::
     selector.matches(CelDevice.from_api("gpu.example.com", device))
 """
 
+from reference_allocator.cel.compile import DYN, Program, compile_expression
 from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import CelFeatures
 from reference_allocator.cel.errors import (
@@ -15,14 +16,14 @@ from reference_allocator.cel.errors import (
     CelRuntimeError,
     CelUnsupportedError,
 )
-from reference_allocator.cel.new_expressions import ExpressionProblem, validate_new_expression
-from reference_allocator.cel.program import DYN, Program, compile_expression
 from reference_allocator.cel.selector import (
     COST_LIMIT,
     DerivedAttribute,
+    ExpressionProblem,
     Selector,
     compile_derived,
     compile_selector,
+    validate_new_expression,
 )
 
 __all__ = [

@@ -1,15 +1,24 @@
-"""From source text to a checked tree, with the errors in Kubernetes' words."""
+"""From source text to a checked tree, and programs about any JSON objects.
+
+Errors are in Kubernetes' words.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
 
+from reference_allocator.cel import types
 from reference_allocator.cel.ast import Node
 from reference_allocator.cel.checker.checker import check
 from reference_allocator.cel.checker.validators import validate
-from reference_allocator.cel.environment.declarations import Environment
+from reference_allocator.cel.environment.declarations import Environment, generic_environment
 from reference_allocator.cel.errors import CelCompileError, format_issues
+from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
+from reference_allocator.cel.output import to_python
+from reference_allocator.cel.types import CelType
 
 MAX_LENGTH: Final = 10 * 1024
 """The longest expression that the API accepts, in bytes (resource.k8s.io/v1 CELDeviceSelector)."""
@@ -48,3 +57,63 @@ def instantiate(node: Node) -> None:
         plan(node)
     except InstantiationError as error:
         raise CelCompileError(f"program instantiation failed: {error}") from None
+
+
+DYN: Final = types.DYN
+
+
+class Program:
+    """A compiled expression over named JSON values. Thread-safe."""
+
+    def __init__(self, expression: str, node: Node, cost_limit: int | None) -> None:
+        self.expression = expression
+        self.type: CelType = node.type
+        self._node = node
+        self._cost_limit = cost_limit
+
+    def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
+        """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
+
+        Optional values become their value or None, quantities and the like their text.
+
+        Args:
+            variables: name -> JSON value.
+            deadline: when to give up, of `time.monotonic`; None for never.
+
+        Raises:
+            CelRuntimeError: the expression has no value.
+            CelInterruptedError: (a CelRuntimeError) the deadline has passed.
+        """
+        scope = {f".{name}": value for name, value in variables.items()}
+        return to_python(interpret(Interpreter(self._cost_limit, deadline), self._node, scope))
+
+
+@lru_cache(maxsize=4096)
+def _cached_program(
+    expression: str, names: tuple[tuple[str, CelType], ...], cost_limit: int | None
+) -> Program | str:
+    try:
+        node = compile_node(expression, generic_environment(dict(names)))
+        instantiate(node)
+        return Program(expression, node, cost_limit)
+    except CelCompileError as error:
+        return str(error)
+
+
+def compile_expression(
+    expression: str, variables: Mapping[str, CelType], *, cost_limit: int | None = None
+) -> Program:
+    """An expression over JSON values, with the same functions as a selector.
+
+    Args:
+        expression: for example ``size(object.status.reservedFor) == 1``.
+        variables: name -> type, usually `DYN`.
+        cost_limit: where an evaluation is stopped with an error; None for nowhere.
+
+    Raises:
+        CelCompileError: as Kubernetes would reject it.
+    """
+    found = _cached_program(expression, tuple(sorted(variables.items())), cost_limit)
+    if isinstance(found, str):
+        raise CelCompileError(found)
+    return found

@@ -97,7 +97,6 @@ class CelDevice:
         Args:
             driver: the slice's driver, the domain of names without one.
             device: a v1 Device: ``attributes``, ``capacity``, ``allowMultipleAllocations``.
-            lists: see `attribute_value`.
 
         Raises:
             CelRuntimeError: an attribute has no usable value, which fails every expression.

@@ -9,14 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.go_types import go_type, go_value
+from reference_allocator.cel.runtime import values
 from reference_allocator.cel.runtime.maps import unmap_key
-from reference_allocator.cel.runtime.values import (
-    Optional,
-    TypeValue,
-    UInt,
-    type_name,
-)
 from reference_allocator.cel.types import CelType
 
 _SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.Semver"})
@@ -29,17 +23,17 @@ def to_bool(value: Any) -> bool:
         CelRuntimeError: the value is not a bool (``DeviceMatches``).
     """
     inner = value
-    while inner.__class__ is Optional and inner.present:
+    while inner.__class__ is values.Optional and inner.present:
         inner = inner.value
     if inner.__class__ is bool:
         return bool(inner)
-    message = f"CEL result of type {type_name(value)} could not be converted to bool"
+    message = f"CEL result of type {values.type_name(value)} could not be converted to bool"
     raise CelRuntimeError(f"{message}: {_no_bool(inner)}")
 
 
 def _no_bool(value: Any) -> str:
     """Why a value is no bool, in the words of cel-go's ``ConvertToNative`` methods."""
-    name = type_name(value)
+    name = values.type_name(value)
     if name == "optional_type":
         return "optional.none() dereference"
     if name == "type":
@@ -51,7 +45,7 @@ def _no_bool(value: Any) -> str:
     plain = {"double": "Double", "bytes": "Bytes", "list": "list", "map": "map"}
     quoted = name.removeprefix("google.protobuf.") if "." in name else name
     if name.startswith(("kubernetes.", "net.")):
-        quoted = go_type(value).removeprefix("cel.")
+        quoted = values.go_type(value).removeprefix("cel.")
     return f"type conversion error from {plain.get(name, repr(quoted))} to 'bool'"
 
 
@@ -63,9 +57,9 @@ def to_python(value: Any) -> Any:
         return [to_python(item) for item in value]
     if isinstance(value, dict):
         return {unmap_key(key): to_python(item) for key, item in value.items()}
-    if isinstance(value, UInt):
+    if isinstance(value, values.UInt):
         return int(value)
-    if isinstance(value, Optional):
+    if isinstance(value, values.Optional):
         return to_python(value.value) if value.present else None
     return str(value)
 
@@ -89,9 +83,9 @@ class _Nothing:
 
 def _held(value: Any) -> Any:
     """What Go's value of the value is: an optional's own, a type's name."""
-    while value.__class__ is Optional:
+    while value.__class__ is values.Optional:
         value = value.value if value.present else _Nothing()
-    return value.name if isinstance(value, TypeValue) else value
+    return value.name if isinstance(value, values.TypeValue) else value
 
 
 def to_attribute(value: Any) -> dict[str, Any]:
@@ -102,21 +96,21 @@ def to_attribute(value: Any) -> dict[str, Any]:
     """
     kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
     held = _held(value)
-    name = type_name(held)
+    name = values.type_name(held)
     if name in kinds:
         return {kinds[name]: str(held) if kinds[name] == "version" else held}
     if value.__class__ is not list:  # Kubernetes does not take a list in an optional for one
-        raise CelRuntimeError(f"unsupported CEL return type: {go_value(held)}")
+        raise CelRuntimeError(f"unsupported CEL return type: {values.go_value(held)}")
     if not value:
         return {"strings": []}
     items = [_held(item) for item in value]
-    first = type_name(items[0])
+    first = values.type_name(items[0])
     if first not in kinds:
-        raise CelRuntimeError(f"unsupported list element type: {go_value(items[0])}")
+        raise CelRuntimeError(f"unsupported list element type: {values.go_value(items[0])}")
     for index, item in enumerate(items):
-        if type_name(item) != first:
+        if values.type_name(item) != first:
             wanted = {"kubernetes.Semver": "semver"}.get(first, first)
-            message = f"expected list element at index {index} to be {wanted}, got {go_value(item)}"
-            raise CelRuntimeError(message)
+            problem = f"expected list element at index {index} to be {wanted}"
+            raise CelRuntimeError(f"{problem}, got {values.go_value(item)}")
     version = first == "kubernetes.Semver"
     return {f"{kinds[first]}s": [str(item) if version else item for item in items]}

@@ -1,18 +1,22 @@
-"""Device selectors and derived attributes: compiled once per expression, evaluated per device."""
+"""Device selectors and derived attributes: compiled once per expression, evaluated per device.
+
+New and changed expressions are validated as the API server does, with what the cluster's gates
+allow (``validateCELExpression`` in ``pkg/apis/resource/validation/validation.go``); stored ones are
+not looked at again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.ast import Node
-from reference_allocator.cel.compile import compile_node, instantiate
+from reference_allocator.cel.compile import MAX_LENGTH, compile_node, instantiate
 from reference_allocator.cel.cost.estimate import estimate
 from reference_allocator.cel.device import CelDevice
-from reference_allocator.cel.environment.declarations import (
-    CelFeatures,
-    device_environment,
-)
+from reference_allocator.cel.environment.declarations import CelFeatures, device_environment
 from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError
 from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
@@ -60,7 +64,6 @@ class Selector(_Compiled):
         """Whether the device is selected.
 
         Args:
-            device: the device.
             deadline: when to give up, of `time.monotonic`; None for never, as the cost limit ends
                 every evaluation within a second or so.
 
@@ -78,7 +81,6 @@ class DerivedAttribute(_Compiled):
         """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
 
         Args:
-            device: the device.
             deadline: when to give up, of `time.monotonic`; None for never.
 
         Raises:
@@ -121,15 +123,11 @@ def _cached_derived(
 
 
 def compile_selector(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
+    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
 ) -> Selector:
     """A device selector, compiled as the scheduler does.
 
     Args:
-        expression: its source.
         features: whose rules it follows and what it may use; by default those of the latest minor
             with everything on, as the scheduler allows.
         cost_limit: where an evaluation is stopped with an error.
@@ -145,13 +143,59 @@ def compile_selector(
 
 
 def compile_derived(
-    expression: str,
-    *,
-    features: CelFeatures = _DEFAULT_FEATURES,
-    cost_limit: int = COST_LIMIT,
+    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
 ) -> DerivedAttribute:
     """A derived attribute of a request; arguments and errors as `compile_selector`."""
     found = _cached_derived(expression, features, cost_limit)
     if isinstance(found, str):
         raise CelCompileError(found)
     return found
+
+
+_INTERNAL: Final = "program instantiation failed: "
+
+
+class ExpressionProblem(NamedTuple):
+    """Why an expression is refused.
+
+    Attributes:
+        reason: of the cause in the API's Status: FieldValueTooLong, FieldValueInvalid,
+            FieldValueForbidden or InternalError.
+        message: what follows the field's path.
+    """
+
+    reason: str
+    message: str
+
+
+def validate_new_expression(
+    expression: str, features: CelFeatures | None = None, *, derived: bool = False
+) -> list[ExpressionProblem]:
+    """Why the API server refuses an expression that is written; empty if it does not.
+
+    Args:
+        expression: of a device selector, or of a derived attribute.
+        features: the cluster's minor and gates (``stored`` is ignored); by default everything on.
+        derived: it is the expression of a derived attribute. (The limit of all derived attributes
+            of a claim together is for the caller, who knows them all.)
+    """
+    features = replace(features or CelFeatures(), stored=False)
+    if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
+        return [
+            ExpressionProblem(
+                "FieldValueTooLong", f"Too long: may not be more than {MAX_LENGTH} bytes"
+            )
+        ]
+    try:
+        compiled = (compile_derived if derived else compile_selector)(expression, features=features)
+    except CelCompileError as error:
+        text = str(error)
+        if text.startswith(_INTERNAL):
+            return [ExpressionProblem("InternalError", f"Internal error: {text}")]
+        invalid = f"Invalid value: {go_quote(expression)}: {text}"
+        return [ExpressionProblem("FieldValueInvalid", invalid)]
+    if compiled.max_cost > COST_LIMIT:
+        return [
+            ExpressionProblem("FieldValueForbidden", "Forbidden: too complex, exceeds cost limit")
+        ]
+    return []

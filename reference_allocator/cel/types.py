@@ -83,37 +83,30 @@ _NULLABLE: Final = frozenset({"opaque", "struct", "any", "duration", "timestamp"
 
 
 def list_of(element: CelType) -> CelType:
-    """``list(element)``."""
     return CelType("list", "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
-    """``map(key, value)``."""
     return CelType("map", "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
-    """``optional_type(value)``."""
     return CelType("opaque", "optional_type", (value,))
 
 
 def type_of(value: CelType) -> CelType:
-    """``type(value)``: the type of a type's name."""
     return CelType("type", "type", (value,))
 
 
 def struct(name: str) -> CelType:
-    """An object type, by its name."""
     return CelType("struct", name)
 
 
 def wrapper(primitive: CelType) -> CelType:
-    """``wrapper(primitive)``: the type or null."""
     return CelType(primitive.kind, primitive.name, nullable=True)
 
 
 def param(name: str) -> CelType:
-    """A type parameter."""
     return CelType("param", name)
 
 
@@ -161,7 +154,6 @@ class Bindings:
         self._count = 0
 
     def fresh(self) -> CelType:
-        """A new type parameter."""
         self._count += 1
         return CelType("param", f"_var{self._count - 1}")
 

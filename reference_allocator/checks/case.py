@@ -7,23 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from reference_allocator.api import (
-    AllocatedDevice,
-    Device,
-    DeviceClass,
-    DeviceId,
-    DeviceRequest,
-    Node,
-    PoolId,
-    RequestSpec,
-    ResourceClaim,
-    ResourceSlice,
-)
+from reference_allocator import api
 from reference_allocator.api.reading import InputError
 from reference_allocator.cel import CelFeatures
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 
@@ -63,13 +52,12 @@ class Violation:
 class Published:
     """A device as its driver publishes it."""
 
-    device: Device
-    slice: ResourceSlice
+    device: api.Device
+    slice: api.ResourceSlice
 
     @cached_property
-    def id(self) -> DeviceId:
-        """The device."""
-        return DeviceId(self.slice.driver, self.slice.pool, self.device.name)
+    def id(self) -> api.DeviceId:
+        return api.DeviceId(self.slice.driver, self.slice.pool, self.device.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +71,15 @@ class Given:
         published: the device where the node may use it, or None.
     """
 
-    claim: ResourceClaim
+    claim: api.ResourceClaim
     claim_index: int
     number: int
-    result: AllocatedDevice
+    result: api.AllocatedDevice
     raw: Mapping[str, Any]
-    spec: RequestSpec | None
+    spec: api.RequestSpec | None
     published: Published | None
 
     def violation(self, rule: str, message: str) -> Violation:
-        """A violation about this device."""
         return Violation(rule, self.claim.ref, self.result.request, str(self.result.id), message)
 
 
@@ -108,12 +95,12 @@ class View:
         counters: counter set -> counter -> total.
     """
 
-    id: PoolId
+    id: api.PoolId
     problem: str = ""
     rule: str = ""
     devices: Mapping[str, Sequence[Published]] = field(default_factory=dict)
     everywhere: Sequence[Published] = ()
-    slices: Sequence[ResourceSlice] = ()
+    slices: Sequence[api.ResourceSlice] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +111,18 @@ class Case:
     rules: MinorRules
     environment: CelFeatures
     """What selectors may use."""
-    node: Node
-    slices: Sequence[ResourceSlice]
-    classes: Mapping[str, DeviceClass]
-    claims: Sequence[ResourceClaim]
+    node: api.Node
+    slices: Sequence[api.ResourceSlice]
+    classes: Mapping[str, api.DeviceClass]
+    claims: Sequence[api.ResourceClaim]
     allocations: Sequence[Mapping[str, Any]]
-    others: Sequence[ResourceClaim]
+    others: Sequence[api.ResourceClaim]
     """Claims of the cluster that hold devices."""
 
     @cached_property
-    def views(self) -> Mapping[PoolId, View]:
+    def views(self) -> Mapping[api.PoolId, View]:
         """Pool -> what the node sees of it."""
-        found: dict[PoolId, list[ResourceSlice]] = {}
+        found: dict[api.PoolId, list[api.ResourceSlice]] = {}
         for item in self.slices:
             found.setdefault(item.pool_id, []).append(item)
         views = {pool: self._view(pool, slices) for pool, slices in found.items()}
@@ -153,16 +140,16 @@ class Case:
         ]
 
     @cached_property
-    def held(self) -> Mapping[DeviceId, Sequence[AllocatedDevice]]:
+    def held(self) -> Mapping[api.DeviceId, Sequence[api.AllocatedDevice]]:
         """Device -> results of other claims that hold it or a share of it; no admin access."""
-        held: dict[DeviceId, list[AllocatedDevice]] = {}
+        held: dict[api.DeviceId, list[api.AllocatedDevice]] = {}
         for claim in self.others:
             for result in claim.results or ():
                 if not result.admin_access:
                     held.setdefault(result.id, []).append(result)
         return held
 
-    def is_share(self, result: AllocatedDevice) -> bool:
+    def is_share(self, result: api.AllocatedDevice) -> bool:
         """Whether a result is one share of a device that others may have shares of, too."""
         return self.features.consumable_capacity and result.share_id is not None
 
@@ -177,13 +164,13 @@ class Case:
         return [item for item in self.given if item.claim_index == index]
 
     def _given(
-        self, index: int, claim: ResourceClaim, allocation: Mapping[str, Any]
+        self, index: int, claim: api.ResourceClaim, allocation: Mapping[str, Any]
     ) -> Iterator[Given]:
         specs = dict(named_requests(claim.requests))
         devices = allocation.get("devices") or {}
         for number, raw in enumerate(devices.get("results") or ()):
-            result = AllocatedDevice.from_dict(raw)
-            view = self.views.get(PoolId(result.id.driver, result.id.pool))
+            result = api.AllocatedDevice.from_dict(raw)
+            view = self.views.get(api.PoolId(result.id.driver, result.id.pool))
             published = None
             if view is not None and not view.problem:
                 same_name = view.devices.get(result.id.device, ())
@@ -191,37 +178,37 @@ class Case:
             spec = specs.get(result.request)
             yield Given(claim, index, number, result, raw, spec, published)
 
-    def _ignored(self, item: ResourceSlice) -> bool:
+    def _ignored(self, item: api.ResourceSlice) -> bool:
         if not self.features.partitionable_devices and (
             item.per_device_node_selection is not None or item.shared_counters
         ):
             return True
         return item.uses_compatibility_groups and not self.features.compatibility_groups
 
-    def _is_for_node(self, item: ResourceSlice) -> bool:
+    def _is_for_node(self, item: api.ResourceSlice) -> bool:
         if item.per_device_node_selection and not (
             item.node_name or item.all_nodes or item.node_selector
         ):
             return any(self.usable(item, device) for device in item.devices)
         return self._matches(item, item)
 
-    def usable(self, item: ResourceSlice, device: Device) -> bool:
+    def usable(self, item: api.ResourceSlice, device: api.Device) -> bool:
         """Whether node selection lets this node use the device, its slice being for the node."""
         if not item.per_device_node_selection:
             return True
         return self._matches(item, device)
 
-    def _matches(self, item: ResourceSlice, placed: ResourceSlice | Device) -> bool:
+    def _matches(self, item: api.ResourceSlice, placed: api.ResourceSlice | api.Device) -> bool:
         """Whether the node is one of those that a slice, or a device of it, is for."""
         try:
             return node_matches(self.node, placed.node_name, placed.all_nodes, placed.node_selector)
         except AllocationError as error:
             path: list[str | int] = ["slices", self.slices.index(item), "spec"]
-            if isinstance(placed, Device):
+            if isinstance(placed, api.Device):
                 path += ["devices", item.devices.index(placed)]
             raise InputError(str(error), *path, "nodeSelector") from None
 
-    def _view(self, pool: PoolId, slices: Sequence[ResourceSlice]) -> View | None:
+    def _view(self, pool: api.PoolId, slices: Sequence[api.ResourceSlice]) -> View | None:
         for_node = [item for item in slices if not self._ignored(item) and self._is_for_node(item)]
         if not for_node:
             return None
@@ -253,7 +240,7 @@ class Case:
         return View(pool, problem, "pool-invalid") if problem else view
 
 
-def _published(slices: Iterable[ResourceSlice]) -> Iterator[Published]:
+def _published(slices: Iterable[api.ResourceSlice]) -> Iterator[Published]:
     for item in slices:
         for device in item.devices:
             yield Published(device, item)
@@ -283,7 +270,7 @@ def _invalid(view: View, features: Features) -> str:
     return ""
 
 
-def named_requests(requests: Iterable[DeviceRequest]) -> Iterator[tuple[str, RequestSpec]]:
+def named_requests(requests: Iterable[api.DeviceRequest]) -> Iterator[tuple[str, api.RequestSpec]]:
     """The names that results may use, with what each stands for."""
     for request in requests:
         if request.first_available:

@@ -18,43 +18,30 @@ from typing import Any, Final
 
 from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
 from reference_allocator.api.reading import read_all
+from reference_allocator.checks import devices, requests
 from reference_allocator.checks.capacity import capacity_suffices, shares_are_marked
 from reference_allocator.checks.case import Case, Violation
-from reference_allocator.checks.devices import (
-    device_exists,
-    device_is_free,
-    device_is_supported,
-    selectors_hold,
-    taints_are_tolerated,
-)
 from reference_allocator.checks.partitions import counters_suffice, groups_are_compatible
-from reference_allocator.checks.requests import (
-    constraints_hold,
-    every_claim_has_a_result,
-    numbers_are_right,
-    requests_are_allowed,
-    requests_exist,
-)
 from reference_allocator.checks.results import (
     config_is_right,
     fields_are_copied,
     node_selector_is_right,
 )
 from reference_allocator.environment import selector_environment
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.snapshot import Snapshot
 
 _RULES: Final[Sequence[Callable[[Case], Iterator[Violation]]]] = (
-    every_claim_has_a_result,
-    requests_are_allowed,
-    requests_exist,
-    numbers_are_right,
-    device_exists,
-    device_is_free,
-    device_is_supported,
-    selectors_hold,
-    taints_are_tolerated,
-    constraints_hold,
+    requests.every_claim_has_a_result,
+    requests.requests_are_allowed,
+    requests.requests_exist,
+    requests.numbers_are_right,
+    devices.device_exists,
+    devices.device_is_free,
+    devices.device_is_supported,
+    devices.selectors_hold,
+    devices.taints_are_tolerated,
+    requests.constraints_hold,
     counters_suffice,
     groups_are_compatible,
     shares_are_marked,
@@ -76,23 +63,22 @@ def check(
     Args:
         snapshot: the cluster before the allocation. Its `allocated` claims say what is in use; a
             claim of `claims` among them is left out, so that a snapshot taken afterwards will do.
-        node: the v1 Node that the allocation is for.
         claims: the v1 ResourceClaims that were allocated together.
         allocations: their v1 AllocationResults, in the same order.
 
     Raises:
         InputError: an object has not the form of its kind; names the path.
     """
-    read_claims = read_all(claims, ResourceClaim, ResourceClaim.from_dict, "claims")
+    read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
     own = {(claim.namespace, claim.name) for claim in read_claims}
-    held = read_all(snapshot.allocated, ResourceClaim, ResourceClaim.from_dict, "allocated")
-    classes = read_all(snapshot.device_classes, DeviceClass, DeviceClass.from_dict, "deviceClasses")
+    held = read_all(snapshot.allocated, ResourceClaim.from_dict, "allocated")
+    classes = read_all(snapshot.device_classes, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
         rules=MinorRules.of(snapshot.kubernetes),
         environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
-        slices=read_all(snapshot.slices, ResourceSlice, ResourceSlice.from_dict, "slices"),
+        slices=read_all(snapshot.slices, ResourceSlice.from_dict, "slices"),
         classes={item.name: item for item in classes},
         claims=read_claims,
         allocations=list(allocations),

@@ -88,7 +88,6 @@ def evaluate(case: Case, expression: str, published: Published) -> str:
 
 
 def selected(case: Case, spec: RequestSpec, published: Published) -> bool:
-    """Whether the device passes all selectors and node selection of its slice."""
     if published.device.binding_conditions and not case.features.device_binding_and_status:
         return False
     return all(

@@ -6,11 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from reference_allocator.api import Attribute, Constraint, DeviceRequest, RequestSpec
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
-from reference_allocator.cel import (
-    CelCompileError,
-    CelRuntimeError,
-    compile_derived,
-)
+from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
 from reference_allocator.checks.capacity import could_fit
 from reference_allocator.checks.case import Case, Given, Violation
 from reference_allocator.checks.devices import selected

@@ -15,7 +15,7 @@ from reference_allocator.cluster.pools import CounterKey, DeviceFacts, Pool, Poo
 from reference_allocator.cluster.state import AllocatedState, PoolUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 
@@ -29,7 +29,6 @@ class PoolBuilder:
         self._entries: dict[ResourceSlice, tuple[PoolDevice, ...]] = {}
 
     def forget(self, item: ResourceSlice) -> None:
-        """Lets go of the devices of a slice."""
         self._entries.pop(item, None)
 
     def replace(self, old: ResourceSlice, new: ResourceSlice) -> None:
@@ -161,7 +160,6 @@ def consumption(device: Device) -> Iterator[tuple[CounterKey, int]]:
 
 
 def targets(item: ResourceSlice, node: Node) -> bool:
-    """Whether the slice has devices for the node."""
     try:
         if item.node_name or item.all_nodes or item.node_selector is not None:
             return node_matches(node, item.node_name, item.all_nodes, item.node_selector)

@@ -29,7 +29,6 @@ class DeviceUse:
 
     @property
     def used(self) -> bool:
-        """Whether any claim has the device or a share of it: then its counters are charged."""
         return bool(self.held or self.shares)
 
 
@@ -48,7 +47,6 @@ class PoolUse:
     version: int = 0
 
     def device(self, name: str) -> DeviceUse:
-        """The use of a device, none so far if it is new."""
         use = self.devices.get(name)
         if use is None:
             use = self.devices[name] = DeviceUse()
@@ -63,14 +61,12 @@ class AllocatedState:
         self._pools: dict[PoolId, PoolUse] = {}
 
     def pool(self, pool_id: PoolId) -> PoolUse:
-        """The devices of a pool."""
         use = self._pools.get(pool_id)
         if use is None:
             use = self._pools[pool_id] = PoolUse()
         return use
 
     def device(self, device: DeviceId) -> DeviceUse:
-        """The use of one device."""
         return self.pool(PoolId(device.driver, device.pool)).device(device.device)
 
     def add(self, results: Iterable[AllocatedDevice]) -> None:
@@ -84,7 +80,6 @@ class AllocatedState:
             self._count(result, 1)
 
     def remove(self, results: Iterable[AllocatedDevice]) -> None:
-        """Undoes `add`."""
         for result in results:
             self._count(result, -1)
 

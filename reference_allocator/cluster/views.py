@@ -16,7 +16,7 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
-from reference_allocator.minors import MinorRules
+from reference_allocator.gates import MinorRules
 from reference_allocator.rules.nodeselector import node_matches
 
 _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
@@ -68,7 +68,6 @@ class NodeView:
         self._pool_of = None
 
     def pool_of(self, entry: PoolDevice) -> Pool:
-        """The pool of a candidate."""
         if self._pool_of is None:
             self._pool_of = dict(zip(self.candidates, self.pool_at, strict=True))
         return self._pool_of[entry]
@@ -90,7 +89,6 @@ class NodeView:
         return known
 
     def operates(self, entry: PoolDevice) -> bool:
-        """Whether the node can handle the device."""
         return self._skips_operations or not entry.slice.skip_node_operations
 
 

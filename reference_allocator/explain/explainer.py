@@ -34,7 +34,6 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     """Explains what the allocator answers for the claims of a snapshot on each of its nodes.
 
     Args:
-        snapshot: the cluster and the claims.
         seconds: how long all searches together may take; conflicts not found by then are left out.
 
     Raises:
@@ -107,11 +106,7 @@ class _NodeExplainer:
                     yield self._count_down(raw, request, view, usage)
 
     def _count_down(
-        self,
-        raw: Mapping[str, Any],
-        request: Request,
-        view: NodeView,
-        usage: Usage,
+        self, raw: Mapping[str, Any], request: Request, view: NodeView, usage: Usage
     ) -> RequestReport:
         removed: dict[tuple[str, str], list[str]] = {}
         left: list[str] = []

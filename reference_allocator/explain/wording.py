@@ -27,10 +27,7 @@ _REFERENCE = (
 )
 _REFERENCES = re.compile(_REFERENCE)
 _LITERAL = r"(?:semver|quantity)?\(?(?P<literal>\"[^\"]*\"|'[^']*'|[-\w.]+)\)?"
-_METHODS = {
-    "isGreaterThan": "is not greater than",
-    "isLessThan": "is not less than",
-}
+_METHODS = {"isGreaterThan": "is not greater than", "isLessThan": "is not less than"}
 _OPERATORS = {
     "==": "is not",
     "!=": "is",
@@ -53,9 +50,6 @@ def why_false(
 
     Args:
         expression: a CEL selector that is false for the device.
-        driver: the driver of the device.
-        device: the v1 Device.
-        environment: what the selector may use.
     """
     clause = _deciding_clause(expression, driver, device, environment)
     for pattern in (_METHOD, _COMPARED, _OPERATION):

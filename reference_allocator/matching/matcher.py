@@ -13,9 +13,8 @@ from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.features import Features
-from reference_allocator.matching.derived import AttributeSource
 from reference_allocator.matching.resolved import Request
-from reference_allocator.matching.selectors import Selectors
+from reference_allocator.matching.selectors import AttributeSource, Selectors
 from reference_allocator.rules.capacity import CapacityError, Consumption, fits, resolve
 from reference_allocator.rules.taints import blocking_taint
 
@@ -34,11 +33,7 @@ class Matcher:
     """Says which devices suit requests for one node."""
 
     def __init__(
-        self,
-        features: Features,
-        selectors: Selectors,
-        view: NodeView,
-        deadline: float | None,
+        self, features: Features, selectors: Selectors, view: NodeView, deadline: float | None
     ) -> None:
         self._features = features
         self._selectors = selectors
@@ -107,8 +102,6 @@ class Matcher:
         """Whether the device's capacity is enough for the request, now.
 
         Args:
-            request: the request.
-            entry: the device.
             allocating: capacity name -> amount that the search has given out already.
 
         Raises:
@@ -125,8 +118,6 @@ class Matcher:
         """What the request takes of the device; None where the device does not suit it.
 
         Args:
-            request: the request.
-            entry: the device.
             named: how an error names the device, by default by driver, pool and name.
 
         Raises:
@@ -158,13 +149,11 @@ class Matcher:
         return consumption is not None and fits(consumption, entry.device, {}, {})
 
     def supported(self, entry: PoolDevice) -> bool:
-        """Whether features and node can handle the device at all."""
         if entry.of_node and not self._view.operates(entry):
             return False
         return self._features.partitionable_devices or not entry.device.consumes_counters
 
     def tainted(self, request: Request, entry: PoolDevice) -> bool:
-        """Whether a taint of the device keeps the request off it."""
         taints = entry.device.taints
         return (
             bool(taints)

@@ -101,5 +101,4 @@ class Taken:
 
     @property
     def id(self) -> DeviceId:
-        """The device."""
         return self.entry.id

@@ -11,13 +11,7 @@ from collections.abc import Hashable, Mapping
 from itertools import count
 from typing import Final
 
-from reference_allocator.api import (
-    CapacityRequests,
-    DeviceClass,
-    DeviceRequest,
-    RequestSpec,
-    ResourceClaim,
-)
+from reference_allocator import api
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.views import NodeView
@@ -53,7 +47,7 @@ class Numbers:
 class Validator:
     """Turns claims into `ClaimRequests`, or raises AllocationError. Not thread-safe."""
 
-    def __init__(self, features: Features, classes: Mapping[str, DeviceClass]) -> None:
+    def __init__(self, features: Features, classes: Mapping[str, api.DeviceClass]) -> None:
         self._features = features
         self._classes = classes
         self._numbers = Numbers()
@@ -63,7 +57,7 @@ class Validator:
         """Lets go of all claims, because a class has changed."""
         self._known.clear()
 
-    def claim(self, claim: ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
+    def claim(self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
         """Checks one claim and looks up what its requests need.
 
         Raises:
@@ -79,7 +73,7 @@ class Validator:
         self._known[id(claim)] = read
         return read
 
-    def _read(self, claim: ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
+    def _read(self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
         requests: list[list[Request]] = []
         needed = 0
         for request in claim.requests:
@@ -112,7 +106,7 @@ class Validator:
             needed = as_int64(needed + _least(known.claim, request.name, alternatives, needed))
         return ClaimRequests(known.claim, requests, known.prioritized, known.constraints, True)
 
-    def _check_gates(self, claim: ResourceClaim, request: DeviceRequest) -> None:
+    def _check_gates(self, claim: api.ResourceClaim, request: api.DeviceRequest) -> None:
         where = f"claim {claim.ref}, request {request.name}"
         if request.first_available and not self._features.prioritized_list:
             raise AllocationError(
@@ -128,7 +122,7 @@ class Validator:
                 raise AllocationError(f"claim {claim.ref}, subrequest {alternative.name}: {off}")
 
     def _alternatives(
-        self, claim: ResourceClaim, request: DeviceRequest, matcher: Matcher, view: NodeView
+        self, claim: api.ResourceClaim, request: api.DeviceRequest, matcher: Matcher, view: NodeView
     ) -> list[Request]:
         if request.first_available:
             return [
@@ -145,8 +139,8 @@ class Validator:
 
     def _request(
         self,
-        claim: ResourceClaim,
-        spec: RequestSpec,
+        claim: api.ResourceClaim,
+        spec: api.RequestSpec,
         parent: str | None,
         matcher: Matcher,
         view: NodeView,
@@ -204,7 +198,7 @@ class Validator:
             )
         return request
 
-    def _constraints(self, claim: ResourceClaim) -> tuple[AttributeConstraint, ...]:
+    def _constraints(self, claim: api.ResourceClaim) -> tuple[AttributeConstraint, ...]:
         lists = self._features.list_type_attributes
         found: list[AttributeConstraint] = []
         for index, item in enumerate(claim.constraints):
@@ -218,12 +212,12 @@ class Validator:
         return tuple(found)
 
 
-def _class_selectors(device_class: DeviceClass) -> tuple[str, ...]:
+def _class_selectors(device_class: api.DeviceClass) -> tuple[str, ...]:
     # Upstream dereferences a class selector of an unknown kind; an empty expression is an error.
     return tuple(selector or "" for selector in device_class.selectors)
 
 
-def _wish(capacity: CapacityRequests | None) -> Hashable:
+def _wish(capacity: api.CapacityRequests | None) -> Hashable:
     """What of a capacity request has a say in `reference_allocator.rules.capacity.resolve`."""
     if capacity is None:
         return None
@@ -233,7 +227,7 @@ def _wish(capacity: CapacityRequests | None) -> Hashable:
     )
 
 
-def _least(claim: ResourceClaim, name: str, alternatives: list[Request], needed: int) -> int:
+def _least(claim: api.ResourceClaim, name: str, alternatives: list[Request], needed: int) -> int:
     """How many devices a request needs at least.
 
     Raises:

@@ -11,13 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reference_allocator.api import (
-    CapacityRequests,
-    Device,
-    DeviceCapacity,
-    RequestPolicy,
-    ValidRange,
-)
+from reference_allocator import api
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.features import Features
 from reference_allocator.rules.amounts import (
@@ -52,7 +46,7 @@ class Consumption:
 
 
 def resolve(
-    requirements: CapacityRequests | None, device: Device, features: Features
+    requirements: api.CapacityRequests | None, device: api.Device, features: Features
 ) -> Consumption | None:
     """What the request takes of the device, or None where the device does not suit it.
 
@@ -83,15 +77,13 @@ def resolve(
 
 def fits(
     consumption: Consumption,
-    device: Device,
+    device: api.Device,
     in_use: Mapping[str, int],
     allocating: Mapping[str, int],
 ) -> bool:
     """Whether the consumption fits into what is left of the device.
 
     Args:
-        consumption: what is to be added.
-        device: the device.
         in_use: capacity name -> amount that allocated claims have.
         allocating: capacity name -> amount that the search has given out already.
     """
@@ -111,7 +103,9 @@ def _told(amount: Quantity) -> Quantity:
     return Quantity(amount.value, amount.scale, form, decimal=amount.decimal, text=str(amount))
 
 
-def _consumed(requested: Quantity | None, capacity: DeviceCapacity, features: Features) -> Quantity:
+def _consumed(
+    requested: Quantity | None, capacity: api.DeviceCapacity, features: Features
+) -> Quantity:
     policy = capacity.request_policy
     if requested is None:
         if policy is not None and policy.default is not None:
@@ -128,7 +122,7 @@ def _consumed(requested: Quantity | None, capacity: DeviceCapacity, features: Fe
 
 
 def _round_up(
-    requested: Quantity, minimum: Quantity, valid: ValidRange, features: Features
+    requested: Quantity, minimum: Quantity, valid: api.ValidRange, features: Features
 ) -> Quantity:
     """The next value of the range: its minimum plus a multiple of its step."""
     if requested.nanos < minimum.nanos:
@@ -176,7 +170,7 @@ def _next_step(requested: int, low: int, step: int, *, guarded: bool = True) -> 
     return as_int64(low + step * steps)
 
 
-def _violates(amount: Quantity, policy: RequestPolicy | None, features: Features) -> bool:
+def _violates(amount: Quantity, policy: api.RequestPolicy | None, features: Features) -> bool:
     if policy is None:
         return False
     if policy.default is not None and same_representation(amount, policy.default):
@@ -188,7 +182,7 @@ def _violates(amount: Quantity, policy: RequestPolicy | None, features: Features
     return False
 
 
-def _outside(amount: Quantity, valid: ValidRange, features: Features) -> bool:
+def _outside(amount: Quantity, valid: api.ValidRange, features: Features) -> bool:
     if valid.max is not None and amount.nanos > valid.max.nanos:
         return True
     if valid.step is None:
@@ -200,7 +194,7 @@ def _outside(amount: Quantity, valid: ValidRange, features: Features) -> bool:
     return step == 0 or as_int64(_units(amount) - low) % step != 0
 
 
-def _uses_milli(valid: ValidRange, features: Features) -> bool:
+def _uses_milli(valid: api.ValidRange, features: Features) -> bool:
     """Whether the range is counted in thousandths (DRAFractionalCapacityRange)."""
     if not features.fractional_capacity_range:
         return False

@@ -60,7 +60,6 @@ class AttributeConstraint:
         return None
 
     def applies_to(self, request: str, parent: str | None) -> bool:
-        """Whether a request, or a subrequest of `parent`, is under this constraint."""
         if not self.requests:
             return True
         if parent is None:

@@ -12,12 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reference_allocator.cel import (
-    CelCompileError,
-    CelFeatures,
-    ExpressionProblem,
-    compile_derived,
-)
+from reference_allocator.cel import CelCompileError, CelFeatures, ExpressionProblem, compile_derived
 from reference_allocator.environment import derived_environment
 
 DERIVED_COST_LIMIT: Final = 1_000_000
@@ -50,7 +45,6 @@ def derived_cost_problem(
 
     Args:
         devices: see `derived_cost`; the problem is one of this field.
-        features: see `derived_cost`.
     """
     if derived_cost(devices, features) <= DERIVED_COST_LIMIT:
         return None

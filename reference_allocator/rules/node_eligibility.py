@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reference_allocator.api import Node, NodeSelector, Taint, Toleration
-from reference_allocator.api.reading import (
-    boolean,
-    child,
-    entries,
-    items,
-    mapping,
-    string,
-    text_item,
-)
+from reference_allocator.api import Node, NodeSelector, Taint, Toleration, reading
 from reference_allocator.rules.nodeselector import node_matches
 from reference_allocator.rules.taints import blocking_taint
 
@@ -32,18 +23,17 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
     """Why a pod may not be scheduled to a node, in the scheduler's words; None if it may.
 
     Args:
-        node: a v1 Node.
         pod_spec: ``spec`` of a v1 Pod; an empty one is that of a pod that asks for nothing.
 
     Raises:
         InputError: an object has not the form of its kind.
         AllocationError: a node selector does not parse.
     """
-    spec = child(node, "spec", mapping) or {}
-    tolerations = items(pod_spec, "tolerations", Toleration.from_dict)
-    if boolean(spec, "unschedulable") and blocking_taint([_UNSCHEDULABLE], tolerations):
+    spec = reading.child(node, "spec", reading.mapping) or {}
+    tolerations = reading.items(pod_spec, "tolerations", Toleration.from_dict)
+    if reading.boolean(spec, "unschedulable") and blocking_taint([_UNSCHEDULABLE], tolerations):
         return "node(s) were unschedulable"
-    if blocking_taint(items(spec, "taints", Taint.from_dict), tolerations):
+    if blocking_taint(reading.items(spec, "taints", Taint.from_dict), tolerations):
         return "node(s) had untolerated taint(s)"
     if not all(selector_matches(item, node) for item in node_selectors(pod_spec)):
         return "node(s) didn't match Pod's node affinity/selector"
@@ -52,16 +42,16 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
 
 def node_selectors(pod_spec: Object) -> Iterator[NodeSelector]:
     """What a node must match for a pod: its node's name, its selector and its affinity."""
-    labels = entries(pod_spec, "nodeSelector", text_item)
+    labels = reading.entries(pod_spec, "nodeSelector", reading.text_item)
     if labels:
         yield _selector("matchExpressions", labels)
-    name = string(pod_spec, "nodeName")
+    name = reading.string(pod_spec, "nodeName")
     if name:
         yield _selector("matchFields", {"metadata.name": name})
-    affinity = child(pod_spec, "affinity", mapping) or {}
-    node_affinity = child(affinity, "nodeAffinity", mapping) or {}
+    affinity = reading.child(pod_spec, "affinity", reading.mapping) or {}
+    node_affinity = reading.child(affinity, "nodeAffinity", reading.mapping) or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    selector = child(node_affinity, required, NodeSelector.from_dict)
+    selector = reading.child(node_affinity, required, NodeSelector.from_dict)
     if selector is not None:
         yield selector
 

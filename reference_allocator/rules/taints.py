@@ -1,10 +1,17 @@
-"""Taints of devices and the tolerations of requests (KEP-5055)."""
+"""Taints of devices, the tolerations of requests, and DeviceTaintRules (KEP-5055).
+
+A DeviceTaintRule puts an administrator's taint on devices of any driver. The scheduler sees slices
+as if the drivers had published those taints, so rules are applied before anything else. Source: the
+slice tracker in k8s.io/dynamic-resource-allocation/resourceslice/tracker.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from reference_allocator.api import Taint, Toleration
+from reference_allocator.api.reading import child, mapping, optional_string, required_child
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 """Effects that keep a device from being allocated; all others, also unknown ones, do not."""
@@ -33,3 +40,58 @@ def blocking_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -
         ):
             return taint
     return None
+
+
+Object = Mapping[str, Any]
+
+
+def apply_taint_rules(slices: Sequence[Object], rules: Iterable[Object]) -> list[Object]:
+    """v1 ResourceSlices with the taints of v1 DeviceTaintRules added to the devices they select.
+
+    An empty selector selects every device, a rule without a selector none. Rules apply in the order
+    of their names (upstream's order is random); slices that no rule concerns are passed on as they
+    are.
+
+    Raises:
+        InputError: a rule has not the form of a DeviceTaintRule.
+    """
+    read = [rule for rule in map(_read, rules) if rule is not None]
+    read.sort(key=lambda rule: rule[0])
+    return [_apply(item, read) for item in slices]
+
+
+_Rule = tuple[str, Mapping[str, str], Object]
+
+
+def _read(rule: Object) -> _Rule | None:
+    metadata = child(rule, "metadata", mapping) or {}
+    spec = required_child(rule, "spec", mapping)
+    selector = child(spec, "deviceSelector", mapping)
+    if selector is None:
+        return None
+    wanted = {key: optional_string(selector, key) for key in ("driver", "pool", "device")}
+    chosen = {key: value for key, value in wanted.items() if value is not None}
+    return metadata.get("name", ""), chosen, required_child(spec, "taint", mapping)
+
+
+def _apply(item: Object, rules: Sequence[_Rule]) -> Object:
+    spec = item["spec"]
+    place = {"driver": spec["driver"], "pool": spec["pool"]["name"]}
+    concerned = [
+        rule
+        for rule in rules
+        if all(place[key] == value for key, value in rule[1].items() if key != "device")
+    ]
+    if not concerned or not spec.get("devices"):
+        return item
+    devices = [_tainted(device, concerned) for device in spec["devices"]]
+    return {**item, "spec": {**spec, "devices": devices}}
+
+
+def _tainted(device: Object, rules: Sequence[_Rule]) -> Object:
+    taints = [
+        dict(taint)
+        for _, selector, taint in rules
+        if selector.get("device", device["name"]) == device["name"]
+    ]
+    return {**device, "taints": [*(device.get("taints") or ()), *taints]} if taints else device

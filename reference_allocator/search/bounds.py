@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.search.facts import CandidateFacts, RequestFacts
+from reference_allocator.search.frames import Position
 from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
 from reference_allocator.search.partitions import Drawing
 from reference_allocator.search.usage import Usage
@@ -53,31 +54,21 @@ class Bounds:
         self._rests = self._count_rests()
         self._drawings, self._drawing_of = _group_by_counters(candidates, facts.pools)
 
-    def possible(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> bool:
-        """Whether the request can get its devices from `index` on, and all after it theirs.
-
-        Args:
-            claim_index: the claim in work.
-            request_index: its request in work.
-            request: the alternative of it that is being tried.
-            index: how many devices it has.
-            start: the first candidate that may be tried for the next.
-        """
-        if request in self._facts.fallible:
+    def possible(self, at: Position) -> bool:
+        """Whether the request in work can get its devices, and all after it theirs."""
+        if at.request in self._facts.fallible:
             return True
-        end = self._end(claim_index, request_index + 1)
-        whole = end == len(self._claims[claim_index].requests)
-        rest = self._rests[claim_index + 1] if whole else _Rest([], {})
+        end = self._end(at.claim_index, at.request_index + 1)
+        whole = end == len(self._claims[at.claim_index].requests)
+        rest = self._rests[at.claim_index + 1] if whole else _Rest([], {})
         taken_by = self._usage.taken_by
         free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
         by_group: dict[int, Free] = {}
-        needs = self._needs(claim_index, request_index, end, request, index, start, free, by_group)
+        needs = self._needs(at.claim_index, end, free, by_group, at)
         if needs is None:
             return False
         for number in rest.shapes:
-            if self._needs(number, 0, self._end(number, 0), None, 0, 0, free, by_group) is None:
+            if self._needs(number, self._end(number, 0), free, by_group) is None:
                 return False
         wanted: dict[int, int] = dict(rest.exclusive)
         frees: dict[int, list[Free]] = {
@@ -135,22 +126,22 @@ class Bounds:
     def _needs(
         self,
         number: int,
-        request_index: int,
         end: int,
-        request: Request | None,
-        done: int,
-        start: int,
         free: Sequence[bool],
         by_group: dict[int, Free],
+        at: Position | None = None,
     ) -> list[Need] | None:
-        """What a claim needs for the requests up to `end`, or None where it cannot get it."""
+        """What a claim needs for the requests up to `end`, or None where it cannot get it.
+
+        Of the claim in work (`at`) only what is still missing counts.
+        """
         claim = self._claims[number]
         merged: dict[tuple[RequestFacts, Free], Need] = {}
-        for position in range(request_index, end):
+        for position in range(at.request_index if at else 0, end):
             options = claim.requests[position]
             missing, begin = 0, 0
-            if request is not None and position == request_index:
-                options, missing, begin = [request], done, start
+            if at is not None and position == at.request_index:
+                options, missing, begin = [at.request], at.done, at.start
             possible = False
             for option in options:
                 facts = self._facts.of_request.get(option)

@@ -112,7 +112,6 @@ class CandidateFacts:
         self.classes = len(known)
 
     def _add(self, request: Request, candidates: Sequence[PoolDevice], usage: Usage) -> None:
-        """Takes up one request."""
         self.has_admin = self.has_admin or request.admin_access
         if request.all_devices is not None:
             place = {entry: number for number, entry in enumerate(request.all_devices)}

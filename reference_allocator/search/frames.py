@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from reference_allocator.matching.resolved import Request, Taken
 
@@ -20,6 +21,24 @@ class Ending(Enum):
     FAILED = "failed"
     EXCEEDED = "exceeded"
     """Every way exceeds ALLOCATION_RESULTS_MAX of a claim; other devices do not help."""
+
+
+class Position(NamedTuple):
+    """Where a search stands.
+
+    Attributes:
+        claim_index: the claim in work.
+        request_index: its request in work.
+        request: the alternative of it that is being tried.
+        done: how many devices it has.
+        start: the first candidate that may be tried for the next.
+    """
+
+    claim_index: int
+    request_index: int
+    request: Request
+    done: int
+    start: int
 
 
 class EndOfClaim:

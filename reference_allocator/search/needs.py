@@ -44,19 +44,9 @@ class Need:
 
 
 def satisfiable(
-    constraint: AttributeConstraint,
-    constraint_index: int,
-    state: State,
-    needs: Sequence[Need],
+    constraint: AttributeConstraint, constraint_index: int, state: State, needs: Sequence[Need]
 ) -> bool:
-    """Whether the needs can be met under one constraint of their claim.
-
-    Args:
-        constraint: the constraint.
-        constraint_index: which one of the claim's it is.
-        state: where it stands.
-        needs: what the claim still needs.
-    """
+    """Whether the needs can be met under one constraint of their claim."""
     under = [
         (need, need.facts.values[constraint_index])
         for need in needs

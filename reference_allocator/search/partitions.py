@@ -46,7 +46,6 @@ class CounterStock:
         return True
 
     def give_back(self, entry: PoolDevice) -> None:
-        """Undoes `take`."""
         self.left += self._pool.drawn(entry)
 
 
@@ -100,12 +99,10 @@ _UNGROUPED: Final = frozenset({""})  # No group can have an empty name.
 
 
 def groups_of(consumption: CounterConsumption) -> frozenset[str]:
-    """The groups of a device on one counter set."""
     return consumption.compatibility_groups or _UNGROUPED
 
 
 def admits(current: Groups, groups: frozenset[str]) -> bool:
-    """Whether a device with these groups can join the counter set."""
     return current is None or bool(current & groups)
 
 

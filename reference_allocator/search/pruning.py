@@ -21,9 +21,10 @@ from typing import Final
 
 from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.cluster.views import NodeView
-from reference_allocator.matching.resolved import ClaimRequests, Request
+from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.bounds import Bounds
 from reference_allocator.search.facts import CandidateFacts
+from reference_allocator.search.frames import Position
 from reference_allocator.search.usage import Usage
 
 START_AFTER: Final = 16
@@ -58,12 +59,10 @@ class Pruner:
                 }
         return self._facts is not None
 
-    def possible(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> bool:
+    def possible(self, at: Position) -> bool:
         """See `Bounds.possible`; call only while `active`."""
         assert self._bounds is not None
-        return self._bounds.possible(claim_index, request_index, request, index, start)
+        return self._bounds.possible(at)
 
     def kind(self, position: int) -> Hashable:
         """Equal for candidates that are interchangeable at this moment; only while `active`."""
@@ -71,9 +70,7 @@ class Pruner:
         use = self._view.candidates[position].use
         return self._facts.class_of[position], self._moment(use)
 
-    def state(
-        self, claim_index: int, request_index: int, request: Request, index: int, start: int
-    ) -> Hashable:
+    def state(self, at: Position) -> Hashable:
         """Equal for moments of the search that can be turned into one another; while `active`.
 
         Free candidates count per class, apart those that the request in work may still take; for
@@ -83,9 +80,9 @@ class Pruner:
         assert facts is not None
         after = [0] * facts.classes
         before = [0] * facts.classes
-        for number in facts.class_of[start:]:
+        for number in facts.class_of[at.start :]:
             after[number] += 1
-        for number in facts.class_of[:start]:
+        for number in facts.class_of[: at.start]:
             before[number] += 1
         special: list[tuple[int, Hashable, bool]] = []
         for use in (*usage.taken_by, *usage.shares):
@@ -96,16 +93,16 @@ class Pruner:
             if moment == ():
                 continue
             number = facts.class_of[place]
-            (after if place >= start else before)[number] -= 1
+            (after if place >= at.start else before)[number] -= 1
             if moment != "taken":
-                special.append((number, moment, place >= start))
+                special.append((number, moment, place >= at.start))
         return (
-            claim_index,
-            request_index,
-            id(request),
-            index,
-            len(usage.results[claim_index]),
-            usage.constraint_states[claim_index],
+            at.claim_index,
+            at.request_index,
+            id(at.request),
+            at.done,
+            len(usage.results[at.claim_index]),
+            usage.constraint_states[at.claim_index],
             tuple(after),
             tuple(before),
             tuple(sorted(special, key=repr)),
@@ -113,11 +110,9 @@ class Pruner:
         )
 
     def has_failed(self, state: Hashable) -> bool:
-        """Whether this state, or one like it, has failed."""
         return state in self._failed
 
     def remember(self, state: Hashable) -> None:
-        """Records that a state failed."""
         if len(self._failed) < _MEMO_MAX:
             self._failed.add(state)
 

@@ -7,18 +7,11 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from reference_allocator.api import (
-    DeviceClass,
-    Node,
-    NodeSelector,
-    Requirement,
-    ResourceClaim,
-    Toleration,
-)
+from reference_allocator import api
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
+from reference_allocator.gates import MinorRules
 from reference_allocator.matching.resolved import ClaimRequests, Taken
-from reference_allocator.minors import MinorRules
 
 ShareIds = Callable[[str], str]
 """Makes a share id from a text that is unique for the share."""
@@ -42,7 +35,7 @@ def allocation_result(
     claim: ClaimRequests,
     alternatives: Sequence[int],
     taken: Sequence[Taken],
-    node: Node,
+    node: api.Node,
     features: Features,
     rules: MinorRules,
     share_ids: ShareIds,
@@ -50,20 +43,16 @@ def allocation_result(
     """The v1 AllocationResult of one claim.
 
     Args:
-        claim: the claim.
         alternatives: for each request the index of the alternative that was used.
         taken: the devices in the order in which they were found.
-        node: the node that they are for.
         features: what results may contain.
-        rules: those of the minor.
-        share_ids: where share ids come from.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
     """
     chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
     # Upstream looks the tolerations up by name: of requests of one name it finds the first.
-    tolerations: dict[str, tuple[Toleration, ...]] = {}
+    tolerations: dict[str, tuple[api.Toleration, ...]] = {}
     for request in (item for options in claim.requests for item in options):
         tolerations.setdefault(request.name, request.spec.tolerations)
     results = [
@@ -98,7 +87,7 @@ def allocation_result(
 
 def _device(
     taken: Taken,
-    tolerations: Sequence[Toleration],
+    tolerations: Sequence[api.Toleration],
     unique: str,
     features: Features,
     share_ids: ShareIds,
@@ -131,7 +120,7 @@ def _device(
 
 
 def _node_selector(
-    taken: Iterable[Taken], node: Node, claim: ClaimRequests
+    taken: Iterable[Taken], node: api.Node, claim: ClaimRequests
 ) -> dict[str, Any] | None:
     """Where the devices can be used: on one node, on those of a selector, or (None) anywhere."""
     fields: list[Mapping[str, Any]] = []
@@ -158,7 +147,7 @@ def _node_selector(
     return {"nodeSelectorTerms": [term]} if term else None
 
 
-def placement(taken: Taken) -> tuple[str | None, NodeSelector | None]:
+def placement(taken: Taken) -> tuple[str | None, api.NodeSelector | None]:
     """The nodeName and nodeSelector that apply to a device: its own or those of its slice."""
     item, device = taken.entry.slice, taken.entry.device
     if item.per_device_node_selection:
@@ -166,7 +155,7 @@ def placement(taken: Taken) -> tuple[str | None, NodeSelector | None]:
     return item.node_name, item.node_selector
 
 
-def _add_new(requirements: Iterable[Requirement], found: list[Mapping[str, Any]]) -> None:
+def _add_new(requirements: Iterable[api.Requirement], found: list[Mapping[str, Any]]) -> None:
     for requirement in requirements:
         key = _comparable(requirement.raw)
         if all(_comparable(existing) != key for existing in found):
@@ -182,18 +171,16 @@ def _comparable(requirement: Mapping[str, Any]) -> tuple[str, str, frozenset[str
 
 
 def config_results(
-    claim: ResourceClaim,
+    claim: api.ResourceClaim,
     names: Sequence[str],
-    classes: Sequence[DeviceClass],
+    classes: Sequence[api.DeviceClass],
     rules: MinorRules,
 ) -> list[dict[str, Any]]:
     """The `devices.config` of an AllocationResult.
 
     Args:
-        claim: the claim.
         names: for each request the name that results use, `request` or `request/subrequest`.
         classes: for each request the class of what was chosen.
-        rules: those of the minor.
 
     Returns:
         v1 DeviceAllocationConfiguration objects.
@@ -206,9 +193,9 @@ def config_results(
 _Entry = tuple[str, Sequence[str], Mapping[str, Any]]
 
 
-def _of_classes(names: Sequence[str], classes: Sequence[DeviceClass]) -> list[_Entry]:
+def _of_classes(names: Sequence[str], classes: Sequence[api.DeviceClass]) -> list[_Entry]:
     users: dict[str, list[str]] = {}
-    by_name: dict[str, DeviceClass] = {}
+    by_name: dict[str, api.DeviceClass] = {}
     for name, device_class in zip(names, classes, strict=True):
         users.setdefault(device_class.name, []).append(name)
         by_name.setdefault(device_class.name, device_class)
@@ -219,7 +206,7 @@ def _of_classes(names: Sequence[str], classes: Sequence[DeviceClass]) -> list[_E
     ]
 
 
-def _of_claim(claim: ResourceClaim, names: Sequence[str], rules: MinorRules) -> list[_Entry]:
+def _of_claim(claim: api.ResourceClaim, names: Sequence[str], rules: MinorRules) -> list[_Entry]:
     found: list[_Entry] = []
     for config in claim.config:
         named = [

@@ -25,6 +25,7 @@ from reference_allocator.search.frames import (
     DeviceFrame,
     Ending,
     EndOfClaim,
+    Position,
 )
 from reference_allocator.search.pruning import Pruner
 from reference_allocator.search.usage import Usage
@@ -42,11 +43,7 @@ class Search:
     """
 
     def __init__(
-        self,
-        claims: Sequence[ClaimRequests],
-        view: NodeView,
-        usage: Usage,
-        deadline: float | None,
+        self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage, deadline: float | None
     ) -> None:
         self._claims = claims
         self._view = view
@@ -116,7 +113,6 @@ class Search:
     def _go_on(
         self, claim_index: int, request_index: int, request: Request, index: int, start: int
     ) -> Ending:
-        """Goes on with the device `index` of a request."""
         ending = self._devices(claim_index, request_index, request, index, start)
         return self._request(claim_index, request_index + 1) if ending is None else ending
 
@@ -149,7 +145,6 @@ class Search:
             index += 1
 
     def _take_wanted(self, request: Request, index: int, claim_index: int) -> Taken | None:
-        """Takes one of all devices."""
         assert request.all_devices is not None
         usage = self._usage
         entry = request.all_devices[index]
@@ -194,7 +189,6 @@ class Search:
         )
 
     def _alternative_failed(self, frame: AlternativesFrame, ending: Ending) -> Ending:
-        """Goes on with the next alternative."""
         if ending is not Ending.EXCEEDED:
             frame.all_exceeded = False
         frame.index += 1
@@ -227,10 +221,10 @@ class Search:
                 continue
             if pruning:
                 if frame.state is None:
-                    where = (claim_index, frame.request_index, request, frame.index, position)
-                    if not pruner.possible(*where):
+                    at = Position(claim_index, frame.request_index, request, frame.index, position)
+                    if not pruner.possible(at):
                         return False
-                    frame.state = pruner.state(*where)
+                    frame.state = pruner.state(at)
                     if pruner.has_failed(frame.state):
                         break
                 if frame.failed and pruner.kind(position) in frame.failed:

@@ -16,14 +16,7 @@ from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import State
-from reference_allocator.search.partitions import (
-    CounterStock,
-    Groups,
-    admits,
-    groups_in_use,
-    groups_of,
-    join,
-)
+from reference_allocator.search import partitions
 
 
 class Usage:
@@ -43,12 +36,12 @@ class Usage:
     ) -> None:
         self._features = features
         self.matcher = matcher
-        self._stocks: dict[Pool, CounterStock] = {}
+        self._stocks: dict[Pool, partitions.CounterStock] = {}
         self._group_baselines: dict[Pool, dict[str, frozenset[str]]] = {}
         self.taken_by: dict[DeviceUse, list[int]] = {}
         self.shares: dict[DeviceUse, int] = {}
         self.capacity: dict[DeviceUse, dict[str, int]] = {}
-        self.groups: dict[tuple[Pool, str], Groups] = {}
+        self.groups: dict[tuple[Pool, str], partitions.Groups] = {}
         self.constraint_states: list[tuple[State, ...]] = [
             (None,) * len(claim.constraints) for claim in claims
         ]
@@ -91,10 +84,7 @@ class Usage:
         The caller has checked selectors. The order of the checks is upstream's.
 
         Args:
-            request: who gets it.
-            entry: the device.
             pool: its pool, for counters and groups.
-            claim_index: which claim the request is of.
             must: the request needs exactly this device (allocationMode All): then a constraint in
                 the way is an error.
 
@@ -140,7 +130,6 @@ class Usage:
         return taken
 
     def give_back(self, taken: Taken) -> None:
-        """Undoes the latest `take`."""
         use = taken.entry.use
         self.results[taken.claim_index].pop()
         if taken.states is not None:
@@ -152,11 +141,10 @@ class Usage:
             self.taken_by[use].pop()
         self._uncharge(taken)
 
-    def stock(self, pool: Pool) -> CounterStock:
-        """What is left of the pool's counters."""
+    def stock(self, pool: Pool) -> partitions.CounterStock:
         stock = self._stocks.get(pool)
         if stock is None:
-            stock = self._stocks[pool] = CounterStock(pool)
+            stock = self._stocks[pool] = partitions.CounterStock(pool)
         return stock
 
     def shared_state(self) -> Hashable:
@@ -207,17 +195,17 @@ class Usage:
         if baseline is None:
             known = (*pool.devices, *pool.other_devices)
             in_use = (item.device for item in known if item.use.used)
-            baseline = self._group_baselines[pool] = groups_in_use(in_use)
+            baseline = self._group_baselines[pool] = partitions.groups_in_use(in_use)
         taken.groups = []
         for consumption in taken.entry.device.consumes_counters:
             key = (pool, consumption.counter_set)
             current = self.groups.get(key, baseline.get(consumption.counter_set))
-            groups = groups_of(consumption)
-            if not admits(current, groups):
+            groups = partitions.groups_of(consumption)
+            if not partitions.admits(current, groups):
                 self._leave(taken)
                 return False
             taken.groups.append((key, current))
-            self.groups[key] = join(current, groups)
+            self.groups[key] = partitions.join(current, groups)
         return True
 
     def _leave(self, taken: Taken) -> None:

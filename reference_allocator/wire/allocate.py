@@ -14,17 +14,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator, Outcome
-from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice, reading
 from reference_allocator.api.limits import KINDS, check_limits
-from reference_allocator.api.reading import (
-    InputError,
-    child,
-    describe,
-    integer,
-    items,
-    only_known,
-    string,
-)
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
@@ -37,17 +28,9 @@ SHARE_ID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
 
-_FIELDS: Final = (
-    "id",
-    "features",
-    "slices",
-    "deviceClasses",
-    "nodes",
-    "claims",
-    "allocated",
-    "allocator",
-    "repeat",
-)
+_FIELDS: Final = """
+    id features slices deviceClasses nodes claims allocated allocator repeat
+""".split()
 _ALLOCATORS: Final = ("", "stable", "incubating", "experimental")
 _MAX_REPEAT: Final = 1_000_000
 
@@ -60,7 +43,6 @@ def answer_allocate(
     """The answer to one line; never raises for what the line says.
 
     Args:
-        line: a problem.
         timeout: seconds after which the search on a node gives up.
         kubernetes: the version whose CEL environment selectors are compiled in.
     """
@@ -68,27 +50,24 @@ def answer_allocate(
 
 
 def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Json:
-    only_known(question, _FIELDS)
+    reading.only_known(question, _FIELDS)
     slices = _objects(question, "slices", ResourceSlice)
     classes = _objects(question, "deviceClasses", DeviceClass)
     nodes = _objects(question, "nodes", Node)
     claims = _objects(question, "claims", ResourceClaim)
     allocated = _objects(question, "allocated", ResourceClaim)
-    features = child(question, "features", Features.from_dict) or Features()
-    if string(question, "allocator") not in _ALLOCATORS:
-        raise InputError("expected stable, incubating or experimental", "allocator")
-    repeat = integer(question, "repeat") or 1
+    features = reading.child(question, "features", Features.from_dict) or Features()
+    if reading.string(question, "allocator") not in _ALLOCATORS:
+        raise reading.InputError("expected stable, incubating or experimental", "allocator")
+    repeat = reading.integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
-        raise InputError(f"expected 1 to {_MAX_REPEAT}, got {describe(repeat)}", "repeat")
+        raise reading.InputError(
+            f"expected 1 to {_MAX_REPEAT}, got {reading.describe(repeat)}", "repeat"
+        )
     if features.derived_attributes:
         _check_derived(claims, question.get("claims") or (), features, kubernetes)
     allocator = Allocator(
-        features,
-        slices,
-        classes,
-        allocated,
-        share_ids=lambda _: SHARE_ID,
-        kubernetes=kubernetes,
+        features, slices, classes, allocated, share_ids=lambda _: SHARE_ID, kubernetes=kubernetes
     )
     answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
@@ -102,10 +81,10 @@ def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tupl
             check_limits(kind.__name__, value)
         found = kind.from_dict(value)
         if isinstance(found, Node) and not found.name:
-            raise InputError("required value", "metadata", "name")
+            raise reading.InputError("required value", "metadata", "name")
         return found
 
-    return items(question, key, read)
+    return reading.items(question, key, read)
 
 
 def _check_derived(
@@ -113,22 +92,17 @@ def _check_derived(
 ) -> None:
     """Refuses a claim whose derived attributes could cost more than the API lets in."""
     environment = replace(
-        selector_environment(features, kubernetes),
-        consumable_capacity=features.consumable_capacity,
+        selector_environment(features, kubernetes), consumable_capacity=features.consumable_capacity
     )
     for index, (claim, source) in enumerate(zip(claims, given, strict=True)):
         if claim.requests:
             problem = derived_cost_problem(source["spec"]["devices"], environment)
             if problem is not None:
-                raise InputError(problem.message, "claims", index, "spec", "devices")
+                raise reading.InputError(problem.message, "claims", index, "spec", "devices")
 
 
 def _decide(
-    allocator: Allocator,
-    node: Node,
-    claims: Sequence[ResourceClaim],
-    repeat: int,
-    timeout: float,
+    allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], repeat: int, timeout: float
 ) -> Json:
     """The answer for a node: the outcome, and the best time of `repeat` decisions.
 

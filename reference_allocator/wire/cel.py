@@ -12,18 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reference_allocator.api import reading
 from reference_allocator.api.limits import check_limits
-from reference_allocator.api.reading import (
-    InputError,
-    boolean,
-    child,
-    describe,
-    int64,
-    integer,
-    mapping,
-    only_known,
-    string,
-)
 from reference_allocator.cel import (
     COST_LIMIT,
     CelCompileError,
@@ -53,7 +43,6 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
     """The answer to one line; never raises for what the line says.
 
     Args:
-        line: a question.
         kubernetes: the version whose environment it is about.
         witness: add to "match" what cel-python says, as "witness", where it can say.
 
@@ -65,30 +54,34 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
 
 
 def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Json:
-    only_known(question, _FIELDS)
-    expression = string(question, "expression")
-    device = child(question, "device", _device) or {}
+    reading.only_known(question, _FIELDS)
+    expression = reading.string(question, "expression")
+    device = reading.child(question, "device", _device) or {}
     features = _features(question, kubernetes)
-    given = child(question, "costLimit", int64)
+    given = reading.child(question, "costLimit", reading.int64)
     limit = COST_LIMIT if given is None else given
     if limit < 0:
-        raise InputError(f"expected no negative number, got {describe(limit)}", "costLimit")
-    integer(question, "repeat")
-    derived = boolean(question, "derived")
+        raise reading.InputError(
+            f"expected no negative number, got {reading.describe(limit)}", "costLimit"
+        )
+    reading.integer(question, "repeat")
+    derived = reading.boolean(question, "derived")
     if derived and derived_environment(features) != features:
-        raise InputError(f"Kubernetes {kubernetes} has no derived attributes", "derived")
+        raise reading.InputError(f"Kubernetes {kubernetes} has no derived attributes", "derived")
     answer: Json = {}
     try:
         if derived:
             attribute = compile_derived(expression, features=features, cost_limit=limit)
             answer = {"maxCost": attribute.max_cost, "type": attribute.type.declared}
-            value = attribute.attribute(converted(features, string(device, "driver"), device))
+            value = attribute.attribute(
+                converted(features, reading.string(device, "driver"), device)
+            )
             # An empty list is left out by Go's encoder.
             answer["attribute"] = {name: item for name, item in value.items() if item != []}
         else:
             selector = compile_selector(expression, features=features, cost_limit=limit)
             answer = {"maxCost": selector.max_cost, "type": selector.type.declared}
-            subject = converted(features, string(device, "driver"), device)
+            subject = converted(features, reading.string(device, "driver"), device)
             cost = selector.evaluate_with_cost(subject)[1]
             answer |= {"match": selector.matches(subject), "cost": cost}
             opinion = second_opinion(expression, subject) if witness else None
@@ -102,23 +95,25 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
 
 
 def _device(value: object) -> Mapping[str, Any]:
-    source = mapping(value)
-    only_known(source, _DEVICE)
+    source = reading.mapping(value)
+    reading.only_known(source, _DEVICE)
     for name, kind in _DEVICE.items():
         if source.get(name) is not None:
             try:
                 check_form(source[name], kind)
-            except InputError as error:
+            except reading.InputError as error:
                 raise error.under(name) from None
     check_limits("Device", source)
     return source
 
 
 def _features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
-    features = child(question, "features", Features.from_dict) or Features()
-    env = string(question, "env") or _STORED
+    features = reading.child(question, "features", Features.from_dict) or Features()
+    env = reading.string(question, "env") or _STORED
     if env not in (_STORED, _NEW):
-        raise InputError(f"expected {_STORED} or {_NEW}, got {describe(env)}", "env")
+        raise reading.InputError(
+            f"expected {_STORED} or {_NEW}, got {reading.describe(env)}", "env"
+        )
     if env == _STORED:
         return selector_environment(features, kubernetes)
     return CelFeatures(

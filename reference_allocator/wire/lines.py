@@ -122,7 +122,6 @@ def check_form(value: object, shape: str) -> None:
     """Checks a value against a shape of the table (`reference_allocator.api.schema`).
 
     Args:
-        value: decoded JSON.
         shape: for example ``resource/v1.ResourceSlice``.
 
     Raises:

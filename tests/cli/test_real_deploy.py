@@ -20,12 +20,7 @@ import pytest
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.run.steps import hollow_node
 from tests.cli import deployment
-from tests.cli.dra_objects import (
-    DRIVER,
-    claim,
-    good_config,
-    pod,
-)
+from tests.cli.dra_objects import DRIVER, claim, good_config, pod
 from tests.cli.plain_client import Api, Json, eventually
 from tests.clusters import local_support as support
 

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.simulated_nodes import (
-    MIG,
-    Case,
-    pass_as_on_the_reference,
-    running_cluster,
-)
+from tests.cli.simulated_nodes import MIG, Case, pass_as_on_the_reference, running_cluster
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 

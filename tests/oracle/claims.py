@@ -54,12 +54,7 @@ _CONSTRAINED = {
     FABRIC: ("fabric.example.com/rack", "fabric.example.com/lanes"),
 }
 DERIVED = "example.com/derived"
-_ODD = (
-    "gpu.example.com/rack",
-    "nic.example.com/mixed",
-    DERIVED,
-    "none.example.com/x",
-)
+_ODD = ("gpu.example.com/rack", "nic.example.com/mixed", DERIVED, "none.example.com/x")
 _DERIVED = (
     "device.driver",
     "size(device.attributes)",

@@ -62,10 +62,7 @@ def many_counters(dice: Dice) -> tuple[list[Json], list[Json]]:
     claims = [
         _claim(f"c{index}", {"requests": [_request("r", 3)]}) for index in range(dice.pick([2, 3]))
     ]
-    slices = [
-        _slice("counters", 2, sharedCounters=shared),
-        _slice("devices", 2, devices=devices),
-    ]
+    slices = [_slice("counters", 2, sharedCounters=shared), _slice("devices", 2, devices=devices)]
     return slices, claims
 
 

@@ -142,10 +142,7 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
     share = size or 7
     consumption: Json = {
         "counterSet": f"gpu-{gpu}-counters",
-        "counters": {
-            "memory": {"value": f"{5 * (size or 8)}Gi"},
-            "slices": {"value": str(share)},
-        },
+        "counters": {"memory": {"value": f"{5 * (size or 8)}Gi"}, "slices": {"value": str(share)}},
     }
     consumptions = [consumption]
     if dice.one_in(8):

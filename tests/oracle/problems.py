@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from reference_allocator.api.defaulting import default_slice
 from reference_allocator.features import Features
 from tests.oracle.claims import claim, classes
 from tests.oracle.cluster import nodes, slices
@@ -29,15 +28,12 @@ def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
     """
     on = _features(Dice(random))
     dice = Dice(
-        random,
-        calm=random.randrange(4) > 0,
-        small=random.randrange(3) > 0,
-        features=frozenset(on),
+        random, calm=random.randrange(4) > 0, small=random.randrange(3) > 0, features=frozenset(on)
     )
     if odd and dice.one_in(60):
         return _crowded(dice, identifier, on)
     named = nodes(dice)
-    published = [default_slice(item, now=_TIME) for item in slices(dice, named)]
+    published = [_dated(item) for item in slices(dice, named)]
     drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
     wanted = [
         claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
@@ -58,6 +54,14 @@ def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
     return line
 
 
+def _dated(resource_slice: Json) -> Json:
+    """The slice with the time of its taints, which the API server adds."""
+    for device in resource_slice["spec"].get("devices") or ():
+        for taint in device.get("taints") or ():
+            taint.setdefault("timeAdded", _TIME)
+    return resource_slice
+
+
 def _crowded(dice: Dice, identifier: str, on: set[str]) -> Json:
     build = many_counters if dice.one_in(10) else too_few_devices
     if build is many_counters:
@@ -66,7 +70,7 @@ def _crowded(dice: Dice, identifier: str, on: set[str]) -> Json:
     line: Json = {
         "id": identifier,
         "features": dict.fromkeys(sorted(on), True),
-        "slices": [default_slice(item, now=_TIME) for item in published],
+        "slices": [_dated(item) for item in published],
         "deviceClasses": [{"metadata": {"name": GPU}, "spec": {}}],
         "nodes": [{"metadata": {"name": "node-0"}}],
         "claims": wanted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference_allocator.taintrules import apply_taint_rules
+from reference_allocator.rules.taints import apply_taint_rules
 from tests.reference_allocator.builders import (
     DRIVER,
     Json,

@@ -13,7 +13,7 @@ from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.store import Identity, Store, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
-from reference_allocator.taintrules import apply_taint_rules
+from reference_allocator.rules.taints import apply_taint_rules
 
 _Series = tuple[str, str, tuple[tuple[str, str], ...]]  # Component, metric, labels.
 

@@ -58,7 +58,6 @@ class NameChecker(Checking):
         return types.BOOL if node.test_only else self.resolve(result)
 
     def field(self, node: Node, operand: Node, name: str, *, optional: bool) -> CelType:
-        """The type of a field."""
         target, is_optional = unwrap_optional(self.resolve(self.check(operand)))
         result = types.ERROR
         if target.kind == "map":
@@ -81,7 +80,6 @@ class NameChecker(Checking):
         return types.optional_of(result) if is_optional or optional else result
 
     def call(self, node: Call) -> CelType:
-        """A call, of a function or a method."""
         if node.function == "_?._":
             field = node.args[1]
             assert isinstance(field, Literal)
@@ -110,7 +108,6 @@ class NameChecker(Checking):
     def overload(
         self, node: Call, overloads: tuple[Overload, ...], args: list[CelType], *, member: bool
     ) -> CelType:
-        """The overloads that fit."""
         if node.function in ("_&&_", "_||_"):
             return self.logical(node, overloads[0], args)
         result: CelType | None = None
@@ -138,7 +135,6 @@ class NameChecker(Checking):
         return result
 
     def logical(self, node: Call, overload: Overload, args: list[CelType]) -> CelType:
-        """``&&`` and ``||``."""
         node.overloads = (overload.id,)
         result = types.BOOL
         for arg, checked in zip(node.args, args, strict=True):

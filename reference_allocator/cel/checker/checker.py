@@ -8,19 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reference_allocator.cel import types
-from reference_allocator.cel.ast import (
-    Call,
-    Comprehension,
-    Entry,
-    Ident,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-    StructExpr,
-)
+from reference_allocator.cel import ast, types
 from reference_allocator.cel.checker.calls import NameChecker
 from reference_allocator.cel.environment.declarations import Environment
 from reference_allocator.cel.errors import Issue
@@ -75,23 +63,23 @@ _LITERAL_TYPES = {
 class _Checker(NameChecker):
     """One check of one expression."""
 
-    def check(self, node: Node) -> CelType:
+    def check(self, node: ast.Node) -> CelType:
         match node:
-            case Literal():
+            case ast.Literal():
                 checked = _LITERAL_TYPES[type(node.value)]
-            case Ident():
+            case ast.Ident():
                 checked = self.ident(node)
-            case Select():
+            case ast.Select():
                 checked = self.select(node)
-            case Call():
+            case ast.Call():
                 checked = self.call(node)
-            case ListExpr():
+            case ast.ListExpr():
                 checked = self.list(node)
-            case MapExpr():
+            case ast.MapExpr():
                 checked = self.map(node)
-            case StructExpr():
+            case ast.StructExpr():
                 checked = self.struct(node)
-            case Comprehension():
+            case ast.Comprehension():
                 checked = self.comprehension(node)
             case _:
                 raise AssertionError(type(node))
@@ -108,7 +96,7 @@ class _Checker(NameChecker):
             return types.join(previous, current)
         return types.DYN  # a validator reports it, unless the literal belongs to ``format``
 
-    def list(self, node: ListExpr) -> CelType:
+    def list(self, node: ast.ListExpr) -> CelType:
         joined: CelType | None = None
         for index, element in enumerate(node.elements):
             checked = self.check(element)
@@ -117,7 +105,7 @@ class _Checker(NameChecker):
             joined = self.join(joined, checked)
         return types.list_of(joined or self.bindings.fresh())
 
-    def map(self, node: MapExpr) -> CelType:
+    def map(self, node: ast.MapExpr) -> CelType:
         key_type: CelType | None = None
         value_type: CelType | None = None
         for entry in node.entries:
@@ -129,7 +117,7 @@ class _Checker(NameChecker):
         return types.map_of(key_type or self.bindings.fresh(), value_type or self.bindings.fresh())
 
     # Messages
-    def struct(self, node: StructExpr) -> CelType:
+    def struct(self, node: ast.StructExpr) -> CelType:
         name = node.type_name.removeprefix(".")
         result = self.environment.type_names.get(name)
         if result is None:
@@ -147,8 +135,8 @@ class _Checker(NameChecker):
             self.initializer(entry, well_known)
         return result
 
-    def initializer(self, entry: Entry, message: str) -> None:
-        assert isinstance(entry.key, Literal)
+    def initializer(self, entry: ast.Entry, message: str) -> None:
+        assert isinstance(entry.key, ast.Literal)
         name = entry.key.value
         entry.key.type = types.STRING
         checked = self.check(entry.value)
@@ -168,7 +156,7 @@ class _Checker(NameChecker):
 
     # Folds
 
-    def comprehension(self, node: Comprehension) -> CelType:
+    def comprehension(self, node: ast.Comprehension) -> CelType:
         range_type = self.resolve(self.check(node.iter_range))
         accu_type = self.check(node.accu_init)
         with self.scope({node.accu_var: accu_type}):
@@ -178,7 +166,7 @@ class _Checker(NameChecker):
             result = self.check(node.result)
         return self.resolve(result)
 
-    def iteration_types(self, node: Comprehension, range_type: CelType) -> dict[str, CelType]:
+    def iteration_types(self, node: ast.Comprehension, range_type: CelType) -> dict[str, CelType]:
         two = bool(node.iter_var2)
         if range_type.kind == "list":
             element = range_type.params[0]
@@ -202,13 +190,13 @@ class _Checker(NameChecker):
             names[node.iter_var2] = second
         return names
 
-    def require(self, node: Node, expected: CelType) -> None:
+    def require(self, node: ast.Node, expected: CelType) -> None:
         checked = self.check(node)
         if not self.assignable(expected, checked):
             self.mismatch(node, expected, checked)
 
 
-def check(node: Node, environment: Environment) -> list[Issue]:
+def check(node: ast.Node, environment: Environment) -> list[Issue]:
     """Annotate the tree with types and overloads.
 
     Returns:

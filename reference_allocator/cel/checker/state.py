@@ -39,11 +39,9 @@ class Checking:
         self.nodes: list[Node] = []
 
     def check(self, node: Node) -> CelType:
-        """The type of an expression."""
         raise NotImplementedError
 
     def report(self, node: Node, message: str) -> None:
-        """What is wrong, at a node."""
         self.issues.append(Issue(node.offset, message))
 
     def resolve(self, checked: CelType) -> CelType:
@@ -51,12 +49,10 @@ class Checking:
         return self.bindings.substitute(checked, free_to_dyn=False)
 
     def assignable(self, first: CelType, second: CelType) -> bool:
-        """Whether a value of the first type may stand where the second is expected."""
         return self.bindings.assignable([first], [second])
 
     @contextmanager
     def scope(self, names: dict[str, CelType]) -> Iterator[None]:
-        """Names that are known inside."""
         self.scopes.append(names)
         yield
         self.scopes.pop()
@@ -69,12 +65,10 @@ class Checking:
         return None
 
     def undeclared(self, node: Node, name: str) -> CelType:
-        """Report a name that nothing has."""
         self.report(node, f"undeclared reference to '{name}' (in container '')")
         return types.ERROR
 
     def mismatch(self, node: Node, expected: CelType, found: CelType) -> CelType:
-        """Report a type that is not the expected one."""
         self.report(node, f"expected type '{expected.text}' but found '{found.text}'")
         return types.ERROR
 

@@ -8,39 +8,89 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reference_allocator.cel.ast import (
-    Call,
-    Comprehension,
-    Entry,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-    StructExpr,
-)
-from reference_allocator.cel.checker.format_validator import check_format
+from reference_allocator.cel import ast
 from reference_allocator.cel.errors import CelRuntimeError, Issue
 from reference_allocator.cel.library.dispatch import implementation
+from reference_allocator.cel.library.formatting import CLAUSE_ERRORS, parse_clauses
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.types import CelType
 
+_NUMBERS = frozenset({"int", "uint"})
+_ALLOWED = {
+    "d": _NUMBERS,
+    "f": frozenset({"double", "string"}),
+    "e": frozenset({"double", "string"}),
+    "b": _NUMBERS | {"bool"},
+    "x": _NUMBERS | {"string", "bytes"},
+    "X": _NUMBERS | {"string", "bytes"},
+    "o": _NUMBERS,
+    "s": frozenset(
+        """
+            list map int uint double bool string timestamp bytes duration type null
+        """.split()
+    ),
+}
 
-def _children(node: Node) -> Iterator[Node]:
+
+def _runtime_name(checked: CelType) -> str:
+    return checked.name if checked.nullable else checked.declared.partition("(")[0]
+
+
+def _misfit(node: ast.Node, letter: str) -> ast.Node | None:
+    """The node, or the part of a literal list or map, that the clause does not take."""
+    if node.type.kind != "dyn" and node.type.kind not in _ALLOWED[letter]:
+        return node
+    parts: list[ast.Node] = []
+    if letter == "s" and isinstance(node, ast.ListExpr):
+        parts = node.elements
+    elif letter == "s" and isinstance(node, ast.MapExpr):
+        parts = [part for entry in node.entries for part in (entry.key, entry.value)]
+    return next((found for part in parts if (found := _misfit(part, letter))), None)
+
+
+def check_format(node: ast.Call) -> list[Issue]:
+    """What is wrong with a call of ``format``, if its text and list are literals."""
+    text, values = node.target, node.args[0]
+    if not (isinstance(text, ast.Literal) and isinstance(text.value, str)):
+        return []
+    if not isinstance(values, ast.ListExpr):
+        return []
+    elements = values.elements
+    used = 0
+    try:
+        for part in parse_clauses(text.value, len(elements)):
+            if isinstance(part, str):
+                continue
+            misfit = _misfit(elements[used], part.letter)
+            if misfit is not None:
+                message = CLAUSE_ERRORS[part.letter].format(_runtime_name(misfit.type))
+                return [Issue(misfit.offset, f"error during formatting: {message}")]
+            used += 1
+    except CelRuntimeError as error:
+        return [Issue(node.offset, str(error))]
+    if len(elements) > used:
+        message = (
+            f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
+        )
+        return [Issue(node.offset, message)]
+    return []
+
+
+def _children(node: ast.Node) -> Iterator[ast.Node]:
     match node:
-        case Select():
+        case ast.Select():
             yield node.operand
-        case Call():
+        case ast.Call():
             if node.target is not None:
                 yield node.target
             yield from node.args
-        case ListExpr():
+        case ast.ListExpr():
             yield from node.elements
-        case MapExpr() | StructExpr():
+        case ast.MapExpr() | ast.StructExpr():
             for entry in node.entries:
                 yield entry.key
                 yield entry.value
-        case Comprehension():
+        case ast.Comprehension():
             yield node.iter_range
             yield node.accu_init
             yield node.condition
@@ -48,28 +98,28 @@ def _children(node: Node) -> Iterator[Node]:
             yield node.result
 
 
-def validate(root: Node) -> list[Issue]:
+def validate(root: ast.Node) -> list[Issue]:
     """What is wrong with the literals of a checked expression."""
     issues: list[Issue] = []
     formats: list[Issue] = []
     pending = [(root, False)]
     while pending:
         node, exempt = pending.pop()
-        if isinstance(node, Call):
+        if isinstance(node, ast.Call):
             issues += _literal_argument(node)
             if node.function == "format" and "string_format" in node.overloads:
                 formats = check_format(node) + formats  # cel-go starts inside
-        elif not exempt and isinstance(node, ListExpr):
+        elif not exempt and isinstance(node, ast.ListExpr):
             issues += _list(node)
-        elif not exempt and isinstance(node, MapExpr):
+        elif not exempt and isinstance(node, ast.MapExpr):
             issues += _entries(node.entries)
-        inside = exempt or (isinstance(node, Call) and node.function == "format")
+        inside = exempt or (isinstance(node, ast.Call) and node.function == "format")
         pending += [(child, inside) for child in _children(node)]
     return issues + formats
 
 
-def _literal_argument(node: Call) -> list[Issue]:
-    if not node.args or not isinstance(node.args[0], Literal):
+def _literal_argument(node: ast.Call) -> list[Issue]:
+    if not node.args or not isinstance(node.args[0], ast.Literal):
         return []
     argument = node.args[0]
     try:
@@ -82,15 +132,15 @@ def _literal_argument(node: Call) -> list[Issue]:
     return []
 
 
-def _mismatch(node: Node, expected: CelType, found: CelType) -> Issue:
+def _mismatch(node: ast.Node, expected: CelType, found: CelType) -> Issue:
     return Issue(node.offset, f"expected type '{expected.text}' but found '{found.text}'")
 
 
-def _element_type(node: Node, *, optional: bool) -> CelType:
+def _element_type(node: ast.Node, *, optional: bool) -> CelType:
     return node.type.params[0] if optional and node.type.params else node.type
 
 
-def _list(node: ListExpr) -> list[Issue]:
+def _list(node: ast.ListExpr) -> list[Issue]:
     expected: CelType | None = None
     for index, element in enumerate(node.elements):
         found = _element_type(element, optional=index in node.optional)
@@ -101,7 +151,7 @@ def _list(node: ListExpr) -> list[Issue]:
     return []
 
 
-def _entries(entries: list[Entry]) -> list[Issue]:
+def _entries(entries: list[ast.Entry]) -> list[Issue]:
     issues = []
     key_type: CelType | None = None
     value_type: CelType | None = None

@@ -20,20 +20,10 @@ from reference_allocator.cel.runtime.values import Optional
 
 _UNIT_EQUALITY: Final = (Quantity, Semver, IP, CIDR, URL, NamedFormat)
 _SCANS: Final = frozenset(
-    [
-        "url",
-        "lowerAscii",
-        "upperAscii",
-        "substring",
-        "trim",
-        "cidr",
-        "isIP",
-        "isCIDR",
-        "quantity",
-        "isQuantity",
-        "semver",
-        "isSemver",
-    ]
+    """
+        url lowerAscii upperAscii substring trim cidr isIP isCIDR quantity isQuantity semver
+        isSemver
+    """.split()
 )
 
 
@@ -132,10 +122,8 @@ def call_cost(function: str, overloads: tuple[str, ...], args: list[Any], result
     """The cost of a call, without that of its arguments.
 
     Args:
-        function: its name.
         overloads: the overloads that the checker found; costs by overload need just one.
         args: values, receiver first; whatever stands for an error counts as size 1.
-        result: its value.
     """
     overload = overloads[0] if len(overloads) == 1 else ""
     cost = _lists(overload, args, result)

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from reference_allocator.cel.ast import (
-    Call,
-    Comprehension,
-    Ident,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-    StructExpr,
+from reference_allocator.cel import ast
+from reference_allocator.cel.cost.functions import (
+    ADDITIONS,
+    Operand,
+    estimate_call,
+    estimate_operator,
 )
-from reference_allocator.cel.cost.functions import Operand, estimate_call
 from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union
-from reference_allocator.cel.cost.operators import ADDITIONS, estimate_operator
 from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, MAX, STRUCT_COST, Range, fixed
 from reference_allocator.cel.parser.macros import UNUSED
 
@@ -29,28 +23,28 @@ _NOTHING: Final = Range(MAX, 0)
 class _Estimator(Knowledge):
     """Adds up the costs of one expression."""
 
-    def cost(self, node: Node) -> Range:
+    def cost(self, node: ast.Node) -> Range:
         match node:
-            case Literal():
+            case ast.Literal():
                 return _ZERO
-            case Ident():
+            case ast.Ident():
                 local = self.local(node)
                 self.paths[id(node)] = (node.name,) if local is None else local.path
                 return _ONE
-            case Select():
+            case ast.Select():
                 return self.select(node)
-            case Call():
+            case ast.Call():
                 return self.call(node)
-            case ListExpr():
+            case ast.ListExpr():
                 return self.list_literal(node)
-            case MapExpr() | StructExpr():
+            case ast.MapExpr() | ast.StructExpr():
                 return self.map_literal(node)
-            case Comprehension():
+            case ast.Comprehension():
                 return self.bind(node) if node.iter_var == UNUSED else self.fold(node)
             case _:
                 raise AssertionError(type(node))
 
-    def select(self, node: Select) -> Range:
+    def select(self, node: ast.Select) -> Range:
         if node.constant is not None:
             return _ONE
         total = self.cost(node.operand)
@@ -61,7 +55,7 @@ class _Estimator(Knowledge):
         self.paths[id(node)] = (*self.path(node.operand), node.field)
         return total
 
-    def list_literal(self, node: ListExpr) -> Range:
+    def list_literal(self, node: ast.ListExpr) -> Range:
         total, item = fixed(LIST_COST), _NOTHING if node.elements else Range(0, 0)
         for element in node.elements:
             total = total.plus(self.cost(element))
@@ -69,8 +63,8 @@ class _Estimator(Knowledge):
         self.entries[id(node)] = Entries("list", _ONE, item)
         return total
 
-    def map_literal(self, node: MapExpr | StructExpr) -> Range:
-        struct = isinstance(node, StructExpr)
+    def map_literal(self, node: ast.MapExpr | ast.StructExpr) -> Range:
+        struct = isinstance(node, ast.StructExpr)
         total = fixed(STRUCT_COST if struct else MAP_COST)
         key = value = _NOTHING if node.entries else Range(0, 0)
         for entry in node.entries:
@@ -83,7 +77,7 @@ class _Estimator(Knowledge):
 
     # Folds
 
-    def bind(self, node: Comprehension) -> Range:
+    def bind(self, node: ast.Comprehension) -> Range:
         total = self.cost(node.iter_range).plus(self.cost(node.accu_init))
         self.push_value(node.accu_var, node.accu_init)
         total = total.plus(self.cost(node.result))
@@ -91,7 +85,7 @@ class _Estimator(Knowledge):
         self.copy(node, node.result)
         return total
 
-    def fold(self, node: Comprehension) -> Range:
+    def fold(self, node: ast.Comprehension) -> Range:
         total = self.cost(node.iter_range).plus(self.cost(node.accu_init))
         self.push_value(node.accu_var, node.accu_init)
         two = bool(node.iter_var2)
@@ -106,11 +100,11 @@ class _Estimator(Knowledge):
         total = total.plus(self.cost(node.result))
         self.locals[node.accu_var].pop()
         count = self.size_or_unknown(node.iter_range)
-        if isinstance(node.accu_init, Literal):
+        if isinstance(node.accu_init, ast.Literal):
             size = self.size(node.accu_init)
             if size is not None:
                 self.sizes[id(node)] = size
-        elif isinstance(node.accu_init, (ListExpr, MapExpr)):
+        elif isinstance(node.accu_init, (ast.ListExpr, ast.MapExpr)):
             self.sizes[id(node)] = count
             entries = self.entry_sizes(node.step)
             if entries is not None:
@@ -119,7 +113,7 @@ class _Estimator(Knowledge):
 
     # Calls
 
-    def call(self, node: Call) -> Range:
+    def call(self, node: ast.Call) -> Range:
         if node.function == "dyn":
             total = self.cost(node.args[0])
             self.copy(node, node.args[0])
@@ -154,7 +148,7 @@ class _Estimator(Knowledge):
 
     def function(
         self,
-        node: Call,
+        node: ast.Call,
         overload: str,
         target: Operand | None,
         args: list[Operand],
@@ -174,19 +168,19 @@ class _Estimator(Knowledge):
                 self.join_entries(node, node.args[0], node.args[1])
         return found[0].plus(total), found[1]
 
-    def conditional(self, node: Call, costs: list[Range]) -> tuple[Range, Range]:
+    def conditional(self, node: ast.Call, costs: list[Range]) -> tuple[Range, Range]:
         _, yes, no = node.args
         self.join_entries(node, yes, no)
         size = self.size_or_unknown(yes).union(self.size_or_unknown(no))
         return costs[0].plus(costs[1].union(costs[2])), size
 
-    def join_entries(self, target: Node, first: Node, second: Node) -> None:
+    def join_entries(self, target: ast.Node, first: ast.Node, second: ast.Node) -> None:
         """The target's entries are those of the one or the other."""
         entries = union(self.entry_sizes(first), self.entry_sizes(second))
         if entries is not None:
             self.entries[id(target)] = entries
 
 
-def estimate(node: Node) -> int:
+def estimate(node: ast.Node) -> int:
     """The largest cost of a checked expression about a device."""
     return _Estimator().cost(node).high

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.cost.functions import Operand
-from reference_allocator.cel.cost.ranges import UNKNOWN, Range, fixed
-from reference_allocator.cel.cost.sizes import device_size
+from reference_allocator.cel.cost.ranges import UNKNOWN, Range, device_size, fixed
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 
@@ -92,7 +91,6 @@ class Knowledge:
         return None if local is None else local.size
 
     def size_or_unknown(self, node: Node) -> Range:
-        """Its size, which may be any."""
         return self.size(node) or UNKNOWN
 
     def entry_sizes(self, node: Node) -> Entries | None:
@@ -104,14 +102,12 @@ class Knowledge:
         return None if local is None else local.entries
 
     def operand(self, node: Node) -> Operand:
-        """It as an argument of a call."""
         path = self.path(node)
         if path and path[0] == ACCUMULATOR:
             path = ()
         return Operand(path, node.type, node, self.size(node))
 
     def push(self, name: str, local: Local) -> None:
-        """Declare a fold's variable."""
         self.locals.setdefault(name, []).append(local)
 
     def push_value(self, name: str, node: Node) -> None:

@@ -8,46 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 CONSTANT: Final = frozenset(
-    [
-        "serviceAccount",
-        "path",
-        "group",
-        "resource",
-        "subresource",
-        "namespace",
-        "name",
-        "allowed",
-        "reason",
-        "error",
-        "errored",
-        "masked",
-        "prefixLength",
-        "family",
-        "isUnspecified",
-        "isLoopback",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isGlobalUnicast",
-        "format.named",
-        "sign",
-        "asInteger",
-        "isInteger",
-        "asApproximateFloat",
-        "isGreaterThan",
-        "isLessThan",
-        "compareTo",
-        "add",
-        "sub",
-        "major",
-        "minor",
-        "patch",
-        "getScheme",
-        "getHostname",
-        "getHost",
-        "getPort",
-        "getEscapedPath",
-        "getQuery",
-    ]
+    """
+        serviceAccount path group resource subresource namespace name allowed reason error
+        errored masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast
+        isLinkLocalUnicast isGlobalUnicast format.named sign asInteger isInteger
+        asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch
+        getScheme getHostname getHost getPort getEscapedPath getQuery
+    """.split()
 )
 """Functions that cost 1."""
 TRAVERSALS: Final = frozenset(

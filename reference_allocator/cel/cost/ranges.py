@@ -1,8 +1,13 @@
-"""Ranges of sizes and costs, saturating at 64 bits as in Go."""
+"""Ranges of sizes and costs, saturating at 64 bits as in Go, and the sizes of what ``device`` has.
+
+The API bounds names, values and their number, so a cost can be estimated without a device
+(``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``sizeEstimator``; ``resource/v1`` limits).
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 MAX: Final = 2**64 - 1
@@ -27,11 +32,9 @@ class Range(NamedTuple):
     high: int
 
     def plus(self, other: Range) -> Range:
-        """The sum."""
         return Range(min(self.low + other.low, MAX), min(self.high + other.high, MAX))
 
     def times(self, other: Range) -> Range:
-        """The product."""
         return Range(min(self.low * other.low, MAX), min(self.high * other.high, MAX))
 
     def scaled(self, factor: float) -> Range:
@@ -39,13 +42,58 @@ class Range(NamedTuple):
         return Range(scaled(self.low, factor), scaled(self.high, factor))
 
     def union(self, other: Range) -> Range:
-        """The smallest range that covers both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
 def fixed(value: int) -> Range:
-    """Exactly the value."""
     return Range(value, value)
 
 
 UNKNOWN: Final = Range(0, MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decl:
+    """A declared type: its largest size and what it is made of."""
+
+    size: int
+    key: _Decl | None = None
+    element: _Decl | None = None
+    fields: dict[str, _Decl] = field(default_factory=dict)
+
+
+_ATTRIBUTE: Final = _Decl(64)  # DeviceAttributeMaxValueLength
+_ID: Final = _Decl(32)  # DeviceMaxIDLength
+_DOMAIN: Final = _Decl(63)  # DeviceMaxDomainLength
+_PER_DEVICE: Final = 32  # ResourceSliceMaxAttributesAndCapacitiesPerDevice
+_QUANTITY: Final = _Decl(0)
+_DEVICE: Final = _Decl(
+    0,
+    fields={
+        "driver": _Decl(63),  # DriverNameMaxLength
+        "allowMultipleAllocations": _Decl(1),
+        "attributes": _Decl(_PER_DEVICE, _DOMAIN, _Decl(_PER_DEVICE, _ID, _ATTRIBUTE)),
+        "capacity": _Decl(_PER_DEVICE, _DOMAIN, _Decl(_PER_DEVICE, _ID, _QUANTITY)),
+    },
+)
+
+
+def device_size(path: tuple[str, ...]) -> Range | None:
+    """The size of what a path such as ``("device", "attributes", "@values", "x")`` leads to."""
+    if not path or path[0] != "device":
+        return None
+    current = _DEVICE
+    for name in path[1:]:
+        following: _Decl | None
+        if name in ("@items", "@values"):
+            following = current.element
+        elif name == "@keys":
+            following = current.key
+        else:
+            following = current.fields.get(name)
+            if following is None and current.element is _ATTRIBUTE:
+                following = _ATTRIBUTE
+        if following is None:
+            return None
+        current = following
+    return Range(0, current.size)

@@ -60,7 +60,6 @@ class Environment:
 
 
 def type_value(checked: CelType) -> TypeValue:
-    """The value of a type's name."""
     return TypeValue({"null": "null_type"}.get(checked.name, checked.declared.partition("(")[0]))
 
 

@@ -10,19 +10,10 @@ from typing import Any
 
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Node, Select
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
-from reference_allocator.cel.interpreter.outcomes import (
-    ABSENT,
-    SELECTIONS,
-    Err,
-    Lazy,
-    as_value,
-    conditional_root,
-    list_index,
-)
+from reference_allocator.cel.interpreter import outcomes
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
-from reference_allocator.cel.runtime.values import Growing, Optional
+from reference_allocator.cel.runtime.values import Growing, Optional, go_type
 
 
 class Evaluation:
@@ -52,7 +43,6 @@ class Evaluation:
             raise CelInterruptedError("operation interrupted: context deadline exceeded")
 
     def ident(self, node: Ident, scope: dict[str, Any]) -> Any:
-        """A name: a constant or a variable."""
         if node.constant is not None:
             return node.constant
         self.charge(1)
@@ -62,7 +52,7 @@ class Evaluation:
         """A variable's value, without its cost."""
         name = node.name if node.local else "." + node.name.removeprefix(".")
         value = scope[name]
-        if value.__class__ is Lazy:
+        if value.__class__ is outcomes.Lazy:
             lazy = value
             if not lazy.known:
                 value = self.evaluate(lazy.value, lazy.scope)
@@ -76,9 +66,9 @@ class Evaluation:
         if isinstance(node, Select) and node.constant is not None:
             return node.constant
         value, optional = self._chain(node, scope)
-        if not (conditional_root(node) or (isinstance(node, Select) and node.test_only)):
+        if not (outcomes.conditional_root(node) or (isinstance(node, Select) and node.test_only)):
             self.charge(1)
-        return as_value(value, optional=optional)
+        return outcomes.as_value(value, optional=optional)
 
     def _chain(self, node: Node, scope: dict[str, Any]) -> tuple[Any, bool]:
         """The value of a chain of selections and whether a question mark made it optional.
@@ -89,21 +79,23 @@ class Evaluation:
             if node.constant is not None:
                 return node.constant, False
             value, optional = self._chain(node.operand, scope)
-            if value.__class__ is Err:
+            if value.__class__ is outcomes.Err:
                 return value, optional
             if node.test_only:
-                if value is ABSENT:
+                if value is outcomes.ABSENT:
                     return False, False
                 self.charge(1)
                 found = self._qualify(value, node.field, optional=True)
-                return (found if found.__class__ is Err else found is not ABSENT), False
+                return (
+                    found if found.__class__ is outcomes.Err else found is not outcomes.ABSENT
+                ), False
             return self._next(value, node.field, optional, question=False)
-        if isinstance(node, Call) and node.function in SELECTIONS:
+        if isinstance(node, Call) and node.function in outcomes.SELECTIONS:
             value, optional = self._chain(node.args[0], scope)
-            if value.__class__ is Err or value is ABSENT:
+            if value.__class__ is outcomes.Err or value is outcomes.ABSENT:
                 return value, optional
             key = self.part(node.args[1], scope)
-            if key.__class__ is Err:
+            if key.__class__ is outcomes.Err:
                 if node.function == "_[_]":
                     self.charge(1)  # cel-go charges nothing for what an optional chain lacks
                 return key, optional
@@ -113,40 +105,42 @@ class Evaluation:
         else:
             value = self.evaluate(node, scope)
         if value.__class__ is Optional:
-            return (value.value if value.present else ABSENT), True
+            return (value.value if value.present else outcomes.ABSENT), True
         return value, False
 
     def part(self, node: Node, scope: dict[str, Any]) -> Any:
         """A key or a branch; the chain that it may be is not charged as such."""
-        selection = isinstance(node, Call) and node.function in SELECTIONS
+        selection = isinstance(node, Call) and node.function in outcomes.SELECTIONS
         if node.folded is NOT_FOLDED and (selection or isinstance(node, (Ident, Select))):
             value, optional = self._chain(node, scope)
-            return as_value(value, optional=optional)
+            return outcomes.as_value(value, optional=optional)
         return self.evaluate(node, scope)
 
     def _next(self, value: Any, key: Any, optional: bool, *, question: bool) -> tuple[Any, bool]:
-        if value is ABSENT:
+        if value is outcomes.ABSENT:
             return value, True
         optional = optional or question
         found = self._qualify(value, key, optional=optional)
-        if found is not ABSENT:  # cel-go charges nothing for what an optional chain lacks
+        if found is not outcomes.ABSENT:  # cel-go charges nothing for what an optional chain lacks
             self.charge(1)
         return found, optional
 
     def _qualify(self, value: Any, key: Any, *, optional: bool) -> Any:
         """A field, entry or element; `ABSENT` or an `Err` when there is none."""
         if key.__class__ not in KEY_CLASSES:
-            return Err(f"invalid qualifier type: {go_type(key)}")
+            return outcomes.Err(f"invalid qualifier type: {go_type(key)}")
         if isinstance(value, dict):
             found = find(value, key)
             if found is not MISSING:
                 return found
-            return ABSENT if optional else Err(f"no such key: {shown(key)}")
+            return outcomes.ABSENT if optional else outcomes.Err(f"no such key: {shown(key)}")
         if isinstance(value, list):
-            index = list_index(key)
-            if index.__class__ is Err:
+            index = outcomes.list_index(key)
+            if index.__class__ is outcomes.Err:
                 return index
             if 0 <= index < len(value):
                 return value[index]
-            return ABSENT if optional else Err(f"index out of bounds: {shown(key)}")
-        return ABSENT if optional else Err(f"no such key: {shown(key)}")
+            return (
+                outcomes.ABSENT if optional else outcomes.Err(f"index out of bounds: {shown(key)}")
+            )
+        return outcomes.ABSENT if optional else outcomes.Err(f"no such key: {shown(key)}")

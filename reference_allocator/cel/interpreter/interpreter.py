@@ -9,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reference_allocator.cel.ast import (
-    NOT_FOLDED,
-    Call,
-    Comprehension,
-    Ident,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-    StructExpr,
-)
+from reference_allocator.cel import ast
 from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST
 from reference_allocator.cel.errors import CelRuntimeError, CelUnsupportedError
 from reference_allocator.cel.interpreter.calls import Calls
@@ -41,36 +30,34 @@ class Interpreter(Calls):
     def __init__(self, limit: int | None = None, deadline: float | None = None) -> None:
         super().__init__(limit, deadline)
         self._evaluators: dict[type, Callable[[Any, dict[str, Any]], Any]] = {
-            Literal: lambda node, _: node.value,
-            Ident: self.ident,
-            Select: self.attribute,
-            Call: self.call,
-            ListExpr: self.list,
-            MapExpr: self.map,
-            StructExpr: self.message,
-            Comprehension: self.fold,
+            ast.Literal: lambda node, _: node.value,
+            ast.Ident: self.ident,
+            ast.Select: self.attribute,
+            ast.Call: self.call,
+            ast.ListExpr: self.list,
+            ast.MapExpr: self.map,
+            ast.StructExpr: self.message,
+            ast.Comprehension: self.fold,
         }
 
-    def run(self, node: Node, scope: dict[str, Any]) -> Any:
+    def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         """The value of an expression; raises CelRuntimeError."""
         value = self.evaluate(node, scope)
         if value.__class__ is Err:
             raise CelRuntimeError(value.message)
         return list(value) if value.__class__ is Growing else value
 
-    def evaluate(self, node: Node, scope: dict[str, Any]) -> Any:
-        """The value of an expression, or an `Err`."""
-        if node.folded is not NOT_FOLDED:
+    def evaluate(self, node: ast.Node, scope: dict[str, Any]) -> Any:
+        if node.folded is not ast.NOT_FOLDED:
             return node.folded
         return self._evaluators[node.__class__](node, scope)
 
-    def list(self, node: ListExpr, scope: dict[str, Any]) -> Any:
-        """The value of a list literal."""
+    def list(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
         value = self._elements(node, scope)
         self.charge(LIST_COST)  # also for an element that is an error
         return value
 
-    def _elements(self, node: ListExpr, scope: dict[str, Any]) -> Any:
+    def _elements(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
         result: list[Any] = []
         for index, element in enumerate(node.elements):
             value = self._part(element, scope, "list element" if index in node.optional else "")
@@ -80,13 +67,12 @@ class Interpreter(Calls):
                 result.append(value)
         return result
 
-    def map(self, node: MapExpr, scope: dict[str, Any]) -> Any:
-        """The value of a map literal."""
+    def map(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
         value = self._entries(node, scope)
         self.charge(MAP_COST)
         return value
 
-    def _entries(self, node: MapExpr, scope: dict[str, Any]) -> Any:
+    def _entries(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
         result: dict[Any, Any] = {}
         for entry in node.entries:
             key = self.evaluate(entry.key, scope)
@@ -102,12 +88,12 @@ class Interpreter(Calls):
                 result[map_key(key)] = value
         return result
 
-    def message(self, node: StructExpr, _scope: dict[str, Any]) -> Any:
+    def message(self, node: ast.StructExpr, _scope: dict[str, Any]) -> Any:
         """Refuse a protobuf message: no attribute of a device is one, and no selector needs one."""
         message = f"a protobuf message ({node.type_name}) is built, which is not evaluated here"
         raise CelUnsupportedError(message)
 
-    def _part(self, node: Node, scope: dict[str, Any], optional: str) -> Any:
+    def _part(self, node: ast.Node, scope: dict[str, Any], optional: str) -> Any:
         """The value of a part of a literal, or an `Err`.
 
         One with a question mark, which ``optional`` names, is what its optional value holds, or
@@ -121,8 +107,7 @@ class Interpreter(Calls):
             return Err(f"{problem} {shown(value)}")
         return plain(value.value) if value.present else ABSENT
 
-    def fold(self, node: Comprehension, scope: dict[str, Any]) -> Any:
-        """The value of a fold."""
+    def fold(self, node: ast.Comprehension, scope: dict[str, Any]) -> Any:
         items = self.evaluate(node.iter_range, scope)
         if items.__class__ is Err:
             return items
@@ -146,7 +131,7 @@ class Interpreter(Calls):
         return plain(result)
 
 
-def interpret(interpreter: Interpreter, node: Node, scope: dict[str, Any]) -> Any:
+def interpret(interpreter: Interpreter, node: ast.Node, scope: dict[str, Any]) -> Any:
     """`Interpreter.run`, where nesting beyond what Python can do is an error of the expression."""
     try:
         return interpreter.run(node, scope)

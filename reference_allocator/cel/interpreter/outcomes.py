@@ -8,16 +8,10 @@ from typing import Any, Final
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library.dispatch import SINGLETONS
+from reference_allocator.cel.runtime import values
 from reference_allocator.cel.runtime.conversions import shown
 from reference_allocator.cel.runtime.equality import equal
-from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import map_keys, unmap_key
-from reference_allocator.cel.runtime.values import (
-    Growing,
-    Optional,
-    UInt,
-    type_name,
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -71,13 +65,13 @@ def check_tracked(node: Call, args: list[Any]) -> None:
     keys = 1 if overload.endswith("_sortByAssociatedKeys") else 0
     if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
         if not isinstance(args[keys], list):
-            found = "*types.Err" if args[keys].__class__ is Err else go_type(args[keys])
+            found = "*types.Err" if args[keys].__class__ is Err else values.go_type(args[keys])
             # Go names the first method that is missing, by the alphabet.
             method = "Contains" if found in _ADDERS else "Add"
             missing = f"is not traits.Lister: missing method {method}"
             raise CelRuntimeError(f"internal error: interface conversion: {found} {missing}")
     elif overload.startswith("list_flatten_int") and args[1].__class__ is not int:
-        found = "*types.Err" if args[1].__class__ is Err else go_type(args[1])
+        found = "*types.Err" if args[1].__class__ is Err else values.go_type(args[1])
         message = f"internal error: interface conversion: ref.Val is {found}, not types.Int"
         raise CelRuntimeError(message)
 
@@ -86,7 +80,9 @@ def as_value(value: Any, *, optional: bool) -> Any:
     """What the end of a chain is as a value."""
     if value.__class__ is Err or not optional:
         return value
-    return Optional(present=False) if value is ABSENT else Optional(value, present=True)
+    return (
+        values.Optional(present=False) if value is ABSENT else values.Optional(value, present=True)
+    )
 
 
 def conditional_root(node: Node) -> bool:
@@ -115,18 +111,18 @@ def equality_result(function: str, left: Any, right: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The value, with a list under construction as a list of its own."""
-    return list(value) if value.__class__ is Growing else value
+    return list(value) if value.__class__ is values.Growing else value
 
 
 def list_index(key: Any) -> Any:
     """The index that a value stands for, or an `Err`."""
-    if key.__class__ in (int, UInt):
+    if key.__class__ in (int, values.UInt):
         return key
     if key.__class__ is float:
         return (
             int(key) if key.is_integer() else Err(f"unsupported index value {shown(key)} in list")
         )
-    return Err(f"unsupported index type '{type_name(key)}' in list")
+    return Err(f"unsupported index type '{values.type_name(key)}' in list")
 
 
 def visited(items: Any, *, two: bool) -> Any:
@@ -138,5 +134,5 @@ def visited(items: Any, *, two: bool) -> Any:
             return [(unmap_key(key), value) for key, value in items.items()]
         return [(key, None) for key in map_keys(items)]
     if two:
-        return Err(f"unsupported comprehension range type: {go_type(items)}")
-    return Err(f"got '{go_type(items)}', expected iterable type")
+        return Err(f"unsupported comprehension range type: {values.go_type(items)}")
+    return Err(f"got '{values.go_type(items)}', expected iterable type")

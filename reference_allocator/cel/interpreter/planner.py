@@ -9,24 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from reference_allocator.cel.ast import (
-    Call,
-    Comprehension,
-    Ident,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-    StructExpr,
-)
+from reference_allocator.cel import ast
 from reference_allocator.cel.errors import CelInternalError, CelRuntimeError
 from reference_allocator.cel.interpreter.outcomes import SELECTIONS
 from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
-from reference_allocator.cel.runtime.go_types import go_type
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, constant_set, map_key
-from reference_allocator.cel.runtime.values import UndefinedType
+from reference_allocator.cel.runtime.values import UndefinedType, go_type
 
 UNKNOWN: Final = object()
 _CONVERSIONS: Final = frozenset(
@@ -39,7 +28,7 @@ class InstantiationError(Exception):
     """A constant of the expression is unusable."""
 
 
-def plan(node: Node) -> Any:
+def plan(node: ast.Node) -> Any:
     """Visit an expression in cel-go's order; sets ``folded`` of conversions of constants.
 
     Returns:
@@ -49,36 +38,30 @@ def plan(node: Node) -> Any:
         InstantiationError: the first constant that is unusable.
     """
     match node:
-        case Literal():
+        case ast.Literal():
             return node.value
-        case Ident():
+        case ast.Ident():
             return UNKNOWN if node.constant is None else _constant(node.constant)
-        case Select():
+        case ast.Select():
             if node.constant is not None:
                 return _constant(node.constant)
             plan(node.operand)
             return UNKNOWN
-        case Call():
+        case ast.Call():
             return _call(node)
-        case ListExpr():
+        case ast.ListExpr():
             values = [plan(element) for element in node.elements]
             if node.optional or any(value is UNKNOWN for value in values):
                 return UNKNOWN
             node.folded = values
             return values
-        case MapExpr():
+        case ast.MapExpr():
             return _map(node)
-        case Comprehension():
-            for part in (
-                node.accu_init,
-                node.iter_range,
-                node.condition,
-                node.step,
-                node.result,
-            ):
+        case ast.Comprehension():
+            for part in (node.accu_init, node.iter_range, node.condition, node.step, node.result):
                 plan(part)
             return UNKNOWN
-        case StructExpr():
+        case ast.StructExpr():
             for entry in node.entries:
                 plan(entry.value)
             return UNKNOWN
@@ -92,7 +75,7 @@ def _constant(value: Any) -> Any:
     return value
 
 
-def _map(node: MapExpr) -> Any:
+def _map(node: ast.MapExpr) -> Any:
     result: dict[Any, Any] = {}
     known = True
     for entry in node.entries:
@@ -109,7 +92,7 @@ def _map(node: MapExpr) -> Any:
     return result
 
 
-def _call(node: Call) -> Any:
+def _call(node: ast.Call) -> Any:
     operands = node.args if node.target is None else [node.target, *node.args]
     values = [plan(operand) for operand in operands]
     if node.function in _CONVERSIONS and len(values) == 1 and values[0] is not UNKNOWN:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.environment.tables import CHANGED, MINORS, OLDER, load
+from reference_allocator.cel.environment.tables import MINORS, load
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library import (
     formatting,
@@ -23,17 +23,9 @@ from reference_allocator.cel.library import (
     urls,
 )
 from reference_allocator.cel.runtime import arithmetic, conversions, times
-from reference_allocator.cel.runtime.equality import (
-    compare,
-    contains,
-    no_overload,
-)
+from reference_allocator.cel.runtime.equality import compare, contains, no_overload
 from reference_allocator.cel.runtime.maps import has_key, unmap_key
-from reference_allocator.cel.runtime.values import (
-    Duration,
-    Timestamp,
-    type_name,
-)
+from reference_allocator.cel.runtime.values import Duration, Timestamp, type_name
 from reference_allocator.cel.types import CelType
 
 
@@ -62,9 +54,7 @@ IMPLEMENTATIONS: Final[dict[str, Callable[..., Any]]] = {
     **times.OVERLOADS,
     **urls.OVERLOADS,
 }
-
-for _overload in CHANGED:
-    IMPLEMENTATIONS.setdefault(f"{_overload}{OLDER}", IMPLEMENTATIONS[_overload])
+"""By overload, or by function where all its overloads have one."""
 
 # Functions that take any values and sort out the types themselves.
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
@@ -144,7 +134,7 @@ def implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., A
         return by_name
     candidates = []
     for overload in overloads:
-        found = IMPLEMENTATIONS.get(overload)
+        found = IMPLEMENTATIONS.get(overload) or IMPLEMENTATIONS.get(function)
         # No value of an authorization type exists for a selector, so those never match.
         if found is not None:
             candidates.append((_signature(overload), found))

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.conversions import to_string
+from reference_allocator.cel.runtime.conversions import TO_STRING, to_string
 from reference_allocator.cel.runtime.maps import unmap_key
 from reference_allocator.cel.runtime.values import UInt, type_name
 
@@ -149,16 +149,7 @@ def _string(value: Any) -> str:
         return "null"
     if name == "type":
         return str(value.name)
-    if name in (
-        "int",
-        "uint",
-        "double",
-        "bool",
-        "string",
-        "bytes",
-        "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
-    ):
+    if name in TO_STRING:
         return _convert(value)
     raise _refused("s", value)
 

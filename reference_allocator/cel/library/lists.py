@@ -13,39 +13,28 @@ from typing import Any, Final
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
 from reference_allocator.cel.library.sorting import sort_like_go
+from reference_allocator.cel.runtime import equality, values
 from reference_allocator.cel.runtime.arithmetic import add
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.equality import (
-    NO_OVERLOAD,
-    compare,
-    contains,
-    equal_or_false,
-    no_overload,
-    plain_keys,
-)
 from reference_allocator.cel.runtime.maps import MISSING, find, map_key, unmap_key
-from reference_allocator.cel.runtime.values import (
-    Duration,
-    Optional,
-    Timestamp,
-    UInt,
-    type_name,
-)
 
 MAX_ATTRIBUTE_VALUES: Final = 48
 """The most values of one device (resource.k8s.io/v1 ResourceSliceMaxAttributeValuesPerDevice)."""
 
 _RANGE_LIMIT: Final = 1_000_000
 _WITH_PARAMETERS: Final = {"list": "list(dyn)", "map": "map(dyn, dyn)"}
-_COMPARABLE: Final = (bool, int, UInt, float, str, bytes, Duration, Timestamp)
+_COMPARABLE: Final = (bool, int, values.UInt, float, str, bytes, values.Duration, values.Timestamp)
 
 
 def size(value: Any) -> int:
-    """``size()`` of a string, bytes, list or map."""
     if value.__class__ in (str, bytes, list) or isinstance(value, dict):
         return len(value)
     # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
-    raise no_overload() if isinstance(value, (Duration, Timestamp)) else no_overload("size")
+    raise (
+        equality.no_overload()
+        if isinstance(value, (values.Duration, values.Timestamp))
+        else equality.no_overload("size")
+    )
 
 
 def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
@@ -65,9 +54,9 @@ def flatten(items: Any, *levels: Any) -> list[Any]:
     """``flatten()``, which checks its arguments itself (cel-go's ``DisableTypeGuards``)."""
     depth = levels[0] if levels else 1
     if items.__class__ is not list or depth.__class__ is not int:
-        names = map(type_name, (items, *levels))
+        names = map(values.type_name, (items, *levels))
         receiver, *given = (_WITH_PARAMETERS.get(name, name) for name in names)
-        raise CelRuntimeError(f"{NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
+        raise CelRuntimeError(f"{equality.NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
     if depth < 0:
         raise CelRuntimeError("level must be non-negative")
     result = items
@@ -102,7 +91,7 @@ def unlimited_range(count: int) -> list[int]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    keys = plain_keys(items)
+    keys = equality.plain_keys(items)
     if keys is not None:
         first: dict[Any, Any] = {}
         for key, item in zip(keys, items, strict=True):
@@ -110,7 +99,7 @@ def _distinct(items: list[Any]) -> list[Any]:
         return list(first.values())
     result: list[Any] = []
     for item in items:
-        if not contains(result, item):
+        if not equality.contains(result, item):
             result.append(item)
     return result
 
@@ -129,26 +118,26 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
     if any(key.__class__ is not keys[0].__class__ for key in keys):
         raise CelRuntimeError("list elements must have the same type")
 
-    if keys[0].__class__ in (Duration, Timestamp):
+    if keys[0].__class__ in (values.Duration, values.Timestamp):
         keys = [key.nanos for key in keys]
     return sort_like_go(keys, items)
 
 
-def _end(items: list[Any]) -> Optional:
+def _end(items: list[Any]) -> values.Optional:
     """The one item of a slice, if there is one."""
-    return Optional(items[0], present=True) if items else Optional(present=False)
+    return values.Optional(items[0], present=True) if items else values.Optional(present=False)
 
 
 def _is_sorted(items: list[Any]) -> bool:
     for item in items:
         if item.__class__ not in _COMPARABLE:
-            raise no_overload()
+            raise equality.no_overload()
     return all(_compare_or_zero(left, right) <= 0 for left, right in pairwise(items))
 
 
 def _compare_or_zero(left: Any, right: Any) -> int:
     try:
-        return compare(left, right)
+        return equality.compare(left, right)
     except CelRuntimeError:
         return 0
 
@@ -160,7 +149,7 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
         best = items[0]
         for index, item in enumerate(items):
             if item.__class__ not in _COMPARABLE:
-                raise no_overload()
+                raise equality.no_overload()
             if index and _compare_or_zero(best, item) == sign:
                 best = item
         return best
@@ -173,7 +162,7 @@ def _sum(zero: Any) -> Callable[[list[Any]], Any]:
 
 
 def _index_of(items: list[Any], item: Any) -> int:
-    found = (index for index, element in enumerate(items) if equal_or_false(element, item))
+    found = (index for index, element in enumerate(items) if equality.equal_or_false(element, item))
     return next(found, -1)
 
 
@@ -184,8 +173,8 @@ def _last_index_of(items: list[Any], item: Any) -> int:
 
 def _includes(target: Any, item: Any) -> bool:
     if target.__class__ is list:
-        return any(equal_or_false(element, item) for element in target)
-    return equal_or_false(target, item)
+        return any(equality.equal_or_false(element, item) for element in target)
+    return equality.equal_or_false(target, item)
 
 
 def includes_values(target: Any, item: Any) -> bool:
@@ -201,17 +190,17 @@ def includes_values(target: Any, item: Any) -> bool:
 
 
 def _sets_contains(items: list[Any], part: list[Any]) -> bool:
-    keys, wanted = plain_keys(items), plain_keys(part)
+    keys, wanted = equality.plain_keys(items), equality.plain_keys(part)
     if keys is not None and wanted is not None:
         return set(wanted) <= set(keys)
-    return all(contains(items, item) for item in part)
+    return all(equality.contains(items, item) for item in part)
 
 
 def _sets_intersects(items: list[Any], other: list[Any]) -> bool:
-    keys, wanted = plain_keys(items), plain_keys(other)
+    keys, wanted = equality.plain_keys(items), equality.plain_keys(other)
     if keys is not None and wanted is not None:
         return not set(wanted).isdisjoint(keys)
-    return any(contains(other, item) for item in items)
+    return any(equality.contains(other, item) for item in items)
 
 
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -227,42 +216,30 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
     return mapping
 
 
-def _overloads() -> dict[str, Callable[..., Any]]:
-    table: dict[str, Callable[..., Any]] = {
-        "list_distinct": _distinct,
-        "list_first": lambda items: _end(items[:1]),
-        "list_flatten": flatten,
-        "list_flatten_int": flatten,
-        "list_last": lambda items: _end(items[-1:]),
-        "list_reverse": lambda items: items[::-1],
-        "list_slice": _slice_list,
-        "lists_range": _lists_range,
-        f"lists_range{OLDER}": unlimited_range,
-        "list_a_index_of_int": _index_of,
-        "list_a_last_index_of_int": _last_index_of,
-        "list_includes_dyn_dyn": _includes,
-        "dra_includes_dyn_dyn": includes_values,
-        "list_sets_contains_list": _sets_contains,
-        "list_sets_equivalent_list": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
-        "list_sets_intersects_list": _sets_intersects,
-        "@mapInsert_map_key_value": insert_entry,
-        "@mapInsert_map_map": _insert_map,
-    }
-    for name in ("list", "map", "string", "bytes"):
-        table[f"size_{name}"] = table[f"{name}_size"] = size
-    types = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
-    for name in types:
-        table[f"list_{name}_is_sorted_bool"] = _is_sorted
-        table[f"list_{name}_min_{name}"] = _extreme("min", 1)
-        table[f"list_{name}_max_{name}"] = _extreme("max", -1)
-        long = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
-        full = long.get(name, name)
-        table[f"list_{full}_sort"] = lambda items: sort_by_keys(items, items)
-        table[f"list_{full}_sortByAssociatedKeys"] = sort_by_keys
-    zeros = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
-    for name, zero in zeros.items():
-        table[f"list_{name}_sum_{name}"] = _sum(zero)
-    return table
-
-
-OVERLOADS: Final = _overloads()
+OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
+    "distinct": _distinct,
+    "first": lambda items: _end(items[:1]),
+    "last": lambda items: _end(items[-1:]),
+    "reverse": lambda items: items[::-1],
+    "slice": _slice_list,
+    "isSorted": _is_sorted,
+    "min": _extreme("min", 1),
+    "max": _extreme("max", -1),
+    "sort": lambda items: sort_by_keys(items, items),
+    "@sortByAssociatedKeys": sort_by_keys,
+    "list_int_sum_int": _sum(0),
+    "list_uint_sum_uint": _sum(values.UInt(0)),
+    "list_double_sum_double": _sum(0.0),
+    "list_duration_sum_duration": _sum(values.Duration(0)),
+    "lists_range": _lists_range,
+    f"lists_range{OLDER}": unlimited_range,
+    "list_a_index_of_int": _index_of,
+    "list_a_last_index_of_int": _last_index_of,
+    "list_includes_dyn_dyn": _includes,
+    "dra_includes_dyn_dyn": includes_values,
+    "sets.contains": _sets_contains,
+    "sets.equivalent": lambda a, b: _sets_contains(a, b) and _sets_contains(b, a),
+    "sets.intersects": _sets_intersects,
+    "@mapInsert_map_key_value": insert_entry,
+    "@mapInsert_map_map": _insert_map,
+}

@@ -13,13 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, ClassVar, Final
 
-from reference_allocator.api.names import (
-    dns_1035_label_problems,
-    dns_label_problems,
-    dns_subdomain_problems,
-    label_key_problems,
-    label_value_problems,
-)
+from reference_allocator.api import names
 from reference_allocator.cel.library.urls import parse_request_uri
 from reference_allocator.cel.runtime.values import Optional
 
@@ -97,18 +91,20 @@ def _datetime(text: str) -> list[str]:
 
 
 NAMED_FORMATS: Final[dict[str, NamedFormat]] = {
-    "dns1123Label": NamedFormat("DNS1123Label", dns_label_problems, 30),
-    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", dns_subdomain_problems, 60),
-    "dns1035Label": NamedFormat("DNS1035Label", dns_1035_label_problems, 30),
-    "qualifiedName": NamedFormat("QualifiedName", label_key_problems, 60),
-    "dns1123LabelPrefix": NamedFormat("DNS1123LabelPrefix", _prefix_of(dns_label_problems), 30),
+    "dns1123Label": NamedFormat("DNS1123Label", names.dns_label_problems, 30),
+    "dns1123Subdomain": NamedFormat("DNS1123Subdomain", names.dns_subdomain_problems, 60),
+    "dns1035Label": NamedFormat("DNS1035Label", names.dns_1035_label_problems, 30),
+    "qualifiedName": NamedFormat("QualifiedName", names.label_key_problems, 60),
+    "dns1123LabelPrefix": NamedFormat(
+        "DNS1123LabelPrefix", _prefix_of(names.dns_label_problems), 30
+    ),
     "dns1123SubdomainPrefix": NamedFormat(
-        "DNS1123SubdomainPrefix", _prefix_of(dns_subdomain_problems), 60
+        "DNS1123SubdomainPrefix", _prefix_of(names.dns_subdomain_problems), 60
     ),
     "dns1035LabelPrefix": NamedFormat(
-        "DNS1035LabelPrefix", _prefix_of(dns_1035_label_problems), 30
+        "DNS1035LabelPrefix", _prefix_of(names.dns_1035_label_problems), 30
     ),
-    "labelValue": NamedFormat("LabelValue", label_value_problems, 40),
+    "labelValue": NamedFormat("LabelValue", names.label_value_problems, 40),
     "uri": NamedFormat("URI", _uri, 1103),
     "uuid": NamedFormat("uuid", _uuid, 70),
     "byte": NamedFormat("byte", _byte, 84),

@@ -109,10 +109,6 @@ def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 def _v6_reason(text: str, bare: str) -> tuple[str, str]:
     """Why an IPv6 address does not parse, and the rest of it where that shows.
 
-    Args:
-        text: the whole address.
-        bare: the same without its zone.
-
     Raises:
         ValueError: it is the IPv4 address at its end that does not parse.
     """

@@ -30,17 +30,13 @@ class RegexError(ValueError):
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 
-# RE2's words for a bad pattern, and Go's.
+# RE2's words for a bad pattern, and Go's where they differ.
 _REGEX_MESSAGES: Final = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
-    "unexpected )": "unexpected )",
     "no argument for repetition operator": "missing argument to repetition operator",
     "bad repetition operator": "invalid nested repetition operator",
     "invalid repetition size": "invalid repeat count",
-    "invalid character class": "invalid character class",
-    "invalid character class range": "invalid character class range",
-    "invalid escape sequence": "invalid escape sequence",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
     "trailing \\": "trailing backslash at end of expression",
@@ -228,14 +224,12 @@ def _quote(text: str) -> str:
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "contains_string": lambda text, part: part in text,
-    "ends_with_string": lambda text, part: text.endswith(part),
-    "starts_with_string": lambda text, part: text.startswith(part),
+    "contains": lambda text, part: part in text,
+    "endsWith": lambda text, part: text.endswith(part),
+    "startsWith": lambda text, part: text.startswith(part),
     "matches": _matches,
-    "matches_string": _matches,
-    "string_find_string": _find,
-    "string_find_all_string": find_all,
-    "string_find_all_string_int": find_all,
+    "find": _find,
+    "findAll": find_all,
     "string_char_at_int": _char_at,
     "string_index_of_string": _index_of,
     "string_index_of_string_int": _index_of,
@@ -245,14 +239,10 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_last_index_of_string_int": _last_index_of,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
-    "string_replace_string_string": _replace,
-    "string_replace_string_string_int": _replace,
-    "string_split_string": _split,
-    "string_split_string_int": _split,
-    "string_substring_int": _substring,
-    "string_substring_int_int": _substring,
+    "replace": _replace,
+    "split": _split,
+    "substring": _substring,
     "string_trim": lambda text: text.strip(_SPACE),
-    "list_join": _join,
-    "list_join_string": _join,
+    "join": _join,
     "strings_quote": _quote,
 }

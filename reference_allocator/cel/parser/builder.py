@@ -7,56 +7,72 @@ anything that does recurse sees the tree.
 
 from __future__ import annotations
 
+import fcntl
+import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
-from lark import Token
+from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
+from platformdirs import user_cache_path
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.errors import Issue
-from reference_allocator.cel.parser.grammar import build_parser
+from reference_allocator.cel.parser import literals
 from reference_allocator.cel.parser.helper import MAX_DEPTH, STATE, ParseError, at, report, sized
-from reference_allocator.cel.parser.literals import (
-    LiteralError,
-    parse_bytes,
-    parse_float,
-    parse_int,
-    parse_string,
-    parse_uint,
-)
-from reference_allocator.cel.parser.members import MemberRules, is_token
-from reference_allocator.cel.parser.operators import OperatorRules
+from reference_allocator.cel.parser.rules import MemberRules, OperatorRules, is_token
 from reference_allocator.cel.parser.syntax_errors import syntax_issues
 
+
+@cache
+def build_parser(transformer: Any) -> Lark:
+    """The LALR parser; ``transformer`` gets each rule's children, bottom-up and without recursion.
+
+    Its tables take a third of a second to compute, more than all else that starts, so lark keeps
+    them in the user's cache, one process at a time. A file that is damaged, or of another grammar,
+    is written anew; where nothing can be written the tables are computed each time.
+    """
+    text = Path(__file__).with_name("cel.lark").read_text(encoding="utf-8")
+    folder = user_cache_path("dra-conformance") / "cel"
+    name = f"parser-{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (folder / f"{name}.lock").open("w")
+    except OSError:
+        return _lark(text, transformer, False)
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _lark(text, transformer, str(folder / name))
+
+
+def _lark(text: str, transformer: Any, kept: str | bool) -> Lark:
+    return Lark(
+        text,
+        parser="lalr",
+        start="expr",
+        transformer=transformer,
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+        propagate_positions=False,
+        cache=kept,
+    )
+
+
 _RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
+    """
+        as break const continue else for function if import let loop package namespace
+        return var void while
+    """.split()
 )
 _LITERALS: Final[dict[str, Callable[[str], Any]]] = {
-    "INT_LIT": parse_int,
-    "UINT_LIT": parse_uint,
-    "FLOAT_LIT": parse_float,
-    "STRING_LIT": parse_string,
-    "MLSTRING_LIT": parse_string,
-    "BYTES_LIT": parse_bytes,
+    "INT_LIT": literals.parse_int,
+    "UINT_LIT": literals.parse_uint,
+    "FLOAT_LIT": literals.parse_float,
+    "STRING_LIT": literals.parse_string,
+    "MLSTRING_LIT": literals.parse_string,
+    "BYTES_LIT": literals.parse_bytes,
     "BOOL_LIT": lambda text: text == "true",
     "NULL_LIT": lambda _: None,
 }
@@ -121,7 +137,7 @@ class _Builder(OperatorRules, MemberRules):
         token = children[0]
         try:
             literal = Literal(at(token), _LITERALS[token.type](str(token)))
-        except LiteralError as error:
+        except literals.LiteralError as error:
             return report(at(token), str(error))
         if token.type in ("INT_LIT", "FLOAT_LIT") and token.startswith("-"):
             literal.sign = "literal"

@@ -37,7 +37,6 @@ STATE = _State()
 
 
 def at(token: Token) -> int:
-    """Where a token starts."""
     return token.start_pos or 0
 
 
@@ -53,7 +52,6 @@ def sized(
     """The node with the depths that cel-go's parser limits.
 
     Args:
-        node: the new node.
         inner: its parts, where they are not expressions of their own.
         expressions: its parts that the grammar calls an expression: in brackets, as arguments.
         counted: whether cel-go's visitor counts the node as a level (binary operators, members).

@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from reference_allocator.cel.ast import (
-    Call,
-    Comprehension,
-    Ident,
-    ListExpr,
-    Literal,
-    MapExpr,
-    Node,
-    Select,
-)
+from reference_allocator.cel import ast
 
 ACCUMULATOR: Final = "@result"
 UNUSED: Final = "#unused"
@@ -29,25 +20,25 @@ UNUSED: Final = "#unused"
 class MacroError(Exception):
     """The arguments do not fit the macro; ``node`` is the one to blame."""
 
-    def __init__(self, node: Node, message: str) -> None:
+    def __init__(self, node: ast.Node, message: str) -> None:
         super().__init__(message)
         self.node = node
 
 
-def _name(node: Node, message: str) -> str:
-    if not isinstance(node, Ident):
+def _name(node: ast.Node, message: str) -> str:
+    if not isinstance(node, ast.Ident):
         raise MacroError(node, message)
     return node.name
 
 
-def _iteration_variable(node: Node, message: str) -> str:
+def _iteration_variable(node: ast.Node, message: str) -> str:
     name = _name(node, message)
     if name in (ACCUMULATOR, "__result__"):
         raise MacroError(node, "iteration variable overwrites accumulator variable")
     return name
 
 
-def _two_variables(first: Node, second: Node) -> tuple[str, str]:
+def _two_variables(first: ast.Node, second: ast.Node) -> tuple[str, str]:
     names = (
         _name(first, "argument must be a simple name"),
         _name(second, "argument must be a simple name"),
@@ -61,72 +52,71 @@ def _two_variables(first: Node, second: Node) -> tuple[str, str]:
 
 def _fold(
     at: int,
-    target: Node,
+    target: ast.Node,
     iter_vars: tuple[str, str],
-    init: Node,
-    step: Node,
-    condition: Node | None = None,
-    result: Node | None = None,
-) -> Comprehension:
+    init: ast.Node,
+    step: ast.Node,
+    condition: ast.Node | None = None,
+    result: ast.Node | None = None,
+) -> ast.Comprehension:
     """A fold to its end, whose value is the accumulator, if not said otherwise."""
-    condition = condition or Literal(at, True)
-    result = result or Ident(at, ACCUMULATOR)
-    return Comprehension(at, target, *iter_vars, ACCUMULATOR, init, condition, step, result)
+    condition = condition or ast.Literal(at, True)
+    result = result or ast.Ident(at, ACCUMULATOR)
+    return ast.Comprehension(at, target, *iter_vars, ACCUMULATOR, init, condition, step, result)
 
 
 def _quantifier(
-    at: int, macro: str, target: Node, iter_vars: tuple[str, str], predicate: Node
-) -> Node:
-    def accu() -> Node:
-        return Ident(at, ACCUMULATOR)
+    at: int, macro: str, target: ast.Node, iter_vars: tuple[str, str], predicate: ast.Node
+) -> ast.Node:
+    def accu() -> ast.Node:
+        return ast.Ident(at, ACCUMULATOR)
 
     if macro == "exists_one":
-        more = Call(at, "_+_", [accu(), Literal(at, 1)])
-        step = Call(at, "_?_:_", [predicate, more, accu()])
-        result = Call(at, "_==_", [accu(), Literal(at, 1)])
-        return _fold(at, target, iter_vars, Literal(at, 0), step, result=result)
+        more = ast.Call(at, "_+_", [accu(), ast.Literal(at, 1)])
+        step = ast.Call(at, "_?_:_", [predicate, more, accu()])
+        result = ast.Call(at, "_==_", [accu(), ast.Literal(at, 1)])
+        return _fold(at, target, iter_vars, ast.Literal(at, 0), step, result=result)
     every = macro == "all"
-    undecided = accu() if every else Call(at, "!_", [accu()])
-    condition = Call(at, "@not_strictly_false", [undecided])
-    step = Call(at, "_&&_" if every else "_||_", [accu(), predicate])
-    return _fold(at, target, iter_vars, Literal(at, every), step, condition)
+    undecided = accu() if every else ast.Call(at, "!_", [accu()])
+    condition = ast.Call(at, "@not_strictly_false", [undecided])
+    step = ast.Call(at, "_&&_" if every else "_||_", [accu(), predicate])
+    return _fold(at, target, iter_vars, ast.Literal(at, every), step, condition)
 
 
 def _collect(
     at: int,
-    target: Node,
+    target: ast.Node,
     iter_vars: tuple[str, str],
-    predicate: list[Node],
-    added: Node,
-    init: Node | None = None,
-) -> Comprehension:
+    predicate: list[ast.Node],
+    added: ast.Node,
+    init: ast.Node | None = None,
+) -> ast.Comprehension:
     """A fold that adds something for each element, or for those that satisfy a predicate.
 
     Args:
-        at: where the macro is.
-        target: what it is over.
-        iter_vars: its variables.
         predicate: of the elements, none for all.
         added: the accumulator with an element added.
         init: the accumulator at first, by default an empty list.
     """
     if predicate:
-        added = Call(at, "_?_:_", [predicate[0], added, Ident(at, ACCUMULATOR)])
-    return _fold(at, target, iter_vars, init or ListExpr(at, [], frozenset()), added)
+        added = ast.Call(at, "_?_:_", [predicate[0], added, ast.Ident(at, ACCUMULATOR)])
+    return _fold(at, target, iter_vars, init or ast.ListExpr(at, [], frozenset()), added)
 
 
-def _append(at: int, element: Node) -> Call:
-    return Call(at, "_+_", [Ident(at, ACCUMULATOR), ListExpr(at, [element], frozenset())])
+def _append(at: int, element: ast.Node) -> ast.Call:
+    return ast.Call(
+        at, "_+_", [ast.Ident(at, ACCUMULATOR), ast.ListExpr(at, [element], frozenset())]
+    )
 
 
-def _has(at: int, argument: Node) -> Node:
-    if not isinstance(argument, Select):
+def _has(at: int, argument: ast.Node) -> ast.Node:
+    if not isinstance(argument, ast.Select):
         raise MacroError(argument, "invalid argument to has() macro")
-    return Select(at, argument.operand, argument.field, test_only=True)
+    return ast.Select(at, argument.operand, argument.field, test_only=True)
 
 
-def _quantified(macro: str) -> Callable[[int, Node, list[Node]], Node]:
-    def expander(at: int, target: Node, args: list[Node]) -> Node:
+def _quantified(macro: str) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
+    def expander(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
         if len(args) == 3:
             names = _two_variables(args[0], args[1])
         else:
@@ -136,75 +126,77 @@ def _quantified(macro: str) -> Callable[[int, Node, list[Node]], Node]:
     return expander
 
 
-def _map(at: int, target: Node, args: list[Node]) -> Comprehension:
+def _map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Comprehension:
     variable = _iteration_variable(args[0], "argument is not an identifier")
     return _collect(at, target, (variable, ""), args[1:-1], _append(at, args[-1]))
 
 
-def _filter(at: int, target: Node, args: list[Node]) -> Node:
+def _filter(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
     variable = _iteration_variable(args[0], "argument is not an identifier")
     return _collect(at, target, (variable, ""), args[1:], _append(at, args[0]))
 
 
-def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
+def _transform_list(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
     names = _two_variables(args[0], args[1])
     return _collect(at, target, names, args[2:-1], _append(at, args[-1]))
 
 
-def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
+def _transform_map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
     names = _two_variables(args[0], args[1])
-    insert = [Ident(at, ACCUMULATOR), Ident(at, names[0]), args[-1]]
-    added = Call(at, "cel.@mapInsert", insert)
-    return _collect(at, target, names, args[2:-1], added, MapExpr(at, []))
+    insert = [ast.Ident(at, ACCUMULATOR), ast.Ident(at, names[0]), args[-1]]
+    added = ast.Call(at, "cel.@mapInsert", insert)
+    return _collect(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
 
 
-def _transform_map_entry(at: int, target: Node, args: list[Node]) -> Node:
+def _transform_map_entry(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
     names = _two_variables(args[0], args[1])
-    added = Call(at, "cel.@mapInsert", [Ident(at, ACCUMULATOR), args[-1]])
-    return _collect(at, target, names, args[2:-1], added, MapExpr(at, []))
+    added = ast.Call(at, "cel.@mapInsert", [ast.Ident(at, ACCUMULATOR), args[-1]])
+    return _collect(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
 
 
-def _binding(at: int, name: str, value: Node, body: Node) -> Node:
-    nothing = ListExpr(at, [], frozenset())
-    condition, step = Literal(at, False), Ident(at, name)
-    return Comprehension(at, nothing, UNUSED, "", name, value, condition, step, body)
+def _binding(at: int, name: str, value: ast.Node, body: ast.Node) -> ast.Node:
+    nothing = ast.ListExpr(at, [], frozenset())
+    condition, step = ast.Literal(at, False), ast.Ident(at, name)
+    return ast.Comprehension(at, nothing, UNUSED, "", name, value, condition, step, body)
 
 
-def _bind(at: int, target: Node, args: list[Node]) -> Node | None:
-    if not (isinstance(target, Ident) and target.name == "cel"):
+def _bind(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node | None:
+    if not (isinstance(target, ast.Ident) and target.name == "cel"):
         return None
     name = _name(args[0], "cel.bind() variable names must be simple identifiers")
     return _binding(at, name, args[1], args[2])
 
 
-def _opt_map(flat: bool) -> Callable[[int, Node, list[Node]], Node]:
+def _opt_map(flat: bool) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
     label = "optFlatMap" if flat else "optMap"
 
-    def expander(at: int, target: Node, args: list[Node]) -> Node:
+    def expander(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
         name = _name(args[0], f"{label}() variable name must be a simple identifier")
-        value = Call(at, "value", [], target)
+        value = ast.Call(at, "value", [], target)
         body = _binding(at, name, value, args[1])
-        present = body if flat else Call(at, "optional.of", [body])
-        has_value = Call(at, "hasValue", [], target)
-        return Call(at, "_?_:_", [has_value, present, Call(at, "optional.none", [])])
+        present = body if flat else ast.Call(at, "optional.of", [body])
+        has_value = ast.Call(at, "hasValue", [], target)
+        return ast.Call(at, "_?_:_", [has_value, present, ast.Call(at, "optional.none", [])])
 
     return expander
 
 
-def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
-    if not isinstance(target, (ListExpr, Select, Ident, Comprehension, Call)):
+def _sort_by(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+    if not isinstance(target, (ast.ListExpr, ast.Select, ast.Ident, ast.Comprehension, ast.Call)):
         message = (
             "sortBy can only be applied to a list, identifier, comprehension, call or select"
             " expression"
         )
         raise MacroError(target, message)
     name = "@__sortBy_input__"
-    keys = _map(at, Ident(at, name), args)
-    body = Call(at, "@sortByAssociatedKeys", [keys], Ident(at, name))
+    keys = _map(at, ast.Ident(at, name), args)
+    body = ast.Call(at, "@sortByAssociatedKeys", [keys], ast.Ident(at, name))
     return _binding(at, name, target, body)
 
 
-_RECEIVER: Final[dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | None]]] = {
+_RECEIVER: Final[
+    dict[tuple[str, int], Callable[[int, ast.Node, list[ast.Node]], ast.Node | None]]
+] = {
     ("all", 2): _quantified("all"),
     ("exists", 2): _quantified("exists"),
     ("exists_one", 2): _quantified("exists_one"),
@@ -228,7 +220,7 @@ _RECEIVER: Final[dict[tuple[str, int], Callable[[int, Node, list[Node]], Node | 
 }
 
 
-def expand(at: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
+def expand(at: int, name: str, target: ast.Node | None, args: list[ast.Node]) -> ast.Node | None:
     """What the call ``target.name(args)`` stands for, or None when it is not a macro.
 
     Raises:

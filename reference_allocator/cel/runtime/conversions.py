@@ -12,26 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from reference_allocator.cel.errors import CelRuntimeError
+from reference_allocator.cel.runtime import times, values
 from reference_allocator.cel.runtime.maps import unmap_key
-from reference_allocator.cel.runtime.times import (
-    format_duration,
-    format_timestamp,
-    parse_duration,
-    parse_timestamp,
-    show_duration,
-    show_timestamp,
-    timestamp_from_seconds,
-    unix_seconds,
-    unreadable,
-)
-from reference_allocator.cel.runtime.values import (
-    INT_MAX,
-    INT_MIN,
-    UINT_MAX,
-    TypeValue,
-    UInt,
-    type_name,
-)
 
 _LARGE: Final = 6
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
@@ -46,17 +28,17 @@ _FLOAT: Final = re.compile(
 
 def _string_to_int(text: str) -> int:
     if not _INTEGER.fullmatch(text) or len(text) > 400:
-        raise unreadable("int")
+        raise times.unreadable("int")
     value = int(text)
-    if not INT_MIN <= value <= INT_MAX:
-        raise unreadable("int")
+    if not values.INT_MIN <= value <= values.INT_MAX:
+        raise times.unreadable("int")
     return value
 
 
-def _string_to_uint(text: str) -> UInt:
-    if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > UINT_MAX:
-        raise unreadable("uint")
-    return UInt(int(text))
+def _string_to_uint(text: str) -> values.UInt:
+    if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > values.UINT_MAX:
+        raise times.unreadable("uint")
+    return values.UInt(int(text))
 
 
 def string_to_double(text: str) -> float:
@@ -65,13 +47,13 @@ def string_to_double(text: str) -> float:
     digits = re.sub(rf"(?<=[{before}])_(?=[{before.rstrip('xX')}])", "", text)
     hexadecimal = _HEX_FLOAT.fullmatch(digits) is not None
     if not (hexadecimal or _FLOAT.fullmatch(digits)):
-        raise unreadable("double")
+        raise times.unreadable("double")
     try:
         value = float.fromhex(digits) if hexadecimal else float(digits)
     except OverflowError:
-        raise unreadable("double") from None
+        raise times.unreadable("double") from None
     if math.isinf(value) and not re.search("inf", text, re.IGNORECASE):
-        raise unreadable("double")
+        raise times.unreadable("double")
     return value
 
 
@@ -80,32 +62,32 @@ def _string_to_bool(text: str) -> bool:
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise unreadable("bool")
+    raise times.unreadable("bool")
 
 
 def _double_to_int(value: float) -> int:
     # Go refuses the bounds themselves, because a double near them is not exact.
-    if not math.isfinite(value) or not INT_MIN < value < INT_MAX:
+    if not math.isfinite(value) or not values.INT_MIN < value < values.INT_MAX:
         raise CelRuntimeError("integer overflow")
     return int(value)
 
 
-def _double_to_uint(value: float) -> UInt:
-    if not math.isfinite(value) or not 0 <= value < UINT_MAX:
+def _double_to_uint(value: float) -> values.UInt:
+    if not math.isfinite(value) or not 0 <= value < values.UINT_MAX:
         raise CelRuntimeError("unsigned integer overflow")
-    return UInt(int(value))
+    return values.UInt(int(value))
 
 
-def _uint_to_int(value: UInt) -> int:
-    if value > INT_MAX:
+def _uint_to_int(value: values.UInt) -> int:
+    if value > values.INT_MAX:
         raise CelRuntimeError("integer overflow")
     return int(value)
 
 
-def _int_to_uint(value: int) -> UInt:
+def _int_to_uint(value: int) -> values.UInt:
     if value < 0:
         raise CelRuntimeError("unsigned integer overflow")
-    return UInt(value)
+    return values.UInt(value)
 
 
 def format_double(value: float) -> str:
@@ -142,7 +124,7 @@ def _bytes_to_string(value: bytes) -> str:
 
 def to_string(value: Any) -> str:
     """``string(value)`` for the types that have it."""
-    converted: str = OVERLOADS[_TO_STRING[type_name(value)]](value)
+    converted: str = OVERLOADS[TO_STRING[values.type_name(value)]](value)
     return converted
 
 
@@ -152,7 +134,7 @@ def _same(value: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value as messages show it: Go's ``%v``."""
-    name = type_name(value)
+    name = values.type_name(value)
     if name in _SHOWN:
         return _SHOWN[name](value)
     if name == "list":
@@ -169,8 +151,8 @@ _SHOWN: Final[dict[str, Callable[[Any], str]]] = {
     "bool": lambda value: "true" if value else "false",
     "bytes": lambda value: f"[{' '.join(map(str, value))}]",
     "double": format_double,
-    "google.protobuf.Duration": show_duration,
-    "google.protobuf.Timestamp": show_timestamp,
+    "google.protobuf.Duration": times.show_duration,
+    "google.protobuf.Timestamp": times.show_timestamp,
     "kubernetes.NamedFormat": lambda value: str(value.name),
     "null_type": lambda _: "0",
     "type": lambda value: str(value.name),
@@ -181,7 +163,7 @@ def _no_duration(_value: Any) -> Any:
     raise CelRuntimeError("type conversion error from 'int' to 'google.protobuf.Duration'")
 
 
-_TO_STRING: Final = {
+TO_STRING: Final = {
     "string": "string_to_string",
     "bool": "bool_to_string",
     "bytes": "bytes_to_string",
@@ -192,39 +174,36 @@ _TO_STRING: Final = {
     "uint": "uint64_to_string",
 }
 
+_UNCHANGED: Final = """
+    bool_to_bool bytes_to_bytes double_to_double duration_to_duration to_dyn
+    int64_to_int64 string_to_string timestamp_to_timestamp uint64_to_uint64
+""".split()
+
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "bool_to_bool": _same,
+    **dict.fromkeys(_UNCHANGED, _same),
     "string_to_bool": _string_to_bool,
-    "bytes_to_bytes": _same,
     "string_to_bytes": lambda text: text.encode(),
-    "double_to_double": _same,
     "int64_to_double": float,
     "uint64_to_double": float,
     "string_to_double": string_to_double,
-    "duration_to_duration": _same,
-    "string_to_duration": parse_duration,
+    "string_to_duration": times.parse_duration,
     "int64_to_duration": _no_duration,  # declared up to 1.36, but without an implementation
-    "to_dyn": _same,
-    "int64_to_int64": _same,
     "double_to_int64": _double_to_int,
     "duration_to_int64": lambda value: value.nanos,
     "string_to_int64": _string_to_int,
-    "timestamp_to_int64": unix_seconds,
+    "timestamp_to_int64": times.unix_seconds,
     "uint64_to_int64": _uint_to_int,
-    "string_to_string": _same,
     "bool_to_string": lambda value: "true" if value else "false",
     "bytes_to_string": _bytes_to_string,
     "double_to_string": format_double,
-    "duration_to_string": format_duration,
+    "duration_to_string": times.format_duration,
     "int64_to_string": str,
-    "timestamp_to_string": format_timestamp,
+    "timestamp_to_string": times.format_timestamp,
     "uint64_to_string": lambda value: str(int(value)),
-    "timestamp_to_timestamp": _same,
-    "int64_to_timestamp": timestamp_from_seconds,
-    "string_to_timestamp": parse_timestamp,
-    "uint64_to_uint64": _same,
+    "int64_to_timestamp": times.timestamp_from_seconds,
+    "string_to_timestamp": times.parse_timestamp,
     "double_to_uint64": _double_to_uint,
     "int64_to_uint64": _int_to_uint,
     "string_to_uint64": _string_to_uint,
-    "type": lambda value: TypeValue(type_name(value)),
+    "type": lambda value: values.TypeValue(values.type_name(value)),
 }

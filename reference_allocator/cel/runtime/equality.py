@@ -28,14 +28,10 @@ _EXACT = 2**53
 """Below it a double equals an integer only where both are the same number."""
 _HASHABLE = frozenset({bool, bytes, type(None), Duration, Timestamp, TypeValue})
 _STRICT = frozenset(
-    [
-        "kubernetes.Quantity",
-        "kubernetes.Semver",
-        "kubernetes.URL",
-        "kubernetes.NamedFormat",
-        "net.IP",
-        "net.CIDR",
-    ]
+    """
+        kubernetes.Quantity kubernetes.Semver kubernetes.URL kubernetes.NamedFormat net.IP
+        net.CIDR
+    """.split()
 )
 
 
@@ -124,8 +120,7 @@ def compare(left: Any, right: Any, function: str = "") -> int:
     if kind in (str, bytes, bool):
         if right.__class__ is not kind:
             raise no_overload()
-        if kind is str:  # Go compares UTF-8, which orders as code points do
-            return int(left > right) - int(left < right)
+        # Go compares UTF-8, which orders as code points do.
         return int(left > right) - int(left < right)
     if kind in (Duration, Timestamp):
         if right.__class__ is not kind:

@@ -33,7 +33,6 @@ MAX_SECONDS: Final = 253402300799
 
 
 def unreadable(target: str) -> CelRuntimeError:
-    """The error of a text that is not one of a type."""
     return CelRuntimeError(f"type conversion error from 'string' to '{target}'")
 
 
@@ -95,14 +94,12 @@ def _decimal(nanos: int, size: int) -> str:
 
 
 def timestamp_from_seconds(seconds: int) -> Timestamp:
-    """A time from Unix seconds."""
     if not MIN_SECONDS <= seconds <= MAX_SECONDS:
         raise CelRuntimeError("timestamp overflow")
     return Timestamp(seconds * 10**9)
 
 
 def unix_seconds(value: Timestamp) -> int:
-    """Whole seconds since 1970."""
     return value.nanos // 10**9
 
 
@@ -179,42 +176,44 @@ def _zone(name: str) -> tzinfo:
         raise CelRuntimeError(f"unknown time zone {name}") from None
 
 
-def _truncate(nanos: int, unit: int) -> int:
-    quotient = abs(nanos) // unit
-    return -quotient if nanos < 0 else quotient
-
-
-_FIELDS: Final[dict[str, Callable[[datetime], int]]] = {
-    "year": lambda moment: moment.year,
-    "month": lambda moment: moment.month - 1,
-    "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
-    "day_of_month": lambda moment: moment.day - 1,
-    "day_of_month_1_based": lambda moment: moment.day,
-    "day_of_week": lambda moment: moment.isoweekday() % 7,
-    "hours": lambda moment: moment.hour,
-    "minutes": lambda moment: moment.minute,
-    "seconds": lambda moment: moment.second,
-}
-
-
 def _accessor(field: Callable[[datetime], int]) -> Callable[..., int]:
     return lambda value, zone="UTC": field(_moment(value, _zone(zone)))
 
 
-def _milliseconds(value: Timestamp, zone: str = "UTC") -> int:
+def _whole(value: Duration, unit: int) -> int:
+    """How many of a unit (in nanoseconds), towards zero."""
+    quotient = abs(value.nanos) // unit
+    return -quotient if value.nanos < 0 else quotient
+
+
+def _part(field: Callable[[datetime], int], unit: int) -> Callable[..., int]:
+    """A field of a time, or how many of a unit a duration has."""
+    of_time = _accessor(field)
+
+    def read(value: Timestamp | Duration, *zone: str) -> int:
+        if isinstance(value, Timestamp):
+            return of_time(value, *zone)
+        return _whole(value, unit)
+
+    return read
+
+
+def _milliseconds(value: Timestamp | Duration, zone: str = "UTC") -> int:
+    if isinstance(value, Duration):
+        return _whole(value, 10**6)
     _moment(value, _zone(zone))
     return value.nanos % 10**9 // 10**6
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "duration_to_hours": lambda value: _truncate(value.nanos, 3600 * 10**9),
-    "duration_to_minutes": lambda value: _truncate(value.nanos, 60 * 10**9),
-    "duration_to_seconds": lambda value: _truncate(value.nanos, 10**9),
-    "duration_to_milliseconds": lambda value: _truncate(value.nanos, 10**6),
-    "timestamp_to_milliseconds": _milliseconds,
-    "timestamp_to_milliseconds_with_tz": _milliseconds,
+    "getFullYear": _accessor(lambda moment: moment.year),
+    "getMonth": _accessor(lambda moment: moment.month - 1),
+    "getDayOfYear": _accessor(lambda moment: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": _accessor(lambda moment: moment.day - 1),
+    "getDate": _accessor(lambda moment: moment.day),
+    "getDayOfWeek": _accessor(lambda moment: moment.isoweekday() % 7),
+    "getHours": _part(lambda moment: moment.hour, 3600 * 10**9),
+    "getMinutes": _part(lambda moment: moment.minute, 60 * 10**9),
+    "getSeconds": _part(lambda moment: moment.second, 10**9),
+    "getMilliseconds": _milliseconds,
 }
-for _name, _field in _FIELDS.items():
-    _suffix = "_tz" if _name == "seconds" else "_with_tz"
-    OVERLOADS[f"timestamp_to_{_name}"] = _accessor(_field)
-    OVERLOADS[f"timestamp_to_{_name}{_suffix}"] = _accessor(_field)

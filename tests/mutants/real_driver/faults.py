@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.mutants.real_driver import (
-    answering,
-    preparing,
-    publishing,
-    refusing,
-    registering,
-    specs,
-)
+from tests.mutants.real_driver import answering, preparing, publishing, refusing, registering, specs
 from tests.mutants.real_driver.putting import PutIn, both
 
 

@@ -66,11 +66,7 @@ class World:
     def broken(self) -> set[str]:
         """The rules that the checker finds broken."""
         snapshot = make_snapshot(
-            self.slices,
-            self.claims,
-            classes=self.classes,
-            taken=self.taken,
-            features=self.features,
+            self.slices, self.claims, classes=self.classes, taken=self.taken, features=self.features
         )
         return rules(check(snapshot, self.node, self.claims, self.allocations))
 
@@ -308,8 +304,7 @@ CASES: list[tuple[str, Callable[[], World], Tamper, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("world", "tamper", "rule"),
-    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+    ("world", "tamper", "rule"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
 def test_a_tampered_allocation_breaks_the_rule(
     world: Callable[[], World], tamper: Tamper, rule: str

@@ -182,10 +182,7 @@ def test_the_smallest_conflict_is_named() -> None:
             f'{ATTRIBUTES}.type == "a||b" || {ATTRIBUTES}.slot == 4',
             f'{ATTRIBUTES}.type == "a||b" || {ATTRIBUTES}.slot == 4; type is gpu, slot is 3',
         ),
-        (
-            f"{ATTRIBUTES}.slot in [1, 2]",
-            f"{ATTRIBUTES}.slot in [1, 2]; slot is 3",
-        ),
+        (f"{ATTRIBUTES}.slot in [1, 2]", f"{ATTRIBUTES}.slot in [1, 2]; slot is 3"),
         ('device.driver == "x"', f'device.driver == "x"; driver is {DRIVER}'),
         ("false", "false"),
     ],

@@ -89,10 +89,7 @@ def test_all_devices_are_an_error_while_any_pool_is_invalid() -> None:
 def test_an_invalid_pool_is_an_error_of_the_node_if_nothing_else_is_found() -> None:
     slices = [resource_slice(named("a", "a"))]
     outcome = solve(slices, ONE)
-    assert (outcome.kind, outcome.error) == (
-        "nodeError",
-        "invalid resource pools were encountered",
-    )
+    assert (outcome.kind, outcome.error) == ("nodeError", "invalid resource pools were encountered")
     slices.append(resource_slice(named("b"), name="s", pool="z"))
     assert picked(solve(slices, ONE)) == ["req=b"]
 

@@ -133,8 +133,7 @@ def test_exceeding_32_devices_with_every_alternative_left_is_no_solution() -> No
     outcome = solve(pool, claim(options, first_available("b", x=spec(3), y=spec(2), z=spec(9))))
     assert picked(outcome)[-1] == "b/y=dev-31"
     outcome = solve(
-        [resource_slice(devices(31))],
-        claim(options, first_available("b", x=spec(2), y=spec(3))),
+        [resource_slice(devices(31))], claim(options, first_available("b", x=spec(2), y=spec(3)))
     )
     assert outcome.kind == "none"
 

@@ -86,9 +86,7 @@ def test_a_constraint_concerns_only_the_requests_that_it_names() -> None:
 def test_a_constraint_names_requests_or_subrequests(name: str, expected: str) -> None:
     slices = with_roots("a", "b", "a")
     wanted = claim(
-        request("x"),
-        first_available("r", s=spec(), t=spec()),
-        constraints=[match(ROOT, "x", name)],
+        request("x"), first_available("r", s=spec(), t=spec()), constraints=[match(ROOT, "x", name)]
     )
     assert picked(solve(slices, wanted)) == ["x=d0", f"r/s={expected}"]
 
@@ -120,10 +118,7 @@ def test_a_derived_attribute_hides_the_published_one_for_constraints() -> None:
 @pytest.mark.parametrize(
     ("expression", "error"),
     [
-        (
-            f"{MODEL}.nope",
-            f"evaluate derived attribute {ROOT} on device {DRIVER}/pool/d0 failed: ",
-        ),
+        (f"{MODEL}.nope", f"evaluate derived attribute {ROOT} on device {DRIVER}/pool/d0 failed: "),
         ("nope(", f"compile derived attribute {ROOT} failed: compilation failed: "),
         ("device", f"compile derived attribute {ROOT} failed: must evaluate to "),
     ],
@@ -222,10 +217,7 @@ def test_partitions_are_not_used_while_the_feature_is_off() -> None:
 @pytest.mark.parametrize(
     ("slices", "kind"),
     [
-        (
-            [resource_slice([device("a", counters={"nope": {"mem": "1"}})])],
-            "nodeError",
-        ),
+        ([resource_slice([device("a", counters={"nope": {"mem": "1"}})])], "nodeError"),
         (
             [
                 resource_slice(name="c", slices=2, counters={"set": {"mem": "1"}}),
@@ -370,13 +362,7 @@ REPRESENTABLE = (
 
 @pytest.mark.parametrize(
     ("asked", "problem"),
-    [
-        ("-1", "capacity value is negative"),
-        (
-            "9223372036854775807",
-            REPRESENTABLE,
-        ),
-    ],
+    [("-1", "capacity value is negative"), ("9223372036854775807", REPRESENTABLE)],
 )
 def test_a_capacity_request_that_cannot_be_computed_is_fatal(asked: str, problem: str) -> None:
     policy = None if asked == "-1" else {"default": "2", "validRange": {"min": "2", "step": "3"}}

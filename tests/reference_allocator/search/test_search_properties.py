@@ -42,9 +42,7 @@ _DECIDED_ELSEWHERE = {"config", "node-selector", "result-fields", "share"}
 
 
 @given(problems(rich=False))
-def test_the_search_finds_a_solution_exactly_where_trying_everything_does(
-    problem: Problem,
-) -> None:
+def test_the_search_finds_a_solution_exactly_where_trying_everything_does(problem: Problem) -> None:
     outcome = _solve(problem)
     assert outcome.kind in ("allocated", "none")
     assert (outcome.kind == "allocated") == _exists(problem)

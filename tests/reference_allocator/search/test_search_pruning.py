@@ -139,11 +139,7 @@ def fallible(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
             valued(*range(n)),
             [
                 claim(request("a", n // 2), request("b", n // 2 + 1)),
-                claim(
-                    request("c", everything=True),
-                    constraints=[match(VALUE)],
-                    name="never",
-                ),
+                claim(request("c", everything=True), constraints=[match(VALUE)], name="never"),
             ],
         ),
         "a value that no constraint compares": (
@@ -198,10 +194,7 @@ def test_steps_are_counted_as_upstream_counts_them() -> None:
 def seconds_to_take_a_device(counters: int) -> float:
     """That draws on all of so many counters of its pool."""
     names = [f"n{index}" for index in range(counters)]
-    item = resource_slice(
-        [device("d", counters={"s": dict.fromkeys(names, "1")})],
-        slices=2,
-    )
+    item = resource_slice([device("d", counters={"s": dict.fromkeys(names, "1")})], slices=2)
     stock = resource_slice(name="c", slices=2, counters={"s": dict.fromkeys(names, "9")})
     view = Index(ALL, [item, stock]).views.view(Node(NODE))
     ((entry,), (pool,)) = view.candidates, view.pools

@@ -15,8 +15,8 @@ from typing import Any
 from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
 from conformance.targets.seam.values import ApiError, Capabilities, Obj
 from reference_allocator.features import Features
+from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot
-from reference_allocator.taintrules import apply_taint_rules
 
 TAINT_RULE = "DeviceTaintRule"
 _TAINT_RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")

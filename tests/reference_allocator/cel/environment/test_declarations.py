@@ -30,17 +30,7 @@ ROOT = Path(__file__).parents[4]
 DATA = files("reference_allocator.cel.environment").joinpath("data")
 
 # Operators that the evaluators treat themselves, because they look at their arguments first.
-SPECIAL = {
-    "_&&_",
-    "_||_",
-    "_?_:_",
-    "_==_",
-    "_!=_",
-    "_[_]",
-    "_[?_]",
-    "_?._",
-    "@not_strictly_false",
-}
+SPECIAL = {"_&&_", "_||_", "_?_:_", "_==_", "_!=_", "_[_]", "_[?_]", "_?._", "@not_strictly_false"}
 
 
 def environment(minor: str = LATEST) -> Environment:
@@ -53,7 +43,7 @@ def test_every_declared_overload_is_implemented(minor: str) -> None:
         overload.id
         for name, overloads in environment(minor).functions.items()
         for overload in overloads
-        if name not in SPECIAL and name not in _BY_NAME and overload.id not in IMPLEMENTATIONS
+        if {name, overload.id}.isdisjoint(SPECIAL | _BY_NAME.keys() | IMPLEMENTATIONS.keys())
     ]
     # Authorization has no variable in a selector, so its types have no values.
     kinds = ("authorizer_", "decision_", "groupcheck_", "pathcheck_", "resourcecheck_")
@@ -62,10 +52,10 @@ def test_every_declared_overload_is_implemented(minor: str) -> None:
 
 def test_nothing_is_implemented_that_no_minor_declares() -> None:
     declared = {
-        overload.id
+        name
         for minor in MINORS
-        for overloads in environment(minor).functions.values()
-        for overload in overloads
+        for function, overloads in environment(minor).functions.items()
+        for name in (function, *(overload.id for overload in overloads))
     }
     assert set(IMPLEMENTATIONS) - declared == set()
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from reference_allocator.cel.ast import Node
-from reference_allocator.cel.parser.builder import BUILDER
-from reference_allocator.cel.parser.grammar import build_parser
+from reference_allocator.cel.parser.builder import BUILDER, build_parser
 
 EXPRESSION = 'device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.0.0"))'
 
