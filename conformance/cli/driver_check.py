@@ -59,6 +59,12 @@ def driver_check(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.")
     ] = None,
+    write_profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a driver profile to start from, with the published devices."
+        ),
+    ] = None,
     list_checks: Annotated[bool, typer.Option("--list", help="List checks and exit.")] = False,
 ) -> None:
     """Check a driver's contract with the kubelet, without a cluster.
@@ -66,6 +72,7 @@ def driver_check(
     Exit code: 0 all required checks passed, 1 one failed, 2 usage error, 3 a check could not be
     completed, 4 a required check was skipped.
     """
+    from conformance.cli.scenarios import new
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.result import junit_xml, lines_of, summary
@@ -79,6 +86,8 @@ def driver_check(
     starter = CommandStarter(words_of(driver_command)) if driver_command else None
     if starter is None and folder is None:
         raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
+    if write_profile is not None and write_profile.exists():
+        raise UsageError(f"--write-profile {write_profile}: already exists; name another file")
     began = time.monotonic()
     with _placed(folder) as place:
         bench = Bench(place, starter, cdi_folders=tuple(cdi_dir or ()))
@@ -88,6 +97,8 @@ def driver_check(
                 for name, value in bench.environment.items():
                     typer.echo(f"{name}={shlex.quote(value)}")
             result = run(bench, checks, lambda one: _say(lines_of(one)))
+            if write_profile is not None and bench.info is not None:
+                new.write_profile(write_profile, bench.driver, bench.slices())
         finally:
             bench.close()
     _say(summary(result, time.monotonic() - began))

@@ -43,15 +43,23 @@ def test_what_is_written_lints_and_runs(tmp_path: Path, command: Call) -> None:
 
 def test_devices_of_published_slices_are_taken_over(tmp_path: Path, command: Call) -> None:
     published = tmp_path / "slices.yaml"
-    first = '{name: f-0, attributes: {board: {string: A"10}, a/b: {int: 1}}, taints: [{key: k}]}'
+    first = (
+        '{name: f-0, attributes: {board: {string: A"10}, a/b: {int: 1}}, taints: [{key: k}],'
+        " capacity: {memory: {value: 1Gi}}}"
+    )
     published.write_text(slices(first, "{name: f-1}") + "---" + slices("{name: x}", node="b"))
     profile = new_profile(command, tmp_path, "--slices", published)
     spec = load_profile(str(profile), tmp_path).spec
     assert spec.simulated.devices == (
-        {"name": "f-0", "attributes": {"board": {"string": 'A"10'}, "a/b": {"int": 1}}},
+        {
+            "name": "f-0",
+            "attributes": {"board": {"string": 'A"10'}, "a/b": {"int": 1}},
+            "capacity": {"memory": {"value": "1Gi"}},
+        },
         {"name": "f-1"},
     )
-    assert spec.attributes == {"board": "board"}
+    assert (spec.attributes, spec.capacity) == ({"board": "board"}, {"memory": "memory"})
+    assert spec.traits == ("nodeLocal",)
     assert spec.selectors["match"] == f'device.attributes["{DRIVER}"].board == "A\\"10"'
     assert "0 errors, 0 warnings" in command("lint", profile)[1]
 
@@ -77,7 +85,7 @@ def test_a_list_as_kubectl_prints_it_is_read(tmp_path: Path, command: Call) -> N
             "kubectl get resourceslices.v1.resource.k8s.io -o yaml",
         ),
         (["profile", DRIVER, "--slices", "slices.yaml"], "a: [", "slices.yaml:1"),
-        (["profile", DRIVER, "--slices", "slices.yaml"], slices("{no: name}"), "device without"),
+        (["profile", DRIVER, "--slices", "slices.yaml"], slices("{no: name}"), "one without name"),
         (["profile", DRIVER, "--slices", "nowhere.yaml"], "", "nowhere.yaml"),
     ],
 )

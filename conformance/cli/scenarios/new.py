@@ -50,23 +50,32 @@ def new_profile(
 ) -> None:
     """Write a driver profile to start from; comments in it mark what is guessed."""
     name = _checked(driver)
-    devices = (
-        _published(slices, name)
-        if slices
-        else [{"name": f"device-{number}"} for number in range(4)]
-    )
+    write_profile(output or Path(f"{name}.yaml"), name, _read(slices, name) if slices else ())
+
+
+def write_profile(file: Path, driver: str, slices: Sequence[Mapping[str, Any]]) -> None:
+    """Write a profile with what a driver's ResourceSlices (v1) show; without any, with examples.
+
+    Raises UsageError: the file is there already or cannot be written, or no device has a name.
+    """
+    devices = _devices(slices) if slices else [{"name": f"device-{n}"} for n in range(4)]
+    if not devices or not all(isinstance(device.get("name"), str) for device in devices):
+        raise UsageError(
+            f"no device in a ResourceSlice of the driver {driver}, or one without name"
+        )
     example = devices[0]
-    attributes = _attributes(example) if slices else {}
-    match, no_match = _selectors(name, mapping(example.get("attributes")))
+    match, no_match = _selectors(driver, mapping(example.get("attributes")))
     _write(
-        output or Path(f"{name}.yaml"),
+        file,
         "profile",
-        driver=name,
-        variable=re.sub(r"\W", "_", name.upper()) + "_DEVICE",
+        driver=driver,
+        variable=re.sub(r"\W", "_", driver.upper()) + "_DEVICE",
         device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
-        attributes=attributes,
+        attributes=_own(example, "attributes"),
+        capacity=_own(example, "capacity"),
         match=match,
         no_match=no_match,
+        traits=["nodeLocal"] if slices and all(_specs(slices, "nodeName")) else [],
         devices=devices,
     )
 
@@ -113,13 +122,12 @@ def _yaml(value: object) -> str:
     return dumped.removesuffix("...\n").strip()
 
 
-def _published(file: Path, driver: str) -> list[dict[str, Any]]:
-    """Devices of the first node that a driver published devices for, as a profile describes them.
+def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
+    """The ResourceSlices of a driver in a file.
 
-    Raises:
-        UsageError: the file cannot be read, or holds no device of the driver.
+    Raises UsageError: the file cannot be read, or holds none of the driver.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    found = []
     for document in read_documents(file):
         top = mapping(document.data)
         for one in [item for _, item in elements(top.get("items"))] or [top]:
@@ -131,14 +139,28 @@ def _published(file: Path, driver: str) -> list[dict[str, Any]]:
                     f"{file}: a ResourceSlice of v1beta1; ask for"
                     " `kubectl get resourceslices.v1.resource.k8s.io -o yaml`"
                 )
-            node = found.setdefault(text(spec.get("nodeName")), [])
-            node += [_described(device) for _, device in elements(spec.get("devices"))]
-    devices = next((node for node in found.values() if node), [])
-    if not all(isinstance(device.get("name"), str) for device in devices):
-        raise UsageError(f"{file}: a device without a name")
-    if not devices:
-        raise UsageError(f"{file}: no device in a ResourceSlice of the driver {driver}")
-    return devices[:MOST_DEVICES]
+            found.append(one)
+    if not found:
+        raise UsageError(f"{file}: no device in a ResourceSlice of {driver}")
+    return found
+
+
+def _specs(slices: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """A field of each slice that has devices."""
+    specs = [mapping(one.get("spec")) for one in slices]
+    return [spec.get(name) for spec in specs if spec.get("devices")]
+
+
+def _devices(slices: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Devices of the first node that has some, as a profile describes them."""
+    nodes = _specs(slices, "nodeName")
+    found = [
+        _described(device)
+        for node, devices in zip(nodes, _specs(slices, "devices"), strict=True)
+        for _, device in elements(devices)
+        if node == nodes[0]
+    ]
+    return found[:MOST_DEVICES]
 
 
 def _described(device: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,9 +168,9 @@ def _described(device: Mapping[str, Any]) -> dict[str, Any]:
     return {key: device[key] for key in ("name", "attributes", "capacity") if key in device}
 
 
-def _attributes(device: Mapping[str, Any]) -> dict[str, str]:
-    """Short name -> name, of the driver's own attributes."""
-    return {name: name for name in mapping(device.get("attributes")) if "/" not in name}
+def _own(device: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Short name -> name, of the driver's own attributes or capacity."""
+    return {name: name for name in mapping(device.get(field)) if "/" not in name}
 
 
 def _selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
