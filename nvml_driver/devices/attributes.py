@@ -1,7 +1,7 @@
 """What NVML says of the driver and of a model of GPU, as attributes.
 
 Words, types and formats are those of kubernetes-sigs/dra-driver-nvidia-gpu, ``deviceinfo.go`` and
-``nvlib.go``. What NVML cannot report is left out (see ``nvml.query``).
+``nvlib.go``. What NVML cannot report is left out (see ``nvml.library``).
 """
 
 from __future__ import annotations

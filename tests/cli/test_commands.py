@@ -306,7 +306,7 @@ def test_a_later_run_that_dies_leaves_no_report_of_an_earlier_one(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("run", "-k", SHARE, "-o", "out").code == 0
-    monkeypatch.setattr("conformance.report.folder.JUnitFile", Dies)
+    monkeypatch.setattr("conformance.report.files.JUnitFile", Dies)
     done = call("run", "-k", SHARE, "-o", "out")
     assert done.code == 3
     assert not {"junit.xml", "report.html"} & {file.name for file in (tmp_path / "out").iterdir()}

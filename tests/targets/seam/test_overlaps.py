@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.seam.overlaps import ClaimHolders, overlaps_in
+from conformance.targets.seam.overlaps import ClaimHolders, in_use, overlaps_in
 
 Obj = dict[str, Any]
 
@@ -107,3 +107,27 @@ def test_a_finding_begins_where_the_run_is_concerned_and_is_told_once() -> None:
     assert (first.namespace, second.namespace) == ("ours", "ours")
     assert [item.namespace for item in watch.touching("also-ours")] == ["ours"]
     assert watch.touching("elsewhere") == []
+
+
+def claim_of(node: str = "n", driver: str = "d", **status: Any) -> dict[str, Any]:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    allocation = {
+        "devices": {"results": [{"driver": driver, "pool": node, "device": "x"}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+    }
+    return {"status": {"allocation": allocation, "reservedFor": [{"name": "p"}], **status}}
+
+
+def test_claims_that_somebody_has_on_that_node_count() -> None:
+    assert in_use([claim_of(), claim_of()], "d", "n") == 2
+
+
+def test_claims_of_others_or_of_nobody_do_not_count() -> None:
+    others = [
+        claim_of("m"),
+        claim_of(driver="e"),
+        claim_of(reservedFor=[]),
+        claim_of(allocation=None),
+        {},
+    ]
+    assert in_use(others, "d", "n") == 0
