@@ -2,9 +2,9 @@
 
 A line in: {"id", "expression", "device": {"driver", "attributes", "capacity",
 "allowMultipleAllocations"}, "features", "env", "derived", "costLimit"}; a line out: {"id", "match"
-or "attribute", "compileError", "error", "cost", "maxCost", "type"}. `env` is StoredExpressions
-(what the scheduler uses, the default) or NewExpressions (what the API server admits). With `repeat`
-the oracle tells times; here it is read and means nothing.
+or "attribute", "compileError", "error", "unsupported", "cost", "maxCost", "type"}. `env` is
+StoredExpressions (what the scheduler uses, the default) or NewExpressions (what the API server
+admits). The oracle measures time with `repeat`; here it is read and has no effect.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from reference_allocator.cel import (
     CelCompileError,
     CelFeatures,
     CelRuntimeError,
+    CelUnsupportedError,
     compile_derived,
     compile_selector,
 )
@@ -91,6 +92,8 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
         return {"compileError": str(error)}
     except CelRuntimeError as error:
         answer["error"] = str(error)
+    except CelUnsupportedError as error:
+        answer["unsupported"] = error.message
     return answer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -77,13 +77,3 @@ def comparable(answer: Json) -> Json:
         if "error" in node:
             node["error"] = same_text(node["error"])
     return {"id": answer["id"], "nodes": nodes}
-
-
-def node_differences(ours: Json, theirs: Json) -> Iterator[tuple[int, Json, Json]]:
-    """Node index, our and their answer, for each node on which the answers differ."""
-    pairs: Iterable[tuple[Json, Json]] = zip(
-        comparable(ours)["nodes"], comparable(theirs)["nodes"], strict=True
-    )
-    for index, (mine, upstream) in enumerate(pairs):
-        if mine != upstream:
-            yield index, mine, upstream
