@@ -121,15 +121,11 @@ def _shows(question: Json, answer: Json) -> set[Hashable]:
     return found
 
 
-_RULES = {
-    "firstAvailable",
-    "adminAccess",
-    "matchAttribute",
-    "distinctAttribute",
-    "capacity",
-    "derivedAttributes",
-    "All",
-}
+_RULES = set(
+    """
+    firstAvailable adminAccess matchAttribute distinctAttribute capacity derivedAttributes All
+""".split()
+)
 
 
 def _words(value: object) -> set[str]:

@@ -25,7 +25,6 @@ from tests.reference_allocator.builders import (
     request,
     resource_slice,
 )
-from tests.reference_allocator.cel.answers import GOLDEN, comparable, lines
 
 SINCE_1_36 = 'device.attributes["gpu.example.com"].models.includes("a")'
 SLICE = resource_slice([device("d", {"models": ["a", "b"]})])
@@ -98,15 +97,6 @@ def test_checker_and_explanation_follow_the_version_of_the_snapshot() -> None:
 def test_derived_attributes_are_never_those_of_a_minor_without_them() -> None:
     assert derived_environment(selector_environment(ALL, "1.34")).kubernetes == "1.37"
     assert derived_environment(selector_environment(ALL, "1.37")).kubernetes == "1.37"
-
-
-@pytest.mark.parametrize("minor", MINORS[:-1])
-def test_lines_about_cel_are_answered_as_the_minor_answers(minor: str) -> None:
-    name = f"kubernetes-{minor}"
-    answers = lines(GOLDEN / f"{name}.out.ndjson")
-    for question, expected in zip(lines(GOLDEN / f"{name}.in.ndjson"), answers, strict=True):
-        answer = json.loads(answer_cel(json.dumps(question), kubernetes=minor))
-        assert comparable(answer) == comparable(expected), question
 
 
 def test_derived_attribute_of_a_minor_without_them_is_a_bad_question() -> None:

@@ -136,14 +136,12 @@ def test_names_that_are_no_words_are_quoted_in_paths() -> None:
     assert caught.value.message == "expected an object, got 1"
 
 
-BETA_36 = {
-    "admin_access",
-    "prioritized_list",
-    "partitionable_devices",
-    "device_taints",
-    "device_binding_and_status",
-    "consumable_capacity",
-}
+BETA_36 = set(
+    """
+    admin_access prioritized_list partitionable_devices device_taints
+    device_binding_and_status consumable_capacity
+""".split()
+)
 
 
 @pytest.mark.parametrize(

@@ -8,24 +8,10 @@ import pytest
 
 from reference_allocator.api.semver import Semver, SemverError, normalize_semver, parse_semver
 
-ORDERED = [
-    "0.9.9",
-    "1.0.0-1",
-    "1.0.0-2",
-    "1.0.0-10",
-    "1.0.0-alpha",
-    "1.0.0-alpha.1",
-    "1.0.0-alpha.beta",
-    "1.0.0-beta",
-    "1.0.0-beta.2",
-    "1.0.0-beta.11",
-    "1.0.0-rc.1",
-    "1.0.0",
-    "1.0.1",
-    "1.1.0",
-    "2.0.0",
-    "10.0.0",
-]
+ORDERED = """
+    0.9.9 1.0.0-1 1.0.0-2 1.0.0-10 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta
+    1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.0.1 1.1.0 2.0.0 10.0.0
+""".split()
 
 
 def test_precedence_is_that_of_the_specification() -> None:

@@ -37,16 +37,9 @@ def ours(question: Json, kubernetes: str = LATEST) -> Json:
 
 def comparable(answer: Json) -> Json:
     """What has to be the same; costs are compared where there is a value."""
-    keys = [
-        "match",
-        "attribute",
-        "error",
-        "compileError",
-        "type",
-        "maxCost",
-        "invalid",
-        "unsupported",
-    ]
+    keys = """
+        match attribute error compileError type maxCost invalid unsupported
+    """.split()
     if "match" in answer:
         keys.append("cost")
     return {key: answer[key] for key in keys if key in answer}

@@ -7,16 +7,10 @@ import pytest
 from reference_allocator.cel.environment.tables import LATEST, MINORS
 from tests.reference_allocator.cel.answers import GOLDEN, Json, comparable, known, lines, ours
 
-NAMES = (
-    "selectors",
-    "gates",
-    "devices",
-    "derived",
-    "limits",
-    "fuzzed",
-    "messages",
-    "texts",
-    "found",
+NAMES = tuple(
+    """
+    selectors gates devices derived limits fuzzed messages texts found
+""".split()
 )
 
 

@@ -203,13 +203,10 @@ def _missing(random: Random) -> Json:
 
 def _undeclared(random: Random) -> Json:
     """Names that nothing has, in macros that repeat what they are given."""
-    targets = (
-        "nope()",
-        "optional.of(1).nope()",
-        "[nope()]",
-        "[1].nope()",
-        "nope",
-        "optional.of(1)",
+    targets = tuple(
+        """
+        nope() optional.of(1).nope() [nope()] [1].nope() nope optional.of(1)
+    """.split()
     )
     macros = (
         *("optMap(x, x)", "optMap(x, nope())", "optFlatMap(x, x)", "sortBy(x, x)", "all(x, nope)"),
