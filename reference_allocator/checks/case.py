@@ -30,10 +30,10 @@ class Violation:
     """
 
     rule: str
-    claim: str
-    request: str
-    device: str
-    message: str
+    claim: str = ""
+    request: str = ""
+    device: str = ""
+    message: str = ""
 
     def __str__(self) -> str:
         where = " ".join(

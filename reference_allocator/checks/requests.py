@@ -16,13 +16,8 @@ from reference_allocator.environment import converted, derived_environment
 def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
     """There is one allocation per claim."""
     if len(case.claims) != len(case.allocations):
-        yield Violation(
-            "allocation-count",
-            "",
-            "",
-            "",
-            f"{len(case.allocations)} allocations for {len(case.claims)} claims",
-        )
+        problem = f"{len(case.allocations)} allocations for {len(case.claims)} claims"
+        yield Violation("allocation-count", message=problem)
 
 
 def requests_exist(case: Case) -> Iterator[Violation]:
@@ -68,13 +63,8 @@ def numbers_are_right(case: Case) -> Iterator[Violation]:
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
         given = case.of_claim(index)
         if len(given) > ALLOCATION_RESULTS_MAX:
-            yield Violation(
-                "limit",
-                claim.ref,
-                "",
-                "",
-                f"{len(given)} devices, at most {ALLOCATION_RESULTS_MAX} allowed",
-            )
+            problem = f"{len(given)} devices, at most {ALLOCATION_RESULTS_MAX} allowed"
+            yield Violation("limit", claim.ref, message=problem)
         for request in claim.requests:
             for problem, rule in _wrong_number(case, request, given):
                 yield Violation(rule, claim.ref, request.name, "", problem)

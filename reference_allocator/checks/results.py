@@ -37,9 +37,8 @@ def config_is_right(case: Case) -> Iterator[Violation]:
         found = [_normal(item) for item in devices.get("config") or ()]
         expected = [_normal(item) for item in _expected_config(case, claim, case.of_claim(index))]
         if found != expected:
-            yield Violation(
-                "config", claim.ref, "", "", f"config is {found!r}, should be {expected!r}"
-            )
+            problem = f"config is {found!r}, should be {expected!r}"
+            yield Violation("config", claim.ref, message=problem)
 
 
 def _normal(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,13 +105,8 @@ def node_selector_is_right(case: Case) -> Iterator[Violation]:
         found = _terms(case.allocations[index].get("nodeSelector"))
         expected = _expected_terms(case, case.of_claim(index))
         if found != expected:
-            yield Violation(
-                "node-selector",
-                claim.ref,
-                "",
-                "",
-                f"nodeSelector selects {_text(found)}, should select {_text(expected)}",
-            )
+            problem = f"nodeSelector selects {_text(found)}, should select {_text(expected)}"
+            yield Violation("node-selector", claim.ref, message=problem)
 
 
 _Requirement = tuple[str, str, str, frozenset[str]]

@@ -11,8 +11,15 @@ from typing import Any, Final
 
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.semver import Semver
-from reference_allocator.cel.cost.names import CONSTANT, ORDERED, TRAVERSALS
-from reference_allocator.cel.cost.ranges import LIST_COST, REGEX_FACTOR, STRING_FACTOR, STRUCT_COST
+from reference_allocator.cel.cost.common import (
+    CONSTANT,
+    LIST_COST,
+    ORDERED,
+    REGEX_FACTOR,
+    STRING_FACTOR,
+    STRUCT_COST,
+    TRAVERSALS,
+)
 from reference_allocator.cel.library.named_formats import NamedFormat
 from reference_allocator.cel.library.network import CIDR, IP
 from reference_allocator.cel.library.urls import URL

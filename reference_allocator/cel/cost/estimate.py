@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reference_allocator.cel import ast
+from reference_allocator.cel.cost.common import LIST_COST, MAP_COST, MAX, STRUCT_COST, Range, fixed
 from reference_allocator.cel.cost.functions import (
     ADDITIONS,
     Operand,
@@ -12,7 +13,6 @@ from reference_allocator.cel.cost.functions import (
     estimate_operator,
 )
 from reference_allocator.cel.cost.knowledge import Entries, Knowledge, union
-from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST, MAX, STRUCT_COST, Range, fixed
 from reference_allocator.cel.parser.macros import UNUSED
 
 _ZERO: Final = fixed(0)

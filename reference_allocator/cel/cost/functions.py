@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from reference_allocator.cel.ast import Literal, Node
-from reference_allocator.cel.cost import ranges
-from reference_allocator.cel.cost.names import CONSTANT, ORDERED, TRAVERSALS
+from reference_allocator.cel.cost import common
+from reference_allocator.cel.cost.common import CONSTANT, ORDERED, TRAVERSALS
 from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
-_ONE: Final = ranges.fixed(1)
-Estimate = tuple[ranges.Range, ranges.Range | None]
+_ONE: Final = common.fixed(1)
+Estimate = tuple[common.Range, common.Range | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Operand:
     path: tuple[str, ...]
     type: CelType
     expr: Node | None
-    size: ranges.Range | None
+    size: common.Range | None
 
-    def size_or_unknown(self) -> ranges.Range:
+    def size_or_unknown(self) -> common.Range:
         """Its size, as far as the value or its path tells."""
         if self.size is not None:
             return self.size
-        return ranges.device_size(self.path) or ranges.UNKNOWN
+        return common.device_size(self.path) or common.UNKNOWN
 
     def element(self) -> Operand | None:
         """An element of the list (or, as upstream has it, a key of the map)."""
@@ -50,8 +50,8 @@ def _literal_int(operand: Operand, default: int) -> int:
     return default
 
 
-def _list_call(factor: float, size: ranges.Range) -> Estimate:
-    return size.scaled(factor).plus(_ONE).plus(ranges.fixed(ranges.LIST_COST)), size
+def _list_call(factor: float, size: common.Range) -> Estimate:
+    return size.scaled(factor).plus(_ONE).plus(common.fixed(common.LIST_COST)), size
 
 
 def _sets(factor: float, args: list[Operand]) -> Estimate:
@@ -63,26 +63,26 @@ def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> 
     if overload.startswith("list_sets_") and len(args) == 2:
         return _sets(2 if "equivalent" in overload else 1, args)
     if overload in ("lists_range", "lists_range@1.36") and len(args) == 1:
-        return _list_call(1, ranges.fixed(_literal_int(args[0], ranges.MAX)))
+        return _list_call(1, common.fixed(_literal_int(args[0], common.MAX)))
     if target is None:
         return None
     if overload == "dra_includes_dyn_dyn":  # of 1.36
-        return ranges.Range(0, MAX_ATTRIBUTE_VALUES), None
+        return common.Range(0, MAX_ATTRIBUTE_VALUES), None
     size = target.size_or_unknown()
     if overload == "list_slice" and len(args) == 2:
         start, end = _literal_int(args[0], 0), _literal_int(args[1], size.high)
-        return _list_call(1, ranges.fixed((end - start) % (ranges.MAX + 1)))
+        return _list_call(1, common.fixed((end - start) % (common.MAX + 1)))
     if overload == "list_reverse":
         return _list_call(1, size)
     if overload in ("list_flatten", "list_flatten_int", "list_flatten_int@1.36"):
-        depth = _literal_int(args[0], ranges.MAX) if args else 1
+        depth = _literal_int(args[0], common.MAX) if args else 1
         return _list_call(float(depth), size)
     if overload == "list_distinct":
         return _list_call(2.0, size.times(size))
     if overload.startswith("list_") and overload.endswith(("_sort", "_sortByAssociatedKeys")):
         keys = size if overload.endswith("_sort") else args[0].size_or_unknown()
         text = overload.startswith(("list_string", "list_bytes"))
-        return _list_call(2.0 + (ranges.STRING_FACTOR if text else 0.0), keys.times(keys))
+        return _list_call(2.0 + (common.STRING_FACTOR if text else 0.0), keys.times(keys))
     return None
 
 
@@ -92,57 +92,57 @@ def _fold(function: str, target: Operand) -> Estimate:
     if element is not None:
         cost = _ONE
         if element.type.kind in ("string", "bytes"):
-            cost = cost.plus(element.size_or_unknown().scaled(ranges.STRING_FACTOR))
+            cost = cost.plus(element.size_or_unknown().scaled(common.STRING_FACTOR))
         return size.times(cost), None
-    return (size.times(_ONE) if function == "includes" else size.scaled(ranges.STRING_FACTOR)), None
+    return (size.times(_ONE) if function == "includes" else size.scaled(common.STRING_FACTOR)), None
 
 
-def _replace(size: ranges.Range, old: ranges.Range, new: ranges.Range) -> Estimate:
+def _replace(size: common.Range, old: common.Range, new: common.Range) -> Estimate:
     if old.low == 0:
-        most, kept_most = min(size.high + 1, ranges.MAX), size.high
+        most, kept_most = min(size.high + 1, common.MAX), size.high
     elif new.high <= old.low:
         most, kept_most = 0, size.high
     else:
-        most, kept_most = min(math.ceil(float(size.high) / float(old.low)), ranges.MAX), 0
+        most, kept_most = min(math.ceil(float(size.high) / float(old.low)), common.MAX), 0
     if old.high == 0:
-        least, kept_least = min(size.low + 1, ranges.MAX), size.low
+        least, kept_least = min(size.low + 1, common.MAX), size.low
     elif old.high <= new.low:
         least, kept_least = 0, size.low
     else:
         least, kept_least = math.ceil(float(size.low) / float(old.high)), 0
-    result = ranges.Range(least, most).times(new).plus(ranges.Range(kept_least, kept_most))
-    return size.scaled(2 * ranges.STRING_FACTOR), result
+    result = common.Range(least, most).times(new).plus(common.Range(kept_least, kept_most))
+    return size.scaled(2 * common.STRING_FACTOR), result
 
 
 def _join(target: Operand, args: list[Operand]) -> Estimate:
     count = target.size_or_unknown()
     element = target.element()
-    size = ranges.fixed(0) if element is None else count.times(element.size_or_unknown())
+    size = common.fixed(0) if element is None else count.times(element.size_or_unknown())
     if args:
-        gaps = ranges.Range(max(count.low - 1, 0), max(count.high - 1, 0))
+        gaps = common.Range(max(count.low - 1, 0), max(count.high - 1, 0))
         size = size.plus(args[0].size_or_unknown().times(gaps))
-    return size.scaled(ranges.STRING_FACTOR), size
+    return size.scaled(common.STRING_FACTOR), size
 
 
-def _split(size: ranges.Range, args: list[Operand]) -> Estimate:
+def _split(size: common.Range, args: list[Operand]) -> Estimate:
     most = size.high
     if len(args) > 1 and isinstance(args[1].expr, Literal):
-        most = args[1].expr.value % (ranges.MAX + 1)
-    return size.scaled(2 * ranges.STRING_FACTOR), ranges.Range(0, most)
+        most = args[1].expr.value % (common.MAX + 1)
+    return size.scaled(2 * common.STRING_FACTOR), common.Range(0, most)
 
 
-def _find(size: ranges.Range, pattern: ranges.Range) -> Estimate:
-    cost = size.plus(_ONE).scaled(ranges.STRING_FACTOR).times(pattern.scaled(ranges.REGEX_FACTOR))
-    return cost, ranges.Range(0, size.high)
+def _find(size: common.Range, pattern: common.Range) -> Estimate:
+    cost = size.plus(_ONE).scaled(common.STRING_FACTOR).times(pattern.scaled(common.REGEX_FACTOR))
+    return cost, common.Range(0, size.high)
 
 
-def _contains(function: str, overload: str, argument: ranges.Range) -> Estimate:
-    address = ranges.Range(4, 16)
-    cost = address.plus(address).scaled(ranges.STRING_FACTOR)
+def _contains(function: str, overload: str, argument: common.Range) -> Estimate:
+    address = common.Range(4, 16)
+    cost = address.plus(address).scaled(common.STRING_FACTOR)
     if function == "containsCIDR":
-        cost = cost.plus(address.scaled(ranges.STRING_FACTOR)).plus(_ONE)
+        cost = cost.plus(address.scaled(common.STRING_FACTOR)).plus(_ONE)
     if overload.endswith("_string"):
-        cost = cost.plus(argument.scaled(ranges.STRING_FACTOR))
+        cost = cost.plus(argument.scaled(common.STRING_FACTOR))
     return cost, None
 
 
@@ -155,10 +155,10 @@ def _equality(left: Operand, right: Operand) -> Estimate | None:
     if name.startswith("kubernetes.authorization."):
         return _ONE, None
     if name == "kubernetes.NamedFormat":
-        return ranges.Range(1, 64).scaled(ranges.STRING_FACTOR), None
+        return common.Range(1, 64).scaled(common.STRING_FACTOR), None
     if name == "kubernetes.URL":
         high = 1 if right.size is None else right.size.high
-        return ranges.Range(1, high).scaled(ranges.STRING_FACTOR), None
+        return common.Range(1, high).scaled(common.STRING_FACTOR), None
     return None
 
 
@@ -176,7 +176,7 @@ def estimate_call(
     if function in CONSTANT or overload == "cidr_ip":
         return _ONE, None
     if function == "check":
-        return ranges.fixed(350_000), None
+        return common.fixed(350_000), None
     if function == "_==_" and len(args) == 2:
         return _equality(args[0], args[1])
     if target is not None:
@@ -187,11 +187,11 @@ def estimate_call(
         return None
     size = args[0].size_or_unknown()
     if function == "url":
-        return size.scaled(ranges.STRING_FACTOR), size
+        return size.scaled(common.STRING_FACTOR), size
     if function in _SCANS:
-        return size.scaled(ranges.STRING_FACTOR), None
+        return size.scaled(common.STRING_FACTOR), None
     if function == "ip.isCanonical":
-        return size.scaled(2 * ranges.STRING_FACTOR), None
+        return size.scaled(2 * common.STRING_FACTOR), None
     return None
 
 
@@ -200,7 +200,7 @@ def _method(function: str, overload: str, target: Operand, args: list[Operand]) 
     if function in TRAVERSALS:
         return _fold(function, target)
     if function in ("lowerAscii", "upperAscii", "substring", "trim"):
-        return size.scaled(ranges.STRING_FACTOR), size
+        return size.scaled(common.STRING_FACTOR), size
     if function == "split":
         return _split(size, args)
     if function == "join":
@@ -209,8 +209,8 @@ def _method(function: str, overload: str, target: Operand, args: list[Operand]) 
         return None
     first = args[0].size_or_unknown()
     if function in ("fieldSelector", "labelSelector"):
-        requirements = first.scaled(0.5).scaled(float(ranges.LIST_COST + ranges.STRUCT_COST))
-        return ranges.fixed(ranges.LIST_COST).plus(first.scaled(ranges.STRING_FACTOR)).plus(
+        requirements = first.scaled(0.5).scaled(float(common.LIST_COST + common.STRUCT_COST))
+        return common.fixed(common.LIST_COST).plus(first.scaled(common.STRING_FACTOR)).plus(
             requirements
         ), None
     if function == "replace" and len(args) >= 2:
@@ -220,7 +220,7 @@ def _method(function: str, overload: str, target: Operand, args: list[Operand]) 
     if function in ("containsIP", "containsCIDR"):
         return _contains(function, overload, first)
     if function == "validate":
-        return first.scaled(ranges.STRING_FACTOR).scaled(128 * ranges.REGEX_FACTOR), None
+        return first.scaled(common.STRING_FACTOR).scaled(128 * common.REGEX_FACTOR), None
     return None
 
 
@@ -229,20 +229,20 @@ ADDITIONS: Final = ("add_string", "add_bytes", "add_list")
 
 def estimate_operator(
     function: str, overload: str, target: Operand | None, args: list[Operand]
-) -> tuple[ranges.Range, ranges.Range | None]:
+) -> tuple[common.Range, common.Range | None]:
     """The cost without the arguments, and the size of the result if it is known."""
-    sizes = [arg.size or ranges.UNKNOWN for arg in args]
-    receiver = ranges.UNKNOWN if target is None else target.size or ranges.UNKNOWN
-    scan = [size.scaled(ranges.STRING_FACTOR) for size in sizes]
+    sizes = [arg.size or common.UNKNOWN for arg in args]
+    receiver = common.UNKNOWN if target is None else target.size or common.UNKNOWN
+    scan = [size.scaled(common.STRING_FACTOR) for size in sizes]
     if overload == "string_format" and target is not None:
-        return receiver.scaled(ranges.STRING_FACTOR), None
+        return receiver.scaled(common.STRING_FACTOR), None
     if overload == "string_to_bytes":
-        return scan[0], ranges.Range(sizes[0].low, sizes[0].high * 4 % (ranges.MAX + 1))
+        return scan[0], common.Range(sizes[0].low, sizes[0].high * 4 % (common.MAX + 1))
     if overload == "bytes_to_string":
-        return scan[0], ranges.Range(sizes[0].low // 4, sizes[0].high)
+        return scan[0], common.Range(sizes[0].low // 4, sizes[0].high)
     if overload == "strings_quote":
-        high = (sizes[0].high * 2 + 2) % (ranges.MAX + 1)
-        return scan[0], ranges.Range((sizes[0].low + 2) % (ranges.MAX + 1), high)
+        high = (sizes[0].high * 2 + 2) % (common.MAX + 1)
+        return scan[0], common.Range((sizes[0].low + 2) % (common.MAX + 1), high)
     if function in ("startsWith", "endsWith"):
         return scan[0], None
     if overload == "in_list":
@@ -250,15 +250,15 @@ def estimate_operator(
     if overload in ("matches", "matches_string"):
         text, pattern = (receiver, sizes[0]) if target is not None else (sizes[0], sizes[1])
         cost = (
-            text.plus(_ONE).scaled(ranges.STRING_FACTOR).times(pattern.scaled(ranges.REGEX_FACTOR))
+            text.plus(_ONE).scaled(common.STRING_FACTOR).times(pattern.scaled(common.REGEX_FACTOR))
         )
         return cost, None
     if overload == "contains_string" and target is not None:
-        return receiver.scaled(ranges.STRING_FACTOR).times(scan[0]), None
+        return receiver.scaled(common.STRING_FACTOR).times(scan[0]), None
     if overload in ADDITIONS:
         size = sizes[0].plus(sizes[1])
-        return (_ONE if overload == "add_list" else size.scaled(ranges.STRING_FACTOR)), size
+        return (_ONE if overload == "add_list" else size.scaled(common.STRING_FACTOR)), size
     if overload in ORDERED or overload in ("equals", "not_equals"):
         high = min(sizes[0].high, sizes[1].high)
-        return ranges.Range(1 if high > 0 else 0, high).scaled(ranges.STRING_FACTOR), None
+        return common.Range(1 if high > 0 else 0, high).scaled(common.STRING_FACTOR), None
     return _ONE, None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
+from reference_allocator.cel.cost.common import UNKNOWN, Range, device_size, fixed
 from reference_allocator.cel.cost.functions import Operand
-from reference_allocator.cel.cost.ranges import UNKNOWN, Range, device_size, fixed
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reference_allocator.cel import ast
-from reference_allocator.cel.cost.ranges import LIST_COST, MAP_COST
+from reference_allocator.cel.cost.common import LIST_COST, MAP_COST
 from reference_allocator.cel.errors import CelRuntimeError, CelUnsupportedError
 from reference_allocator.cel.interpreter.calls import Calls
 from reference_allocator.cel.interpreter.outcomes import ABSENT, Err, Lazy, plain, visited
