@@ -20,6 +20,7 @@ from tests.oracle.golden import read
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
 from tests.oracle.refused import CHANGES
+from tests.oracle.shrink import shrink
 from tests.oracle.upstream import Upstream
 
 Json = dict[str, Any]
@@ -183,3 +184,43 @@ def test_where_upstream_answers_at_random_one_of_its_answers_has_to_be_ours() ->
     assert compare(shared, upstream(seldom_ours)).kind == "known: capacity-named-at-random"
     assert asked == 5
     assert compare(shared, upstream(none)).kind == "different"
+
+
+def test_only_what_matters_is_left() -> None:
+    problem = {"id": "x", "items": [{"n": index, "more": [1, 2]} for index in range(40)], "z": 1}
+
+    def fails(candidate: Json) -> bool:
+        return any(item.get("n") == 27 for item in candidate.get("items", ()))
+
+    assert shrink(problem, fails) == {"id": "x", "items": [{"n": 27}]}
+
+
+def test_parts_that_only_fail_together_stay_together() -> None:
+    def fails(candidate: Json) -> bool:
+        return {3, 17} <= set(candidate.get("items", ()))
+
+    assert shrink({"items": list(range(20))}, fails) == {"items": [3, 17]}
+
+
+def test_the_problem_itself_is_not_changed() -> None:
+    problem = {"items": [1, 2, 3]}
+    shrink(problem, lambda candidate: True)
+    assert problem == {"items": [1, 2, 3]}
+
+
+def test_stops_when_the_budget_is_spent() -> None:
+    tried: list[Json] = []
+
+    def fails(candidate: Json) -> bool:
+        tried.append(candidate)
+        return False
+
+    shrink({"items": list(range(100))}, fails, budget=7)
+    assert len(tried) == 7
+
+
+def test_names_are_kept() -> None:
+    problem = {"claims": [{"metadata": {"name": "a", "uid": "b"}, "spec": {}}]}
+    assert shrink(problem, lambda candidate: bool(candidate.get("claims"))) == {
+        "claims": [{"metadata": {"name": "a"}}]
+    }

@@ -11,18 +11,24 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from reference_allocator.checks import check
 from reference_allocator.explain import explain
 from reference_allocator.wire import answer_allocate
 from tests.oracle import fuzz
+from tests.oracle.inventories import Json
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import snapshot_of
 from tests.oracle.problems import problem
-from tests.oracle.strategies import problems
 from tests.oracle.upstream import comparable
 
-Json = dict[str, Any]
+
+def problems() -> st.SearchStrategy[Json]:
+    """Lines for `allocate`."""
+    return st.randoms(use_true_random=False).map(lambda random: problem(random, "generated"))
+
+
 ROOT = Path(__file__).parents[2]
 
 

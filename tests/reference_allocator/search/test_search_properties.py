@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 from unittest import mock
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.checks import check
 from reference_allocator.search import pruning
+from reference_allocator.search.result import derived_share_id
 from tests.reference_allocator.builders import Json, make_snapshot, node, solve
 from tests.reference_allocator.problems import Problem, problems
 
@@ -121,3 +124,11 @@ def test_one_allocator_answers_the_same_again_and_again(problem: Problem) -> Non
     first = allocator.allocate(node(), problem.claims)
     assert allocator.allocate(node("node-b"), problem.claims) is not None
     assert allocator.allocate(node(), problem.claims) == first
+
+
+_SPACE = uuid.UUID("5f0ae5b2-9a49-5d0e-8a3c-0d6f6a1c9d55")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_share_id_is_the_name_based_uuid_of_its_text(text: str) -> None:
+    assert derived_share_id(text) == str(uuid.uuid5(_SPACE, text))

@@ -1,7 +1,9 @@
-"""The parser's tables are kept in the user's cache, and nothing depends on it."""
+"""The parser of CEL: its grammar, and its tables in the user's cache."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,3 +70,26 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     cache.parent.write_text("not a folder", encoding="utf-8")
     assert parsed() == parsed()
     assert capfd.readouterr().err == ""
+
+
+def test_using_the_package_changes_nothing_for_the_process() -> None:
+    program = """
+import sys
+limit = sys.getrecursionlimit()
+from reference_allocator.cel import CelDevice, compile_selector
+assert "lark" not in sys.modules
+assert compile_selector("device.driver == 'd'").matches(CelDevice.from_api("d", {}))
+assert "lark" in sys.modules
+assert sys.getrecursionlimit() == limit
+assert "celpy" not in sys.modules
+"""
+    root = Path(__file__).parents[4]
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
