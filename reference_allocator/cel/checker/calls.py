@@ -33,16 +33,16 @@ class NameChecker(Checking):
 
     def constant(self, node: Ident | Select, name: str) -> CelType | None:
         """The type of a type's or an enum's name, which is a constant."""
-        named = self.environment.type_names.get(name)
+        named = self.environment.table.type_names.get(name)
         if named is not None:
             node.constant = type_value(named)
             return types.type_of(named)
-        message = self.environment.messages.get(name)
+        message = self.environment.table.messages.get(name)
         if message is not None:
             node.constant = UndefinedType(name)
             return types.type_of(message.type)
-        if name in self.environment.constants:
-            node.constant = self.environment.constants[name]
+        if name in self.environment.table.constants:
+            node.constant = self.environment.table.constants[name]
             return types.INT
         return None
 
@@ -63,7 +63,7 @@ class NameChecker(Checking):
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "struct":
-            known = self.environment.messages.get(target.name)
+            known = self.environment.table.messages.get(target.name)
             if known is None or known.type != target:
                 self.report(node, f"unexpected failed resolution of '{target.name}'")
             elif name not in known.fields:
@@ -87,7 +87,7 @@ class NameChecker(Checking):
             node.overloads = ("select_optional_field",)
             return self.resolve(self.field(node, node.args[0], field.value, optional=True))
         args = [self.check(arg) for arg in node.args]
-        functions = self.environment.functions
+        functions = self.environment.table.functions
         if node.target is None:
             name = node.function.removeprefix(".")
             if name not in functions:

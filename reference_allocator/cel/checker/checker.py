@@ -119,11 +119,11 @@ class _Checker(NameChecker):
     # Messages
     def struct(self, node: ast.StructExpr) -> CelType:
         name = node.type_name.removeprefix(".")
-        result = self.environment.type_names.get(name)
+        result = self.environment.table.type_names.get(name)
         if result is None:
-            if name not in self.environment.messages:
+            if name not in self.environment.table.messages:
                 return self.undeclared(node, node.type_name)
-            result = self.environment.messages[name].type
+            result = self.environment.table.messages[name].type
         node.type_name = name
         well_known = _message_name(result)
         if result.kind == "list" and name == "list" and not self.environment.modern:
@@ -140,7 +140,7 @@ class _Checker(NameChecker):
         name = entry.key.value
         entry.key.type = types.STRING
         checked = self.check(entry.value)
-        known = self.environment.messages.get(message)
+        known = self.environment.table.messages.get(message)
         expected = types.ERROR
         if known is None:
             self.issues.append(Issue(entry.offset, f"unexpected failed resolution of '{message}'"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Overload, load
+from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Table, load
 from reference_allocator.cel.runtime.values import TypeValue
 from reference_allocator.cel.types import CelType
 
@@ -37,19 +37,13 @@ class Environment:
     """All names that an expression may use.
 
     Attributes:
-        functions: name -> overloads, in the order in which they are tried.
-        type_names: dotted name -> type, for types used as values.
-        messages: dotted name -> what ``Name{}`` may name.
-        constants: dotted name -> number, of enums.
+        table: functions, types, messages and constants.
         variables: name -> type.
         attribute: the type of a device attribute's value.
         modern: the rules are those of 1.37 and later (cel-go 0.29).
     """
 
-    functions: Mapping[str, tuple[Overload, ...]]
-    type_names: Mapping[str, CelType]
-    messages: Mapping[str, Message]
-    constants: Mapping[str, int]
+    table: Table
     variables: Mapping[str, CelType]
     attribute: CelType = types.DYN
     modern: bool = True
@@ -91,24 +85,15 @@ def device_environment(features: CelFeatures) -> Environment:
         "allowMultipleAllocations": types.BOOL,
     }
     device = {name: fields[name] for name in fields if name in variant.device_fields}
-    return Environment(
+    narrowed = replace(
+        table,
         functions={name: overloads for name, overloads in functions.items() if overloads},
-        type_names=table.type_names,
         messages={**table.messages, _DEVICE: Message(types.struct(_DEVICE), device)},
-        constants=table.constants,
-        variables={"device": types.struct(_DEVICE)},
-        attribute=variant.attribute,
-        modern=features.kubernetes == LATEST,
     )
+    variables = {"device": types.struct(_DEVICE)}
+    return Environment(narrowed, variables, variant.attribute, features.kubernetes == LATEST)
 
 
 def generic_environment(variables: Mapping[str, CelType]) -> Environment:
     """The same functions with other variables, for expressions about any JSON object."""
-    table = load(LATEST)
-    return Environment(
-        functions=table.functions,
-        type_names=table.type_names,
-        messages=table.messages,
-        constants=table.constants,
-        variables=dict(variables),
-    )
+    return Environment(load(LATEST), dict(variables))

@@ -41,7 +41,7 @@ def environment(minor: str = LATEST) -> Environment:
 def test_every_declared_overload_is_implemented(minor: str) -> None:
     missing = [
         overload.id
-        for name, overloads in environment(minor).functions.items()
+        for name, overloads in environment(minor).table.functions.items()
         for overload in overloads
         if {name, overload.id}.isdisjoint(SPECIAL | _BY_NAME.keys() | IMPLEMENTATIONS.keys())
     ]
@@ -54,7 +54,7 @@ def test_nothing_is_implemented_that_no_minor_declares() -> None:
     declared = {
         name
         for minor in MINORS
-        for function, overloads in environment(minor).functions.items()
+        for function, overloads in environment(minor).table.functions.items()
         for name in (function, *(overload.id for overload in overloads))
     }
     assert set(IMPLEMENTATIONS) - declared == set()
@@ -158,14 +158,14 @@ def test_gates_decide_what_new_expressions_may_use() -> None:
 
     name = "kubernetes.DRADevice"
     without = device(capacity=False, lists=False)
-    assert "includes" not in without.functions
-    assert "allowMultipleAllocations" not in without.messages[name].fields
-    assert without.messages[name].fields["attributes"].params[1].params[1] == types.ANY
+    assert "includes" not in without.table.functions
+    assert "allowMultipleAllocations" not in without.table.messages[name].fields
+    assert without.table.messages[name].fields["attributes"].params[1].params[1] == types.ANY
     everything = device(capacity=True, lists=True)
-    assert "includes" in everything.functions
-    assert "allowMultipleAllocations" in everything.messages[name].fields
-    assert everything.messages[name].fields["attributes"].params[1].params[1] == types.DYN
-    assert "includes" in environment().functions
+    assert "includes" in everything.table.functions
+    assert "allowMultipleAllocations" in everything.table.messages[name].fields
+    assert everything.table.messages[name].fields["attributes"].params[1].params[1] == types.DYN
+    assert "includes" in environment().table.functions
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ _SIMPLE = ["int", "uint", "double", "bool", "string", "bytes"]
 @cache
 def _by_result() -> dict[str, list[tuple[str, Overload]]]:
     found: dict[str, list[tuple[str, Overload]]] = {}
-    for name, overloads in device_environment(CelFeatures()).functions.items():
+    for name, overloads in device_environment(CelFeatures()).table.functions.items():
         if "@" in name.replace("@in", "") or "authorization" in str(overloads):
             continue
         for overload in overloads:
@@ -122,7 +122,7 @@ class Generator:
 
     def _message(self, kind: str, depth: int) -> str:
         """A protobuf message that stands for a value of the kind, or any other."""
-        messages = device_environment(CelFeatures()).messages
+        messages = device_environment(CelFeatures()).table.messages
         fitting = [
             name for name in messages if messages[name].type.text in (kind, f"wrapper({kind})")
         ]
