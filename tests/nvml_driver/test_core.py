@@ -115,33 +115,6 @@ def test_preparing_again_gives_the_same_and_changes_nothing(tmp_path: Path) -> N
     assert make_core(tmp_path).prepare(claim) == first
 
 
-@pytest.mark.parametrize("durable", [True, False])
-def test_unpreparing_removes_all_and_can_be_repeated(tmp_path: Path, durable: bool) -> None:
-    driver = make_core(tmp_path, durable=durable)
-    driver.prepare(make_claim(result("gpu-0")))
-    assert specs(tmp_path) == [spec_name("uid-1")]
-    driver.unprepare("uid-1")
-    driver.unprepare("uid-1")
-    driver.unprepare("never seen/../..")
-    assert specs(tmp_path) == []
-    assert driver.prepared() == {}
-    assert make_core(tmp_path).prepared() == {}
-
-
-def test_a_device_of_another_claim_is_refused_until_it_is_free(tmp_path: Path) -> None:
-    driver = make_core(tmp_path)
-    driver.prepare(make_claim(result("gpu-0")))
-    second = make_claim(result("gpu-0"), uid="uid-2")
-    with pytest.raises(PrepareError, match=r"gpu-0 is still prepared for .*uid uid-1"):
-        driver.prepare(second)
-    assert list(driver.prepared()) == ["uid-1"]
-    assert specs(tmp_path) == [spec_name("uid-1")]
-    with pytest.raises(PrepareError, match="still prepared"):
-        make_core(tmp_path).prepare(second)
-    driver.unprepare("uid-1")
-    assert [device.device_name for device in driver.prepare(second)] == ["gpu-0"]
-
-
 @pytest.mark.parametrize("admin_first", [True, False])
 def test_admin_access_shares_a_device_with_its_user(tmp_path: Path, admin_first: bool) -> None:
     driver = make_core(tmp_path)
@@ -177,14 +150,6 @@ def test_shares_of_one_device_have_names_of_their_own(tmp_path: Path) -> None:
 def test_a_subrequest_is_known_to_the_kubelet_by_its_base_name(tmp_path: Path) -> None:
     [device] = make_core(tmp_path).prepare(make_claim(result("gpu-1", "gpu/large")))
     assert device.request_names == ("gpu",)
-
-
-def test_results_of_other_drivers_are_not_touched(tmp_path: Path) -> None:
-    driver = make_core(tmp_path)
-    other = {**result("nic-0", "net"), "driver": "net.example.com"}
-    assert [d.device_name for d in driver.prepare(make_claim(other, result("gpu-0")))] == ["gpu-0"]
-    assert driver.prepare(make_claim(other, uid="uid-2")) == []
-    assert list(driver.prepared()) == ["uid-1"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -11,7 +10,6 @@ from rich.console import Console
 
 from conformance.engine.events.dispatch import Event
 from conformance.engine.events.scenario import KnownFailure, Outcome
-from conformance.report.allure import AllureResults
 from conformance.report.junit import junit_xml
 from conformance.report.pages import render_html, render_markdown
 from conformance.report.terminal import TerminalReporter
@@ -57,14 +55,6 @@ def test_in_junit_as_what_is_expected_to_fail(tmp_path: Path) -> None:
     [skipped] = root.iter("skipped")
     assert skipped.get("type") == "known"
     assert str(ISSUE) in (skipped.text or "")
-
-
-def test_in_allure_as_a_known_failure(tmp_path: Path) -> None:
-    play(AllureResults(tmp_path), EVENTS)
-    found = [json.loads(file.read_text()) for file in tmp_path.glob("*-result.json")]
-    [known] = [item for item in found if item["status"] == "skipped"]
-    assert known["statusDetails"]["known"] is True
-    assert str(ISSUE) in known["statusDetails"]["message"]
 
 
 def test_a_scenario_that_failed_otherwise_is_none() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from packaging.specifiers import SpecifierSet
 
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_registry
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
@@ -15,14 +18,17 @@ from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.kill_matrix import driver_profile
+from tests.scenario.sampling import SAMPLE, sample
 from tests.scenario.shipped import on_reference, shipped
 
 STABLE = "DynamicResourceAllocation"
 OWN = "nvml-dra-driver"
 
 
-def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
-    """The whole corpus on a reference of that minor with all gates on or off that may be."""
+def finished(
+    minor: str, scenarios: Sequence[LoadedScenario], *, on: bool
+) -> dict[str, ScenarioFinished]:
+    """Scenarios on a reference of that minor with all gates on or off that may be."""
     gates = {
         name: gate.default if gate.locked else on
         for name, gate in gates_for_version(minor).items()
@@ -36,35 +42,40 @@ def finished(minor: str, *, on: bool) -> dict[str, ScenarioFinished]:
     )
     with ReferenceTarget(options) as target:
         opened = Opened.of(target, profile, "image", other=other)
-        result = run_suite(on_reference(), Setup("gates", opened), ())
+        result = run_suite(scenarios, Setup("gates", opened), ())
     return {item.scenario.id: item for item in result.finished}
 
 
-ENDS_FIRST = [
-    minor if minor in {MINORS[0], MINORS[-1]} else pytest.param(minor, marks=pytest.mark.everything)
-    for minor in MINORS
-]
+ALL = 10_000
+EVERY_MINOR = [pytest.param(minor, ALL, marks=pytest.mark.everything) for minor in MINORS]
 
 
-@pytest.mark.parametrize("minor", ENDS_FIRST)
-def test_without_any_gate_nothing_fails(minor: str) -> None:
-    found = finished(minor, on=False)
+@pytest.mark.parametrize(("minor", "among"), [(MINORS[0], 100), (MINORS[-1], 100), *EVERY_MINOR])
+def test_without_any_gate_nothing_fails(minor: str, among: int) -> None:
+    found = finished(minor, sample(on_reference(), among, f"off {minor}"), on=False)
     fine = {Outcome.PASSED, Outcome.SKIPPED}
-    assert {name: item.message for name, item in found.items() if item.outcome not in fine} == {}
+    assert {name: item.message for name, item in found.items() if item.outcome not in fine} == {}, (
+        SAMPLE
+    )
     skipped = {item.message for item in found.values() if item.outcome is Outcome.SKIPPED}
     assert [why for why in skipped if "gate" not in why and "Kubernetes" not in why] == []
 
 
-@pytest.mark.parametrize("minor", ENDS_FIRST)
-def test_with_every_gate_all_runs_that_the_minor_has(minor: str) -> None:
-    found = finished(minor, on=True)
+@pytest.mark.parametrize(
+    ("minor", "among"), [(MINORS[0], 100), (MINORS[-1], ALL), *EVERY_MINOR[:-1]]
+)
+def test_with_every_gate_all_runs_that_the_minor_has(minor: str, among: int) -> None:
+    met = sample(on_reference(), among, f"on {minor}")
+    found = finished(minor, met, on=True)
     newer = {
         loaded.id
-        for loaded in on_reference()
+        for loaded in met
         if not SpecifierSet(loaded.scenario.spec.requires.kubernetes).contains(f"{minor}.0")
         or loaded.scenario.spec.requires.feature_gates_off
     }
-    assert {name for name, item in found.items() if item.outcome is not Outcome.PASSED} == newer
+    assert {name for name, item in found.items() if item.outcome is not Outcome.PASSED} == newer, (
+        SAMPLE
+    )
 
 
 def test_a_scenario_asks_for_the_gate_of_its_feature() -> None:

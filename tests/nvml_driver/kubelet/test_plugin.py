@@ -89,29 +89,6 @@ def test_the_plugin_registers_with_the_newest_version_first(node: Node) -> None:
 
 
 @both_versions
-def test_claims_are_prepared_and_unprepared(node: Node, messages: Any) -> None:
-    stub = stub_of(messages, node.dra)
-    claim = messages.Claim(**node.add(make_claim(result("gpu-1", "gpu/sub"), result("gpu-2"))))
-    request = messages.NodePrepareResourcesRequest(claims=[claim])
-    answer = stub.NodePrepareResources(request, timeout=5)
-    assert list(answer.claims) == ["uid-1"]
-    devices = answer.claims["uid-1"].devices
-    assert [(d.device_name, d.pool_name, list(d.request_names)) for d in devices] == [
-        ("gpu-1", "node-a", ["gpu"]),
-        ("gpu-2", "node-a", ["gpu"]),
-    ]
-    assert list(devices[0].cdi_device_ids) == ["k8s.gpu.nvidia.com/claim=uid-1-gpu-1"]
-    assert stub.NodePrepareResources(request, timeout=5) == answer
-
-    node.claims.clear()
-    request = messages.NodeUnprepareResourcesRequest(claims=[claim])
-    for _ in range(2):
-        done = stub.NodeUnprepareResources(request, timeout=5)
-        assert dict(done.claims) == {"uid-1": messages.NodeUnprepareResourceResponse()}
-    assert node.core.prepared() == {}
-
-
-@both_versions
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_a_claim_that_was_unprepared_before_its_turn_is_not_prepared(
     tmp_path: Path, messages: Any, cancelled: bool
@@ -228,37 +205,6 @@ def test_a_claim_that_cannot_be_read_is_that_claims_error(
         assert message in answer.claims["u"].error
     finally:
         plugin.stop(grace=0)
-
-
-def test_stopping_removes_the_sockets_and_keeps_prepared_claims(tmp_path: Path) -> None:
-    node = Node(tmp_path)
-    node.core.prepare(make_claim(result("gpu-0")))
-    assert node.plugin.registration_socket.is_socket()
-    node.close()
-    assert not node.plugin.registration_socket.exists()
-    assert not node.plugin.dra_socket.exists()
-    restarted = Node(tmp_path)
-    try:
-        assert list(restarted.core.prepared()) == ["uid-1"]
-        assert restarted.plugin.dra_socket.is_socket()
-    finally:
-        restarted.close()
-
-
-def test_a_socket_left_by_a_crash_is_replaced(tmp_path: Path) -> None:
-    import socket
-
-    path = tmp_path / "p" / "gpu.nvidia.com" / "dra.sock"
-    path.parent.mkdir(parents=True)
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(path))
-    node = Node(tmp_path)
-    try:
-        stub = stub_of(v1, node.dra)
-        answer = stub.NodePrepareResources(v1.NodePrepareResourcesRequest(), timeout=5)
-        assert not answer.claims
-    finally:
-        node.close()
 
 
 def test_a_socket_path_that_is_too_long_is_refused(tmp_path: Path) -> None:
