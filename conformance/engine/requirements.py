@@ -42,7 +42,7 @@ def reason_to_skip(
         if on is None:
             return (
                 f"whether the feature gate {gate} is on is not known: neither the API server's"
-                " /metrics nor a dry run tells"
+                " /metrics nor a dry run says"
             )
         if on is not (gate in needs.feature_gates):
             return f"feature gate {gate} is {'on' if on else 'off'}"

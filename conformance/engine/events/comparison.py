@@ -29,7 +29,7 @@ class Verdict(StrEnum):
     """Other devices than the reference would pick, and every rule holds."""
 
     OVERLAPPING = "overlapping"
-    """Another claim has the device, and no other rule is broken: told once, as the overlap."""
+    """Another claim has the device, and no other rule is broken: reported once, as the overlap."""
 
     MISSED = "missed"
     """Left pending, though the reference finds an allocation."""

@@ -65,7 +65,7 @@ class ScenarioResult:
 
     @property
     def bad(self) -> bool:
-        """Whether somebody has to look at it."""
+        """Whether it is neither a pass nor a skip."""
         return self.against_rules or self.outcome not in (Outcome.PASSED, Outcome.SKIPPED)
 
 
@@ -119,14 +119,14 @@ class RunResult:
 
     @property
     def unreported(self) -> tuple[PlannedScenario, ...]:
-        """Planned scenarios without any result."""
-        heard = {event.scenario.id for event in self.finished}
-        return tuple(item for item in self.run.planned if item.id not in heard)
+        """Planned scenarios without a result."""
+        reported = {event.scenario.id for event in self.finished}
+        return tuple(item for item in self.run.planned if item.id not in reported)
 
     def rest(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
         """The scenarios without a result."""
-        heard = {event.scenario.id for event in self.finished}
-        return [item for item in scenarios if item.id not in heard]
+        reported = {event.scenario.id for event in self.finished}
+        return [item for item in scenarios if item.id not in reported]
 
     @property
     def known_issues(self) -> dict[KnownFailure, tuple[str, ...]]:
@@ -212,7 +212,7 @@ class RunCollector:
 
     def result(self) -> RunResult:
         """The result so far, once the run has started."""
-        assert self.run is not None, "no RunStarted was heard of"
+        assert self.run is not None, "there was no RunStarted"
         return RunResult(
             run=self.run,
             finished=tuple(self.finished),

@@ -146,7 +146,7 @@ class _Run:
                 self._settle,
             ):
                 self._guarded(partial(phase, context))
-            overlaps = self._note_overlaps(context)  # the watch of claims has brought all by now
+            overlaps = self._note_overlaps(context)  # the watch of claims is complete by now
         finally:
             scope.close()
         finished = replace(

@@ -56,7 +56,7 @@ def hollow_node(name: str, short: str) -> Obj:
                     "type": "Ready",
                     "status": "True",
                     "reason": "Hollow",
-                    "message": "brought by a dra-conformance scenario; no kubelet runs here",
+                    "message": "created by a dra-conformance scenario; no kubelet runs here",
                 }
             ],
         },

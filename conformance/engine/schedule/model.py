@@ -13,8 +13,7 @@ Invariants, at every moment:
 1. At most ``slots + observers`` run, and a scenario begins only while fewer than ``slots`` act. One
    that was observing goes on at once, so for a moment more than ``slots`` may act.
 2. While a scenario is disruptive, nobody runs whom it disrupts: pods on nodes of its pool, or for a
-   component of the control plane everybody. It begins when these have ended (they are *drained*),
-   and while it waits for that, none of them begins.
+   component of the control plane everybody. It begins when these have ended (they are *drained*).
 3. Scenarios that use devices of a pool never need more of them together than it has. Nobody uses
    devices beside an exclusive scenario.
 4. A reserved node is used by disruptive scenarios alone, one at a time. Nodes are reserved until
@@ -91,16 +90,10 @@ def next_to_begin(state: State) -> Running | None:
         item.home is Home.RESERVED
         for item in (*state.waiting, *(one.scenario for one in state.running))
     )
-    draining: list[tuple[Needs, NodePool]] = []
     for item in state.waiting:
-        pools = _pools_for(item, state.pools, reserved=reserved)
-        for pool in pools:
-            if may_begin(item.needs, pool, state.running) and not any(
-                _disrupts(needs, there, item.needs, pool) for needs, there in draining
-            ):
-                disruptive = item.needs.disrupts is not Reach.NOBODY
-                return Running(item, pool, disruptive=disruptive)
-        draining += [(item.needs, pool) for pool in pools]
+        for pool in _pools_for(item, state.pools, reserved=reserved):
+            if may_begin(item.needs, pool, state.running):
+                return Running(item, pool, disruptive=item.needs.disrupts is not Reach.NOBODY)
     return None
 
 

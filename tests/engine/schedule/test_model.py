@@ -174,26 +174,6 @@ def test_who_disrupts_the_control_plane_disrupts_everybody(component: str) -> No
         assert not fits(fault, other)
 
 
-@pytest.mark.parametrize(("pools", "begins"), [(ONE, "synthetic"), (THREE, "node")])
-def test_nobody_begins_for_whom_a_disruptive_scenario_would_have_to_wait(
-    pools: NodePools, begins: str
-) -> None:
-    fault = needs(disrupting("driver"))
-    home = home_of(fault, pools, lambda _: None)
-    settled = [
-        Running(Waiting(str(number), fault, home), pool)
-        for number, pool in enumerate(pools.reserved or [pools.whole])
-    ]
-    waiting = (
-        Waiting("fault", fault, home),
-        Waiting("node", needs(node("a"))),
-        Waiting("synthetic", needs(scenario(*STEPS))),
-    )
-    begun = next_to_begin(State(waiting, tuple(settled), pools, 4, 0))
-    assert begun is not None
-    assert begun.scenario.id == begins
-
-
 def test_those_that_disrupt_most_begin_first_then_the_longest() -> None:
     holds = {"expect": [{"pod": "p", "scheduled": False, "consistently": "3s"}]}
     pends = {"expect": [{"pod": "p", "pending": {}}]}
