@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from conformance.engine.events.run import RunFinished, RunStopping
-from conformance.engine.events.scenario import Outcome
+from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import TargetGoneError
@@ -130,7 +130,9 @@ def test_a_run_whose_server_is_gone_ends_as_inconclusive_and_keeps_what_passed(
     ]
 
     def go() -> None:
-        until(lambda: api.count("GET", "watch=true") and api.count("POST", "/resourceclaims") == 2)
+        until(lambda: api.count("POST", "/resourceclaims") == 2)
+        # The second begins while the first is still being cleaned up.
+        until(lambda: any(isinstance(event, ScenarioFinished) for event in recorder.events))
         leave(api)
 
     leaving = threading.Thread(target=go)
