@@ -145,6 +145,6 @@ def test_a_reservation_of_a_pod_that_is_done_is_at_last_taken_back() -> None:
         assert reserved(*both, end, freed) == []
         assert reserved(*both, end, freed, used) == []  # kubernetes#141274
         more = claim("a", ("x",), ("p", "q", "r"))
-        gone = [pod("r", "a", node="n"), more, "r"]
+        gone: list[Obj | str] = [pod("r", "a", node="n"), more, "r"]
         assert reserved(*both, end, *gone) == [6, 6]
         assert reserved(*both, end, freed, *gone) == []  # its controller repeats itself
