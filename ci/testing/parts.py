@@ -143,16 +143,20 @@ def _samples() -> Part:
     return Part(
         "defects",
         "everything",
-        "each defect by all scenarios that notice it; every shape of a cluster, each minor's gates",
+        "each defect by all scenarios that notice it; every shape of a cluster, each minor's gates;"
+        " properties with many examples",
         (_pytest("defects", "tests", "-n", "logical", "-m", f"{UNIT} and everything"),),
         seconds=300,
-        paths=(
-            "conformance/targets/reference/*",
-            "conformance/engine/*",
-            "reference_allocator/*",
-            "scenarios/*",
-            "tests/mutants/*",
-            "tests/scenario/*",
+        # Properties with many examples are of all packages; so are samples.
+        paths=tuple(
+            f"{folder}/*"
+            for folder in (
+                "conformance",
+                "nvml_driver",
+                "reference_allocator",
+                "scenarios",
+                "tests",
+            )
         ),
     )
 
@@ -201,7 +205,6 @@ def _oldest() -> Part:
             "nvml_driver/cluster/*",
             "reference_allocator/features.py",
             "reference_allocator/gates.py",
-            "reference_allocator/minors.py",
             "ci/local-cluster/*",
             "scenarios/core/*",
         ),

@@ -97,8 +97,7 @@ def driver_check(
                 for name, value in bench.environment.items():
                     typer.echo(f"{name}={shlex.quote(value)}")
             result = run(bench, checks, lambda one: _say(lines_of(one)))
-            if write_profile is not None and bench.info is not None:
-                new.write_profile(write_profile, bench.driver, bench.slices())
+            slices = bench.slices() if bench.info is not None else []
         finally:
             bench.close()
     _say(summary(result, time.monotonic() - began))
@@ -107,6 +106,10 @@ def driver_check(
         write_named(output, f"{text}\n".encode())
     if junit is not None:
         write_named(junit, junit_xml(result))
+    if write_profile is not None and not slices:
+        typer.echo(f"{write_profile} is not written: no ResourceSlice was published", err=True)
+    elif write_profile is not None:
+        new.write_profile(write_profile, result.driver, slices, "--write-profile")
     raise typer.Exit(result.exit_code)
 
 

@@ -113,9 +113,10 @@ def names_of(found: Sequence[Devices]) -> str:
 
 
 def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
-    """Judge one decision (``targets.base.Decision`` as JSON) by the snapshot that it was made from.
+    """Judge one decision by the snapshot that it was made from.
 
-    One that is malformed, or says that it is not complete, is a UsageError.
+    It is a ``targets.seam.values.Decision`` as JSON; one that is malformed, or says that it is not
+    complete, is a UsageError.
     """
     if decision.get("unknown"):
         raise UsageError(str(decision["unknown"]))

@@ -8,6 +8,7 @@ opinion.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 from reference_allocator.cel.device import CelDevice
@@ -41,14 +42,20 @@ def second_opinion(expression: str, device: CelDevice) -> bool | None:
     return bool(found) if isinstance(found, celpy.celtypes.BoolType) else None
 
 
-def _converted(value: Any) -> Any:
+@cache
+def _domains() -> Any:
+    """The type of attributes and capacity: a domain that is not there is an empty map."""
     from celpy import celtypes
 
     class Domains(celtypes.MapType):  # type: ignore[misc]
-        """Attributes or capacity: a domain that is not there is an empty map."""
-
         def __missing__(self, _: object) -> Any:
             return celtypes.MapType()
+
+    return Domains
+
+
+def _converted(value: Any) -> Any:
+    from celpy import celtypes
 
     simple = {bool: celtypes.BoolType, int: celtypes.IntType, str: celtypes.StringType}
     if type(value) in simple:
@@ -56,6 +63,6 @@ def _converted(value: Any) -> Any:
     if isinstance(value, list):
         return celtypes.ListType([_converted(item) for item in value])
     if isinstance(value, dict):
-        kind = Domains if hasattr(value, "__missing__") else celtypes.MapType
+        kind = _domains() if hasattr(value, "__missing__") else celtypes.MapType
         return kind({_converted(key): _converted(item) for key, item in value.items()})
     return _Unknown()

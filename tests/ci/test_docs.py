@@ -37,6 +37,17 @@ def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
     assert broken == []
 
 
+def test_every_module_that_a_page_names_by_its_path_is_there() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in PAGES
+        for path in QUOTED_PATH.findall(page.read_text(encoding="utf-8"))
+        if path.endswith(".py") and "/" in path
+        if not any((ROOT / package / path).exists() for package in PACKAGES)
+    ]
+    assert missing == []
+
+
 def test_every_path_in_the_architecture_page_is_there() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     missing = {

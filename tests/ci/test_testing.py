@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from ci.testing import __main__ as program
 from ci.testing import record, running
 from ci.testing.affected import imported_from, touched
-from ci.testing.parts import Part, parts
+from ci.testing.parts import ROOT, Part, parts
 from ci.testing.record import RecordError
 
 PASSES, FAILS = ("true",), ("sh", "-c", "echo it broke; exit 3")
@@ -192,3 +193,16 @@ def test_a_change_touches_what_imports_it() -> None:
     importers = {"conformance/text.py": {"conformance/report/allure.py"}}
     assert "allure" in touched(parts(), ["conformance/text.py"], importers)
     assert "allure" not in touched(parts(), ["conformance/text.py"], {})
+
+
+def test_what_a_part_is_about_is_there() -> None:
+    """A file that was moved would touch its part no longer."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, check=True)
+    files = listed.stdout.decode().splitlines()
+    gone = [
+        f"{part.name}: {pattern}"
+        for part in parts().values()
+        for pattern in part.paths
+        if not fnmatch.filter(files, pattern)
+    ]
+    assert gone == []

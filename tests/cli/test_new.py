@@ -85,7 +85,7 @@ def test_a_list_as_kubectl_prints_it_is_read(tmp_path: Path, command: Call) -> N
             "kubectl get resourceslices.v1.resource.k8s.io -o yaml",
         ),
         (["profile", DRIVER, "--slices", "slices.yaml"], "a: [", "slices.yaml:1"),
-        (["profile", DRIVER, "--slices", "slices.yaml"], slices("{no: name}"), "one without name"),
+        (["profile", DRIVER, "--slices", "slices.yaml"], slices("{no: name}"), "device without"),
         (["profile", DRIVER, "--slices", "nowhere.yaml"], "", "nowhere.yaml"),
     ],
 )

@@ -49,33 +49,53 @@ def new_profile(
     output: _Output = None,
 ) -> None:
     """Write a driver profile to start from; comments in it mark what is guessed."""
-    name = _checked(driver)
-    write_profile(output or Path(f"{name}.yaml"), name, _read(slices, name) if slices else ())
+    file = output or Path(f"{driver}.yaml")
+    if slices is None:
+        _write_profile(file, driver, [{"name": f"device-{number}"} for number in range(4)])
+    else:
+        write_profile(file, driver, _read(slices, driver), str(slices))
 
 
-def write_profile(file: Path, driver: str, slices: Sequence[Mapping[str, Any]]) -> None:
-    """Write a profile with what a driver's ResourceSlices (v1) show; without any, with examples.
+def write_profile(
+    file: Path, driver: str, slices: Sequence[Mapping[str, Any]], source: str
+) -> None:
+    """Write a profile with what a driver's ResourceSlices (v1) show.
 
-    Raises UsageError: the file is there already or cannot be written, or no device has a name.
+    ``source`` says in messages where they are from. Raises UsageError: there is no device, one has
+    no name, the driver's name is none, or the file is there already or cannot be written.
     """
-    devices = _devices(slices) if slices else [{"name": f"device-{n}"} for n in range(4)]
-    if not devices or not all(isinstance(device.get("name"), str) for device in devices):
-        raise UsageError(
-            f"no device in a ResourceSlice of the driver {driver}, or one without name"
-        )
+    specs = [spec for one in slices if (spec := mapping(one.get("spec"))).get("devices")]
+    devices = [
+        _described(device)
+        for spec in specs
+        for _, device in elements(spec["devices"])
+        if spec.get("nodeName") == specs[0].get("nodeName")  # as one node has them
+    ]
+    if not devices:
+        raise UsageError(f"{source}: no device in a ResourceSlice of {driver}")
+    if not all(isinstance(device.get("name"), str) for device in devices):
+        raise UsageError(f"{source}: a device without a name")
+    traits = ["nodeLocal"] if all(spec.get("nodeName") for spec in specs) else []
+    _write_profile(file, driver, devices[:MOST_DEVICES], traits)
+
+
+def _write_profile(
+    file: Path, driver: str, devices: Sequence[Mapping[str, Any]], traits: Sequence[str] = ()
+) -> None:
+    name = _checked(driver)
     example = devices[0]
-    match, no_match = _selectors(driver, mapping(example.get("attributes")))
+    match, no_match = _selectors(name, mapping(example.get("attributes")))
     _write(
         file,
         "profile",
-        driver=driver,
-        variable=re.sub(r"\W", "_", driver.upper()) + "_DEVICE",
+        driver=name,
+        variable=re.sub(r"\W", "_", name.upper()) + "_DEVICE",
         device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
         attributes=_own(example, "attributes"),
         capacity=_own(example, "capacity"),
         match=match,
         no_match=no_match,
-        traits=["nodeLocal"] if slices and all(_specs(slices, "nodeName")) else [],
+        traits=list(traits),
         devices=devices,
     )
 
@@ -123,10 +143,7 @@ def _yaml(value: object) -> str:
 
 
 def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
-    """The ResourceSlices of a driver in a file.
-
-    Raises UsageError: the file cannot be read, or holds none of the driver.
-    """
+    """The ResourceSlices of a driver in a file. Raises UsageError: it cannot be read."""
     found = []
     for document in read_documents(file):
         top = mapping(document.data)
@@ -140,27 +157,7 @@ def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
                     " `kubectl get resourceslices.v1.resource.k8s.io -o yaml`"
                 )
             found.append(one)
-    if not found:
-        raise UsageError(f"{file}: no device in a ResourceSlice of {driver}")
     return found
-
-
-def _specs(slices: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """A field of each slice that has devices."""
-    specs = [mapping(one.get("spec")) for one in slices]
-    return [spec.get(name) for spec in specs if spec.get("devices")]
-
-
-def _devices(slices: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Devices of the first node that has some, as a profile describes them."""
-    nodes = _specs(slices, "nodeName")
-    found = [
-        _described(device)
-        for node, devices in zip(nodes, _specs(slices, "devices"), strict=True)
-        for _, device in elements(devices)
-        if node == nodes[0]
-    ]
-    return found[:MOST_DEVICES]
 
 
 def _described(device: Mapping[str, Any]) -> dict[str, Any]:
