@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ FUZZ_SEED: Final = "20261121"
 
 REAL: Final = "(needs_root or needs_go or needs_kind)"
 UNIT: Final = "not needs_root and not needs_go and not needs_kind and not needs_node"
+
+_WORKERS: Final = str(len(os.sched_getaffinity(0)) + 1)
+"""One more than processors: a third of the tests' time is waiting for processes."""
 
 Command = tuple[str, ...]
 
@@ -109,7 +113,7 @@ def _unit() -> Part:
         "unit",
         "test",
         "what a function does; each defect by some of the scenarios that notice it",
-        (_pytest("unit", "tests", "-n", "logical", "-m", f"{UNIT} and not everything"),),
+        (_pytest("unit", "tests", "-n", _WORKERS, "-m", f"{UNIT} and not everything"),),
         seconds=240,
     )
 
@@ -145,7 +149,7 @@ def _samples() -> Part:
         "everything",
         "each defect by all scenarios that notice it; every shape of a cluster, each minor's gates;"
         " properties with many examples",
-        (_pytest("defects", "tests", "-n", "logical", "-m", f"{UNIT} and everything"),),
+        (_pytest("defects", "tests", "-n", _WORKERS, "-m", f"{UNIT} and everything"),),
         seconds=300,
         # Properties with many examples are of all packages; so are samples.
         paths=tuple(
