@@ -27,7 +27,8 @@ from conformance.resultfile.read import load_results
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = ROOT / "ci/drivers"
-PROGRAMS: Final = ROOT / "build/drivers"
+OUT: Final = ROOT / "build/drivers"
+PROGRAMS: Final = OUT / "bin"
 SUITE: Final = str(Path(sys.executable).with_name("dra-conformance"))
 STAGES: Final = {
     "core": ("--level", "core"),
@@ -42,7 +43,7 @@ _UNSHARE: Final = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mou
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 recorded, or as recorded; 1 not as recorded; 2 it could not be run."""
     options = _options(arguments)
-    out = PROGRAMS / options.name
+    out = OUT / options.name
     out.mkdir(parents=True, exist_ok=True)
     stages = options.stage or (("check", "core") if options.as_recorded else ("check", *STAGES))
     try:
@@ -95,13 +96,14 @@ def check(options: argparse.Namespace, out: Path) -> None:
     if options.nri:
         cache = default_cache()
         binaries["NRI"] = str(resolve_binaries(None, cache, NODE_BINARIES, print))
-    result = out / "driver-check.json"
-    result.unlink(missing_ok=True)
+    result, profile = out / "driver-check.json", out / "profile.yaml"
+    for old in (result, profile):
+        old.unlink(missing_ok=True)
     subprocess.run(
         (
             *(*where, SUITE, "driver-check", "--folder", "/var/lib/kubelet"),
             *("--driver-command", f"{HERE / options.name} start", "--output", str(result)),
-            *("--write-profile", str(out / "profile.yaml")),
+            *("--write-profile", str(profile)),
         ),
         env=os.environ | binaries,
         check=False,

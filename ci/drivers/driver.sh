@@ -6,7 +6,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-PROGRAM=$root/build/drivers/${PACKAGE##*/}
+PROGRAM=$root/build/drivers/bin/${PACKAGE##*/}
 case ${1-} in
 start) start ;;
 *)
