@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from conformance.errors import UsageError
 from conformance.text import one_line
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 
 
@@ -30,8 +32,14 @@ class Process(Protocol):
         """Whether it ended within the time."""
 
 
-Starter = Callable[[Mapping[str, str], Path], Process]
-"""Starts a driver: environment variables to add, and the file for its output."""
+class Starter(Protocol):
+    """Starts a driver."""
+
+    def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
+        """Start it, with variables to add and a file for its output."""
+
+    def rebooted(self, boot_id: Path) -> Starter | None:
+        """One whose driver sees that file as the kernel's boot id; None if it cannot be shown."""
 
 
 class CommandStarter:
@@ -47,6 +55,15 @@ class CommandStarter:
                 " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])
+
+    def rebooted(self, boot_id: Path) -> CommandStarter | None:
+        """In a mount namespace of its own, which takes root."""
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            return None
+        shown = f'mount --bind "$0" {BOOT_ID} && exec "$@"'
+        starter = copy.copy(self)
+        starter.command = ("unshare", "--mount", "sh", "-c", shown, str(boot_id), *self.command)
+        return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UsageError: the system cannot execute it."""
