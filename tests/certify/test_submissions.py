@@ -317,7 +317,11 @@ def verification(submitted: Submitted, **changes: object) -> Verification:
     [
         ({}, [], []),
         ({"comparison": None}, ["no allocation was judged"], []),
-        ({"hardware": "not shown"}, [], ["not shown: no scenario of the tier `device` passed, or one did not"]),
+        (
+            {"hardware": "not shown"},
+            [],
+            ["not shown: no scenario of the tier `device` passed, or one did not"],
+        ),
         ({"hardware": "simulated", "simulated": ("NVML",)}, [], ["simulated: NVML"]),
         ({"hardware": "simulated"}, [], ["simulated: the devices, as the driver profile says"]),
     ],
