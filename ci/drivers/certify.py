@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from ci.drivers import page
 from ci.drivers.record import RECORDS, differences, of_check, of_run, pinned
 from conformance.clusters.gocommand import environment, find_go
@@ -128,6 +130,28 @@ def run(options: argparse.Namespace, stage: str, out: Path) -> None:
     )
 
 
+def report(known: dict[str, Any], out: Path) -> dict[str, Any]:
+    """What both results together say, once there are both: the core's profiles, and hardware."""
+    results, checked, file = out / "core", out / "driver-check.json", out / "report.yaml"
+    file.unlink(missing_ok=True)
+    if not (results / "results.ndjson").exists() or not checked.exists():
+        return {}
+    who = ("--organization", "none", "--project", known["module"], "--version", known["version"])
+    subprocess.run(
+        (
+            *(SUITE, "report", str(results), "--driver-check", str(checked), *who),
+            *("--url", f"https://{known['module']}", "--output", str(file)),
+        ),
+        check=False,
+        timeout=_SECONDS,
+    )
+    if not file.exists():
+        raise UsageError(f"{results} and {checked} are not of one state of the suite; run both")
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    results_of = {one["name"]: one["result"] for one in document["profiles"]}
+    return {"profiles": results_of, "hardware": document["hardware"]}
+
+
 def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> int:
     file = RECORDS / f"{options.name}.json"
     old: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
@@ -137,6 +161,7 @@ def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> 
             new |= of_check(json.loads((out / "driver-check.json").read_text(encoding="utf-8")))
         else:
             new[stage] = of_run(load_results(out / stage / "results.ndjson"))
+    new |= report(new, out)
     if options.as_recorded:
         found = differences(old, new, stages)
         print(*found, sep="\n")

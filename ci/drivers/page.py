@@ -17,6 +17,7 @@ from ci.drivers.record import RECORDS, ROOT
 
 TABLE: Final = ROOT / "docs/drivers.md"
 EXPLAINED: Final = ROOT / "ci/drivers/explained.yaml"
+PROFILES: Final = ("dra-core-cluster", "dra-core-driver")
 RUNS: Final = {"core": "core", "node": "extended, node tier"}
 
 HEAD: Final = """# Drivers of others
@@ -78,8 +79,9 @@ def _table(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             record["version"],
             ", ".join(sorted(minors)) or "-",
             record["check"]["verdict"] if "check" in record else "not run",
-            *(_counts(run["outcomes"]) if run else "not run" for run in runs),
+            *(record.get("profiles", {}).get(profile, "not run") for profile in PROFILES),
             str(len(seen)),
+            record.get("hardware", "-"),
             max(dates),
         )
         yield f"| {' | '.join(cells)} |"
