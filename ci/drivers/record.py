@@ -94,7 +94,20 @@ def _of_stage(stage: str, old: Mapping[str, Any] | None, new: Mapping[str, Any])
     if old.get("verdict") != new.get("verdict"):
         yield f"{stage}: recorded {old.get('verdict')}; now {new.get('verdict')}"
     for name in sorted({*old["bad"], *new["bad"]}):
-        was, now = (side["bad"].get(name, {}).get("outcome", "good") for side in (old, new))
+        was, now = (_outcome(side, name) for side in (old, new))
         if was != now:
             said = new["bad"].get(name, {}).get("message", "")
             yield f"{stage}: {name}: recorded {was}; now {now} {said}".rstrip()
+    was_skipped, is_skipped = (_skipped(side) for side in (old, new))
+    for name in sorted(was_skipped ^ is_skipped):
+        yield f"{stage}: {name}: {'not skipped any more' if name in was_skipped else 'skipped now'}"
+
+
+def _outcome(part: Mapping[str, Any], name: str) -> str:
+    """As recorded; advice, and what Kubernetes is known for, come and go with the timing."""
+    outcome: str = part["bad"].get(name, {}).get("outcome", "good")
+    return "good" if outcome in ("advised", Outcome.KNOWN.value) else outcome
+
+
+def _skipped(part: Mapping[str, Any]) -> set[str]:
+    return {name for names in part.get("skipped", {}).values() for name in names}
