@@ -143,7 +143,8 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
                 return "does not define how containers show claims (probe.claimEnv)"
             if config is not None and config not in profile.spec.probe.config_env:
                 return f"does not define how containers show config {config} (probe.configEnv)"
-        if isinstance(expectation, DeviceNodesExpectation) and not profile.spec.probe.device_nodes:
+        opens = isinstance(expectation, DeviceNodesExpectation)
+        if opens and not profile.spec.probe.shows_device_nodes:
             return "does not declare device files in containers (probe.deviceNodes)"
         if isinstance(expectation, HardwareExpectation):
             name = expectation.hardware.command

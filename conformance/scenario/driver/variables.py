@@ -79,8 +79,11 @@ class Variables:
     ) -> None:
         self._unique = unique
         self._profile = profile
-        shown = profile.spec.probe.hardware if profile is not None and hardware else {}
-        commands = {name: one.run for name, one in shown.items()}
+        commands: dict[str, str] = {}
+        for one in filter(None, (profile, other)):
+            commands |= one.spec.probe.scripts(one.driver)
+        if profile is not None and hardware:
+            commands |= {name: one.run for name, one in profile.spec.probe.hardware.items()}
         opening = {devicefiles.NAME: devicefiles.SCRIPT}
         fixed: dict[str, Any] = {
             "image": image,

@@ -20,6 +20,7 @@ from conformance.scenario.documents.yamlfile import (
 )
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.lint.variables import (
@@ -57,12 +58,28 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
                 "warning",
             )
     probe = spec.probe
-    if probe.env is None and probe.device_nodes is None and probe.request_env is None:
+    if not probe.shows_devices and probe.request_env is None:
         yield Problem(
             ("spec", "probe"),
-            "neither env, deviceNodes nor requestEnv: no container can show which devices it got",
+            "neither env, deviceNodes, ways nor requestEnv: no container can show which devices it"
+            " got",
             "warning",
         )
+    published = published_attributes(spec.simulated.devices, spec.driver)
+    names = {name for own in published.values() for name in own}
+    for key, way in probe.ways.items():
+        place = ("spec", "probe", "ways", key)
+        if way.attribute is not None and names and way.attribute not in names:
+            known = ", ".join(sorted(names))
+            yield Problem(
+                (*place, "attribute"),
+                f"no device below simulated has the attribute {way.attribute}; they have {known}",
+            )
+        for text, name in way.table.items():
+            if published and name not in published:
+                yield Problem(
+                    (*place, "table", text), f"no device below simulated has the name {name}"
+                )
 
 
 def check_profile_names(

@@ -97,7 +97,7 @@ def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
         pytest.param(
             "  probe:\n    env: ^FPGA_(?P<device>.+)=1$\n",
             "",
-            "4: $.spec.probe: warning: neither env, deviceNodes nor requestEnv: no container can",
+            "4: $.spec.probe: warning: neither env, deviceNodes, ways nor requestEnv: no container",
             id="no probe",
         ),
     ],

@@ -14,6 +14,7 @@ from conformance.scenario.expectations.containers.identity import (
     allocated,
     identified,
     requested,
+    shown,
 )
 from conformance.text import counted
 
@@ -191,16 +192,16 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
         if found is None:
             return f"pod {pod} is gone"
         assert cluster.profile is not None, "scenarios with devices run with a driver profile"
-        probe, environment = cluster.profile.spec.probe, dict(view.environment)
-        ways = probe.ways(environment, view.device_nodes)
+        ways = shown(view, found, cluster)
         if len(set(ways.values())) > 1:
             each = (
                 f"{', '.join(sorted(seen)) or 'none'} by its {way}" for way, seen in ways.items()
             )
             return f"{entry} shows devices: {'; '.join(each)}"
-        names = probe.devices(environment, view.device_nodes)
+        requests = cluster.profile.spec.probe.requests(dict(view.environment))
+        names = frozenset[str]().union(*ways.values())
         views[entry] = identified(names, found, container, cluster) | requested(
-            probe.requests(environment), found, cluster
+            requests, found, cluster
         )
     return views
 

@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from conformance.scenario.base import Obj, ObjectSelector, generate_name
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.expectations.base import Cluster
+from conformance.scenario.observation import ContainerView
 
 
 class Device(NamedTuple):
@@ -147,14 +149,30 @@ def _named(pod: Obj, container: str | None) -> Iterator[tuple[str, list[str | No
                 yield entry["name"], [request and request.partition("/")[0]]
 
 
+def shown(view: ContainerView, pod: Obj, cluster: Cluster) -> dict[str, frozenset[str]]:
+    """Way -> names of the devices that a container of a pod shows so; for messages, too."""
+    assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    probe, driver = cluster.profile.spec.probe, cluster.profile.driver
+    devices = (
+        [device for _, device in _there(str(pod["spec"].get("nodeName")), cluster)]
+        if any(way.attribute for way in probe.ways.values())
+        else ()
+    )
+    return probe.seen(view, driver, published_attributes(devices, driver))
+
+
 def _published(name: str, node: str, cluster: Cluster) -> Iterator[str]:
     """The pools with a device of that name that is on a node, or on no one node."""
+    return (pool for pool, device in _there(node, cluster) if device["name"] == name)
+
+
+def _there(node: str, cluster: Cluster) -> Iterator[tuple[str, Obj]]:
+    """The driver's devices that are on a node, or on no one node, each with its pool."""
     assert cluster.profile is not None
     for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
         spec = found["spec"]
-        here = spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node)
-        if here and any(device["name"] == name for device in spec.get("devices") or ()):
-            yield spec["pool"]["name"]
+        if spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node):
+            yield from ((spec["pool"]["name"], device) for device in spec.get("devices") or ())
 
 
 def published(device: Device, cluster: Cluster) -> Obj:
