@@ -28,7 +28,7 @@ METADATA = "/var/run/kubernetes.io/dra-device-attributes"
 _SEEN = (
     f"echo {BEGIN}; env; find /dev -type c -exec echo '{_NODE}{{}}' \\; ; "
     f'for f in {METADATA}/*/*/*/*.json; do if [ -f "$f" ]; then '
-    f'echo \'{_OUTPUT}\'"$f"; cat "$f"; fi; done;'
+    f'echo \'{_OUTPUT}\'"$f"; cat "$f"; echo; fi; done;'
 )
 SECONDS = 30  # That a command may run.
 BYTES = 1 << 20  # That it may print.

@@ -72,6 +72,14 @@ def reason_to_skip(
                 f"needs {needs.devices_on_one_node} devices on one node, no node has more than"
                 f" {most} free"
             )
+        different = max(
+            {**capabilities.devices_on, **capabilities.different_on}.values(), default=0
+        )
+        if needs.devices_in_one_request > different:
+            return (
+                f"needs {needs.devices_in_one_request} different devices on one node, no node has"
+                f" more than {different} free"
+            )
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} available"
     return None

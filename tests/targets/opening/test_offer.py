@@ -26,6 +26,8 @@ from tests.targets.devices import (
 )
 
 NODES = ("n0", "n1")
+THREE_SHARES = {"memory": {"value": "3Gi", "requestPolicy": {"default": "1Gi"}}}
+SHARED = {"name": "a", "allowMultipleAllocations": True, "capacity": THREE_SHARES}
 
 
 def offered(
@@ -70,7 +72,25 @@ def offered(
         ),
         pytest.param(PARTITIONS, None, 2, {"n0": 2}, id="partitions"),
         pytest.param(
-            [gpus("n0", "a", allowMultipleAllocations=True)], None, 1, {"n0": 1}, id="shareable"
+            [gpus("n0", "a", allowMultipleAllocations=True)],
+            None,
+            16,
+            {"n0": 16},
+            id="no last share",
+        ),
+        pytest.param(
+            [gpus("n0", "a", "b", allowMultipleAllocations=True, capacity=THREE_SHARES)],
+            None,
+            6,
+            {"n0": 6},
+            id="shares of a capacity",
+        ),
+        pytest.param(
+            [published("rack", SHARED, allNodes=True)],
+            None,
+            3,
+            {"n0": 3, "n1": 3},
+            id="shares on the network",
         ),
         pytest.param(
             [

@@ -90,7 +90,7 @@ class HardwareExpectation(ContainersExpectation):
                 wrong.append(f"{entry} {what}")
                 continue
             shown[entry] = command.devices(output)
-            own = [_texts(one, cluster) for one in allocated_to(pod, container, cluster)]
+            own = [_texts(one.device, cluster) for one in allocated_to(pod, container, cluster)]
             if MARK in output and not any(SIMULATED_ATTRIBUTE in one for one in own):
                 wrong.append(f"{entry} shows simulated devices that the ResourceSlices call real")
             if wanted.count not in (None, len(shown[entry])) or (

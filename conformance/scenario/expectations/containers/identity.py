@@ -31,13 +31,40 @@ class Device(NamedTuple):
         return " or ".join(f"{pool}/{self.name}" for pool in sorted(self.pools)) or self.name
 
 
-def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Device]:
-    """The devices of a driver that a claim has for some of its requests; None is all of them."""
+class Held(NamedTuple):
+    """A device that somebody has, or a share of one that claims may share (KEP-5075).
+
+    ``share``: the share's id in the allocation; "" of a device that is had alone, or where the
+    claim that would tell is gone.
+    """
+
+    device: Device
+    share: str = ""
+
+
+def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Held]:
+    """What a claim has of a driver for some of its requests; None is all of them."""
     wanted = set(requests)
     allocation = claim.get("status", {}).get("allocation", {})
     for result in allocation.get("devices", {}).get("results", ()):
         if result["driver"] == driver and {None, result["request"].partition("/")[0]} & wanted:
-            yield Device(result["device"], frozenset({result["pool"]}))
+            device = Device(result["device"], frozenset({result["pool"]}))
+            yield Held(device, result.get("shareID") or "")
+
+
+def held(seen: Iterable[Device], pod: Obj, container: str, cluster: Cluster) -> frozenset[Held]:
+    """The devices that a container sees, each as often as its pod has shares of it for it."""
+    own = set(allocated_to(pod, container, cluster))
+    return frozenset(
+        one
+        for device in seen
+        for one in {each for each in own if each.device == device} or {Held(device)}
+    )
+
+
+def is_shareable(device: Device, cluster: Cluster) -> bool:
+    """Whether several claims may have the device at once."""
+    return bool(published(device, cluster).get("allowMultipleAllocations"))
 
 
 def identified(
@@ -48,8 +75,8 @@ def identified(
     A name that the pod was not allocated and that no pool of its node has is of no pool: else a
     profile could take any text for a device, and prove anything with it.
     """
-    own = set(allocated_to(pod, container, cluster))
-    others = set(allocated_to(pod, None, cluster))
+    own = {one.device for one in allocated_to(pod, container, cluster)}
+    others = {one.device for one in allocated_to(pod, None, cluster)}
     node = str(pod["spec"].get("nodeName"))
     found: set[Device] = set()
     for name in names:
@@ -76,7 +103,8 @@ def requested(shown: Collection[str], pod: Obj, cluster: Cluster) -> frozenset[D
     for claim, _ in _claims(pod, None, cluster):
         for request in claim["spec"]["devices"].get("requests", ()):
             text = _shown(f"{claim['metadata']['name']}_{request['name']}")
-            own[text] = set(allocated(claim, cluster.profile.driver, [request["name"]]))
+            its = allocated(claim, cluster.profile.driver, [request["name"]])
+            own[text] = {one.device for one in its}
     gone = tuple(map(_shown, _gone(pod, cluster)))
     node = frozenset({str(pod["spec"].get("nodeName"))})
     return frozenset(
@@ -112,7 +140,7 @@ def _shown(text: str) -> str:
     return re.sub("[^a-zA-Z0-9]", "_", text)
 
 
-def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
+def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Held]:
     """What the claims of a pod have for one of its containers; None: for any."""
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
     for claim, requests in _claims(pod, container, cluster):
