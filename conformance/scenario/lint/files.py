@@ -18,7 +18,7 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
-from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, load_profile
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
 from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
@@ -65,21 +65,23 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
             " got",
             "warning",
         )
+    yield from _unknown_to_simulated(spec)
+
+
+def _unknown_to_simulated(spec: ProfileSpec) -> Iterator[Problem]:
+    """What ways of the probe name, and no simulated device has."""
     published = published_attributes(spec.simulated.devices, spec.driver)
-    names = {name for own in published.values() for name in own}
-    for key, way in probe.ways.items():
-        place = ("spec", "probe", "ways", key)
-        if way.attribute is not None and names and way.attribute not in names:
-            known = ", ".join(sorted(names))
-            yield Problem(
-                (*place, "attribute"),
-                f"no device below simulated has the attribute {way.attribute}; they have {known}",
-            )
+    attributes = {name for own in published.values() for name in own}
+    for key, way in spec.probe.ways.items() if published else ():
+        place: PathTuple = ("spec", "probe", "ways", key)
+        if way.attribute is not None and way.attribute not in attributes:
+            known = f"they have {', '.join(sorted(attributes)) or 'none'}"
+            text = f"no device below simulated has the attribute {way.attribute}; {known}"
+            yield Problem((*place, "attribute"), text, "warning")
         for text, name in way.table.items():
-            if published and name not in published:
-                yield Problem(
-                    (*place, "table", text), f"no device below simulated has the name {name}"
-                )
+            if name not in published:
+                unknown = f"no device below simulated has the name {name}"
+                yield Problem((*place, "table", text), unknown, "warning")
 
 
 def check_profile_names(

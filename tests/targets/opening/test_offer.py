@@ -114,6 +114,11 @@ def test_what_pods_could_have_is_counted(
     assert (found.devices, found.devices_on) == (devices, on)
 
 
+def test_one_request_gets_different_devices_not_shares_of_one() -> None:
+    found = offered(published("n0", SHARED, {"name": "b"}, nodeName="n0"), gpus("n1", "c"))
+    assert (found.devices_on, found.different_on) == ({"n0": 4, "n1": 1}, {"n0": 2})
+
+
 @pytest.mark.parametrize(
     ("slices", "given", "why"),
     [

@@ -8,6 +8,7 @@ pool comes from what its pod was allocated, or failing that from what its node h
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -145,6 +146,18 @@ def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
     for claim, requests in _claims(pod, container, cluster):
         yield from allocated(claim, cluster.profile.driver, requests)
+
+
+def share_a_device(entries: Collection[str], cluster: Cluster) -> bool:
+    """Whether two of these containers, ``pod/container``, have shares of one device."""
+    shared: Counter[Device] = Counter()
+    for entry in entries:
+        name, _, container = entry.partition("/")
+        pod = cluster.get("Pod", name)
+        if pod is not None:
+            own = allocated_to(pod, container, cluster)
+            shared.update({one.device for one in own if one.share})
+    return any(count > 1 for count in shared.values())
 
 
 def _claims(
