@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from conformance.drivercheck.bench import Bench
+if TYPE_CHECKING:  # A result is read without the bench and all that it needs.
+    from conformance.drivercheck.bench import Bench
 
-Run = Callable[[Bench], None]
+    Run = Callable[[Bench], None]
 
 
 class Level(StrEnum):

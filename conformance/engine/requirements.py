@@ -128,6 +128,9 @@ def is_in(version: str, versions: str) -> bool:
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
     """What a scenario needs of the driver and its profile does not declare."""
+    for need in spec.requires.of_the_driver:
+        if need in profile.spec.cannot:
+            return f"says that the driver cannot {need}: {profile.spec.cannot[need]}"
     for trait in spec.requires.traits:
         if trait not in profile.spec.traits:
             off = profile.off("traits", trait)

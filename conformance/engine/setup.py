@@ -103,6 +103,7 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         digest=loaded.digest,
         kubernetes=spec.requires.kubernetes,
         provisional=spec.provisional,
+        needs=spec.requires.of_the_driver,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -30,6 +30,9 @@ Trait = Literal[
     "taintsUnhealthyDevices",
 ]
 """What a driver may do or not, and scenarios may ask for."""
+
+Inability = Literal["claimOfSeveralPods", "deviceOfOneContainer", "severalDevicesOnOneNode"]
+"""What a driver can as a rule, and one of a certain kind cannot by nature."""
 
 
 class DriverOption(Strict):
@@ -114,8 +117,8 @@ class ProfileSpec(Strict):
     synthetic_devices: bool = Field(
         default=False,
         description=(
-            "the devices are simulated: there is no hardware behind them, and a run with them"
-            " certifies nothing"
+            "the devices are simulated: there is no hardware behind them, as a conformance report"
+            " then says"
         ),
     )
     claims: tuple[str, ...] = Field(
@@ -135,6 +138,16 @@ class ProfileSpec(Strict):
             " one), rollingUpdate (two instances, told apart by POD_UID in their environment, run"
             " side by side on a node), taintsUnhealthyDevices (while a device is unhealthy, no new"
             " pod gets it)"
+        ),
+    )
+    cannot: dict[Inability, Annotated[str, Field(min_length=10, max_length=200)]] = Field(
+        default={},
+        description=(
+            "what cannot exist for this driver -> the reason, which the conformance report shows:"
+            " claimOfSeveralPods (pods use a claim at the same time), deviceOfOneContainer (a"
+            " container of a pod has a device that others of the pod do not see),"
+            " severalDevicesOnOneNode (a node has more than one device). A scenario that needs it"
+            " is skipped, and the conformance profile can be a success without it"
         ),
     )
     options: dict[str, DriverOption] = Field(
