@@ -58,6 +58,13 @@ class DriverCheckResult(_Document):
     devices: Annotated[int, Field(ge=0)] = 0
     verdict: Literal["conformant", "not conformant", "partial", "inconclusive"]
     checks: tuple[CheckResult, ...]
+    least_cluster_role: str = Field(
+        default="",
+        description="YAML of a ClusterRole that allows what the driver asked, and no more",
+    )
+    unused_rights: tuple[str, ...] = Field(
+        default=(), description="what the roles of --rbac allow beyond that"
+    )
 
     @property
     def exit_code(self) -> ExitCode:
@@ -116,6 +123,16 @@ def lines_of(result: CheckResult) -> Iterator[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
+
+
+def access(result: DriverCheckResult) -> Iterator[str]:
+    """What the driver asked of the API server, as a role to paste, and what it did not ask."""
+    if result.least_cluster_role:
+        yield "what the driver asked of the API server in this run, as a ClusterRole:"
+        yield from result.least_cluster_role.splitlines()
+    if result.unused_rights:
+        yield "not used of the roles of --rbac:"
+        yield from (f"  {one}" for one in result.unused_rights)
 
 
 def summary(result: DriverCheckResult, seconds: float) -> Iterator[str]:

@@ -18,6 +18,7 @@ from conformance.drivercheck.checks import (
     health,
     hostile,
     prepare,
+    rbac,
     refusing,
     registration,
     restart,
@@ -33,6 +34,7 @@ from conformance.drivercheck.violations import (
 )
 from conformance.errors import UsageError
 from conformance.text import one_line
+from reference_allocator.api.names import dns_subdomain_problems
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
     check
@@ -47,6 +49,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         hostile,
         health,
         restart,
+        rbac,
     )
     for check in module.section.checks
 )
@@ -99,7 +102,17 @@ def run(
         devices=devices,
         verdict=verdict(found),
         checks=found,
+        least_cluster_role=bench.api.objects.rights.least_role(_role_name(bench)),
+        unused_rights=bench.policy.unused()[:MAX_UNUSED] if bench.policy is not None else (),
     )
+
+
+MAX_UNUSED: Final = 100
+
+
+def _role_name(bench: Bench) -> str:
+    name = bench.driver if bench.info is not None else ""
+    return name if name and not dns_subdomain_problems(name) else "driver"
 
 
 class Runner:
