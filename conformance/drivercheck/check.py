@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from conformance.drivercheck.bench import Bench
 
-Run = Callable[[Bench], None]
+Run = Callable[[Bench], str | None]
+"""Makes a check; it may return what to say of it though the rule holds."""
 
 
 class Level(StrEnum):

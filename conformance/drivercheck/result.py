@@ -42,7 +42,9 @@ class CheckResult(_Document):
     outcome: Outcome
     summary: str = Field(description="the rule")
     source: str = Field(description="where the rule is from")
-    message: str = Field("", description="what was expected and found, or why it was skipped")
+    message: str = Field(
+        "", description="what was expected and found, why it was skipped, or how sure a pass is"
+    )
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
@@ -109,8 +111,6 @@ def lines_of(result: CheckResult) -> Iterator[str]:
     advised = result.outcome is Outcome.FAILED and result.level is Level.RECOMMENDED
     word = "advised" if advised else str(result.outcome)
     yield f"{word:<11} {result.seconds:6.2f} s  {result.name}"
-    if result.outcome is Outcome.PASSED:
-        return
     said = [result.message]
     if result.outcome in (Outcome.FAILED, Outcome.ERROR):
         said = [result.summary, result.message, f"source: {result.source}"]

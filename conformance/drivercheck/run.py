@@ -150,7 +150,7 @@ class Runner:
         try:
             self._ready()
             self._bench.begin_check()
-            check.run(self._bench)
+            said = check.run(self._bench)
         except NotOfferedError as error:
             found = Outcome.NOT_OFFERED, str(error)
         except UnanswerableError as error:
@@ -162,7 +162,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 -- a fault of a check is no fault of the driver
             found = Outcome.ERROR, f"a fault of this check: {type(error).__name__}: {error}"
         else:
-            found = Outcome.PASSED, ""
+            found = Outcome.PASSED, said or ""
         self._after(found[0])
         return found
 
