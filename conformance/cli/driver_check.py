@@ -29,6 +29,14 @@ def driver_check(
             "environment variables that are printed.",
         ),
     ] = "",
+    next_driver_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that starts another version of the driver: what either prepared, the "
+            "other must know.",
+        ),
+    ] = "",
     check: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,6 +110,11 @@ def driver_check(
             typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
         return
     starter = CommandStarter(words_of(driver_command)) if driver_command else None
+    next_starter = None
+    if next_driver_command:
+        if starter is None:
+            raise UsageError("--next-driver-command needs --driver-command, the version before it")
+        next_starter = CommandStarter(words_of(next_driver_command), option="--next-driver-command")
     if starter is None and folder is None:
         raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
     if write_profile is not None and write_profile.exists():
@@ -111,7 +124,13 @@ def driver_check(
     policy = read_policy(rbac, service_account, NODE) if rbac is not None else None
     began = time.monotonic()
     with _placed(folder) as place:
-        bench = Bench(place, starter, cdi_folders=tuple(cdi_dir or ()), policy=policy)
+        bench = Bench(
+            place,
+            starter,
+            cdi_folders=tuple(cdi_dir or ()),
+            policy=policy,
+            next_starter=next_starter,
+        )
         try:
             if starter is None:
                 typer.echo("start the driver with these variables:")

@@ -45,6 +45,7 @@ class DriverUnderCheck:
         *,
         cdi_folders: tuple[Path, ...] = (),
         policy: Policy | None = None,
+        next_starter: Starter | None = None,
     ) -> None:
         """Lay out the folders and serve the API; without a starter somebody else starts the driver.
 
@@ -52,6 +53,7 @@ class DriverUnderCheck:
             folder: empty, with a short path, because sockets lie in it.
             cdi_folders: where specs of the driver are beside its CDI_ROOT.
             policy: what it may ask of the API server; None: everything.
+            next_starter: starts another version of it, in the same folders.
         """
         self.folder = folder
         self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
@@ -59,7 +61,7 @@ class DriverUnderCheck:
         self.log = folder / "driver.log"
         self.api = HttpApi(folder, policy)
         self.policy = policy
-        self.starter = starter
+        self.starter, self.next_starter = starter, next_starter
         self.process: Process | None = None
         self.info: Any = None
         self.registrar: Registrar | None = None

@@ -47,13 +47,13 @@ class WatchableStarter(Protocol):
 class CommandStarter:
     """Starts the driver with a command, in a process group of its own."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], *, option: str = "--driver-command") -> None:
         """Look for the program. Raises UsageError: there is none, or it cannot be executed."""
         program = shutil.which(command[0]) if command else None
         if program is None:
             what = command[0] if command else ""
             raise UsageError(
-                f"--driver-command: the program {what!r} does not exist or is not executable; give"
+                f"{option}: the program {what!r} does not exist or is not executable; give"
                 " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])

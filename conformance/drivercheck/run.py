@@ -24,6 +24,7 @@ from conformance.drivercheck.checks import (
     restart,
     slices,
     unprepare,
+    upgrade,
 )
 from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
 from conformance.drivercheck.violations import (
@@ -49,6 +50,7 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         hostile,
         health,
         restart,
+        upgrade,
         rbac,
     )
     for check in module.section.checks

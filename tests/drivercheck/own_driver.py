@@ -69,6 +69,7 @@ def _run(
     from nvml_driver.cli import main
     from tests.mutants.real_driver.answering import SHAPES
     from tests.mutants.real_driver.faults import FAULTS
+    from tests.mutants.real_driver.remembering import NEXT_VERSIONS
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -76,7 +77,7 @@ def _run(
         os.dup2(output, stream)
     os.environ.update(environment)
     sys.argv = ["nvml-dra-driver", "run", *options]
-    (SHAPES.get(fault) or FAULTS[fault].put_in)()
+    ({**SHAPES, **NEXT_VERSIONS}.get(fault) or FAULTS[fault].put_in)()
     _wait_briefly()
     main()
 

@@ -83,7 +83,10 @@ def _rules(keys: list[tuple[str, str, str, str]]) -> str:
     """Rules, one for all resources of a group with the same verbs."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for group, resource, name, verb in keys:
-        verbs.setdefault((group, resource, name), set()).add(verb)
+        # Who gets a list by a watch asks for the list where a server streams none (KEP-3157).
+        verbs.setdefault((group, resource, name), set()).update(
+            ("list", verb) if verb == "watch" else (verb,)
+        )
     same: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (group, resource, name), found in sorted(verbs.items()):
         same.setdefault((group, name, tuple(sorted(found, key=_order))), []).append(resource)

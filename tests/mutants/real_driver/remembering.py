@@ -9,7 +9,7 @@ from typing import Any
 
 from nvml_driver.prepare import checkpoint
 from nvml_driver.prepare.checkpoint import Checkpoint
-from tests.mutants.real_driver.putting import OfTheContract, instead
+from tests.mutants.real_driver.putting import OfTheContract, PutIn, both, instead
 
 
 def _in_place(_original: Any, path: Path, content: bytes, **_: Any) -> None:
@@ -37,12 +37,23 @@ def _reads_without_boot_id(
     return records, ""
 
 
-in_place = instead(checkpoint, "write_atomic", _in_place)
+def _of_version_3() -> None:
+    vars(checkpoint).update(VERSION=3, READ_VERSIONS=(3,))
+
+
+NEXT_VERSIONS: Mapping[str, PutIn] = {
+    "drops-boot-id": both(
+        instead(checkpoint, "write_atomic", _without_boot_id),
+        instead(Checkpoint, "_read", _reads_without_boot_id),
+    ),
+    "reads-no-older-checkpoint": _of_version_3,
+}
+"""Right on their own, and not beside the driver as it is."""
 
 OF_THE_CONTRACT: OfTheContract = {
     "writes-checkpoint-in-place": (
         "the checkpoint is emptied before it is written: a kill in between loses it for good",
-        in_place,
+        instead(checkpoint, "write_atomic", _in_place),
         "restart/killed-while-unpreparing",
     ),
 }
