@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
-from conformance.drivercheck.kills import launching
+from conformance.drivercheck import launching
 from conformance.errors import UsageError
 from conformance.text import one_line
 
@@ -41,7 +41,7 @@ class WatchableStarter(Protocol):
     """A starter whose drivers can be made to tell their changes of files."""
 
     def watched(self, socket: Path) -> Starter:
-        """A starter of drivers that `announce` themselves at a socket (``kills/launching.py``)."""
+        """A starter of drivers that `announce` themselves at a socket (``launching.py``)."""
 
 
 class CommandStarter:

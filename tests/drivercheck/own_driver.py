@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from conformance.drivercheck.kills.launching import announce
+from conformance.drivercheck.launching import announce
 from conformance.drivercheck.process import Process
 
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.drivercheck import driver
+from conformance.drivercheck import driver, launching
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import restart
-from conformance.drivercheck.kills import launching, within
+from conformance.drivercheck.kills import within
 from conformance.drivercheck.kills.changes import UnwatchableError, WatchedDriver
 from conformance.drivercheck.process import CommandStarter, Process, Starter
 from conformance.drivercheck.result import CheckResult, Outcome

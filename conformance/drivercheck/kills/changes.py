@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from conformance.drivercheck.kills.launching import Syscall, syscalls
+from conformance.drivercheck.launching import Syscall, syscalls
 from conformance.drivercheck.process import Process, Starter, WatchableStarter
 from conformance.text import one_line
 
