@@ -215,9 +215,16 @@ _INVALID: Final = frozenset({400, 413, 415, 422})
 
 @dataclass
 class Faults:
-    """What the server does wrong: the status of every answer, and claims whose GET it holds."""
+    """What the server does wrong.
+
+    Attributes:
+        refuse: the status of every answer; 0: none.
+        refuse_slices: it takes every ResourceSlice that is written for an invalid one.
+        hold: claims whose GET it holds.
+    """
 
     refuse: int = 0
+    refuse_slices: bool = False
     hold: set[str] = field(default_factory=set)
 
 
@@ -226,6 +233,7 @@ class HttpApi(Front):
 
     Attributes:
         refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
+        turned_away: how many ResourceSlices were refused on purpose.
         lists: how often ResourceSlices were listed or watched.
     """
 
@@ -233,6 +241,7 @@ class HttpApi(Front):
         self.objects = Objects(policy)
         self.faults = Faults()
         self.refusals: list[str] = []
+        self.turned_away = 0
         self.lists = 0
         self.held: set[str] = set()
         self._freed = threading.Condition()
@@ -245,7 +254,14 @@ class HttpApi(Front):
         """Refuse a request (ApiError), or hold it, where the faults say so."""
         if self.faults.refuse:
             raise ApiError(self.faults.refuse, "ServiceUnavailable", "refused on purpose")
-        if method != "GET" or call is None:
+        if call is None:
+            return
+        writes = method in ("POST", "PUT", "PATCH") and call.kind.name == "ResourceSlice"
+        if writes and self.faults.refuse_slices:
+            self.turned_away += 1
+            text = "is invalid: spec: Invalid value: refused by the check on purpose"
+            raise ApiError(422, "Invalid", f'{call.kind.resource} "{call.name}" {text}')
+        if method != "GET":
             return
         if call.kind.name == "ResourceSlice":
             self.lists += 1
@@ -258,6 +274,7 @@ class HttpApi(Front):
 
     def refused(self, method: str, path: str, error: ApiError) -> None:
         invalid = error.code in _INVALID and "resourceslices" in path
+        invalid = invalid and not self.faults.refuse_slices
         if invalid and len(self.refusals) < MAX_REFUSALS:
             self.refusals.append(f"{method} {path}: {error.message}")
 
@@ -268,7 +285,7 @@ class HttpApi(Front):
 
     def release(self) -> None:
         with self._freed:
-            self.faults.refuse = 0
+            self.faults.refuse, self.faults.refuse_slices = 0, False
             self.faults.hold.clear()
             self.held.clear()
             self._freed.notify_all()
