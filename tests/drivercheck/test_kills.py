@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,16 @@ def test_a_checkpoint_that_is_written_in_place_is_found_every_time(check: str) -
     assert found.outcome is Outcome.FAILED, found
     assert "killed before change " in found.message
     assert "checkpoint.json)" in found.message
+
+
+@pytest.mark.everything
+def test_our_driver_may_be_killed_before_any_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restart, "_KILL_SECONDS", 120.0)
+    for one in checked(OwnDriver(), "restart/killed-while-*"):
+        assert one.outcome is Outcome.PASSED, one
+        found = re.fullmatch(r"killed before (\d+) of (\d+) changes of files", one.message)
+        assert found is not None, one
+        assert found[1] == found[2]
 
 
 def test_what_cannot_be_watched_is_killed_often_and_the_verdict_says_how_sure_it_is(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.checks import restart
 from conformance.drivercheck.result import DriverCheckResult, Outcome
 from conformance.drivercheck.run import CHECKS, chosen, run
 from conformance.errors import UsageError
@@ -32,6 +33,12 @@ NOT_ASKED = {
     "rbac/roles-allow-what-is-asked",
 }
 """Without the next version and roles."""
+
+
+@pytest.fixture(autouse=True)
+def _kills_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kills are in test_kills."""
+    monkeypatch.setattr(restart, "_KILL_SECONDS", 1.0)
 
 
 def test_our_driver_keeps_every_rule() -> None:
