@@ -1,8 +1,9 @@
 """A driver that is only described by a profile, run as a kubelet plugin on a real node.
 
-`python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices, variables and
-device files are what the profile says of simulated ones; of the other ways those can be real that
-CDI has an edit for: a file, and a mount from a folder `disks/DEVICE`, in which a file is called NAME.
+`python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices,
+variables and device files are what the profile says of simulated ones; of the other ways those can
+be real that CDI has an edit for: a file, and a mount from a folder `disks/DEVICE`, in which a file
+is called NAME.
 """
 
 from __future__ import annotations
