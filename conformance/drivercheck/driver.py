@@ -15,8 +15,10 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
+from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
+from conformance.text import one_line
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise
@@ -38,18 +40,29 @@ class DriverUnderCheck:
     """
 
     def __init__(
-        self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
+        self,
+        folder: Path,
+        starter: Starter | None,
+        *,
+        cdi_folders: tuple[Path, ...] = (),
+        policy: Policy | None = None,
+        next_starter: Starter | None = None,
     ) -> None:
         """Lay out the folders and serve the API; without a starter somebody else starts the driver.
 
-        ``folder`` must be empty, with a short path, because sockets lie in it.
+        Args:
+            folder: empty, with a short path, because sockets lie in it.
+            cdi_folders: where specs of the driver are beside its CDI_ROOT.
+            policy: what it may ask of the API server; None: everything.
+            next_starter: starts another version of it, in the same folders.
         """
         self.folder = folder
         self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
         self.cdi_folders = (cdi, *cdi_folders)
         self.log = folder / "driver.log"
-        self.api = HttpApi(folder)
-        self.starter = starter
+        self.api = HttpApi(folder, policy)
+        self.policy = policy
+        self.starter, self.next_starter = starter, next_starter
         self.process: Process | None = None
         self.info: Any = None
         self.registrar: Registrar | None = None
@@ -128,7 +141,10 @@ class DriverUnderCheck:
 
     def said(self) -> str:
         words = last_words(self.log)
-        return f"its log ends: {words}" if words else "it logged nothing here"
+        said = f"its log ends: {words}" if words else "it logged nothing here"
+        if refused := self.api.objects.rights.refused:
+            said += f"; the roles of --rbac refuse {one_line(refused[0], 200)}"
+        return said
 
     def is_serving(self) -> bool:
         """Whether the driver that registered still answers."""
