@@ -136,7 +136,7 @@ def report(known: dict[str, Any], out: Path) -> dict[str, Any]:
         out / name for name in ("core/results.ndjson", "driver-check.json", "report.yaml")
     )
     file.unlink(missing_ok=True)
-    if not results.exists() or not checked.exists():
+    if "core" not in known or "check" not in known:
         return {}
     who = ("--organization", "none", "--project", known["module"], "--version", known["version"])
     subprocess.run(
@@ -162,7 +162,10 @@ def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> 
         if stage == "check":
             new |= of_check(json.loads((out / "driver-check.json").read_text(encoding="utf-8")))
         else:
-            new[stage] = of_run(load_results(out / stage / "results.ndjson"))
+            result = load_results(out / stage / "results.ndjson")
+            if result.interrupted:
+                raise UsageError(f"{result.path}: the run was broken off; run it again")
+            new[stage] = of_run(result)
     new |= report(new, out)
     if options.as_recorded:
         found = differences(old, new, stages)
