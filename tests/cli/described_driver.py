@@ -1,8 +1,8 @@
 """A driver that is only described by a profile, run as a kubelet plugin on a real node.
 
-`python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices, variables and
-device files are what the profile says of simulated ones; of the other ways those can be real that
-CDI has an edit for: a file, and a mount from a folder `disks/DEVICE`, in which a file is called NAME.
+`python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices,
+variables and device files are what the profile says of simulated ones. Of the other ways those can
+be real that CDI has an edit for: a file, and a mount of a folder `disks/DEVICE` with a file `name`.
 """
 
 from __future__ import annotations
@@ -79,15 +79,10 @@ class Core:
             self._driver.unprepare(uid)
 
     def resource_slices(self, generation: int) -> list[Obj]:
+        specs = [(item, item["spec"]) for item in self._driver.slices]
         return [
-            {
-                **item,
-                "spec": {
-                    **item["spec"],
-                    "pool": {**item["spec"]["pool"], "generation": generation},
-                },
-            }
-            for item in self._driver.slices
+            {**item, "spec": {**spec, "pool": {**spec["pool"], "generation": generation}}}
+            for item, spec in specs
         ]
 
 
