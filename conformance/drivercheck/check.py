@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # A result is read without the bench and all that it needs.
     from conformance.drivercheck.bench import Bench
 
-    Run = Callable[[Bench], None]
+    Run = Callable[[Bench], str | None]
+    """Makes a check; it may return what to say of it though the rule holds."""
 
 
 class Level(StrEnum):
