@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from conformance import __version__
-from conformance.certify.contradictions import EvidenceError, contradictions
+from conformance.certify.contradictions import Discrepancy, EvidenceError, contradictions
+from conformance.certify.driverchecked import DriverChecked, misfits, summarized
+from conformance.certify.features import claimed, feature_results
 from conformance.certify.inventory import inventory
 from conformance.certify.model import (
     ConformanceReport,
-    FeatureResult,
+    DriverCheckSummary,
     MetIssue,
     ProfileResult,
-    Support,
 )
 from conformance.certify.profiles import Profile
 from conformance.certify.values import (
     ComparisonSummary,
     Evidence,
+    Hardware,
     Implementation,
     Known,
     Result,
@@ -31,91 +34,13 @@ from conformance.certify.values import (
     Suite,
     UsedProfile,
 )
-from conformance.compare.conclude import conclude, uncertified
+from conformance.compare.conclude import conclude, uncertified, without
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
 from conformance.errors import ConformanceError, UsageError
 from conformance.resultfile.read import RecordedRun
-from conformance.scenario.registry import load_registry
-from reference_allocator.gates import gates_for_version, nearest_minor
-
-
-def claimed(run: RunStarted) -> frozenset[str]:
-    """The features that the driver profile of a run claims beside the core."""
-    spec = (run.driver_profile or {}).get("spec")
-    names = spec.get("claims") if isinstance(spec, Mapping) else None
-    return frozenset(map(str, names)) if isinstance(names, list | tuple) else frozenset()
-
-
-def feature_results(
-    result: RunResult, catalogue: Sequence[PlannedScenario]
-) -> tuple[FeatureResult, ...]:
-    """Each feature of which the suite has a scenario for this Kubernetes, in the order of names.
-
-    A claimed feature (``claims`` of the driver profile) that is not shown to work has failed; one
-    that is not claimed and whose scenarios were all skipped is unsupported, which is no failure.
-    Nobody is excused from the core.
-
-    ``catalogue``: every scenario that the suite ships; provisional ones count for nothing.
-    """
-    version = result.run.kubernetes_version
-    by_feature: dict[str, list[PlannedScenario]] = {}
-    for item in catalogue:
-        if not item.provisional and is_in(version, item.kubernetes):
-            by_feature.setdefault(item.feature, []).append(item)
-    outcomes = {
-        row.scenario.id: Outcome.FAILED if row.against_rules else row.outcome
-        for row in result.scenarios
-    }
-    claims = claimed(result.run)
-    return tuple(
-        _feature(name, by_feature[name], outcomes, name in claims, version)
-        for name in sorted(by_feature)
-    )
-
-
-def _feature(
-    name: str,
-    scenarios: Sequence[PlannedScenario],
-    outcomes: Mapping[str, Outcome],
-    claims: bool,
-    version: str,
-) -> FeatureResult:
-    known = load_registry().features.get(name)
-    gates = gates_for_version(nearest_minor(version))
-    gate = gates.get(known.gate) if known is not None and known.gate is not None else None
-
-    def ended(*wanted: Outcome | None) -> tuple[str, ...]:
-        return tuple(sorted(i.id for i in scenarios if outcomes.get(i.id) in wanted))
-
-    passed, failed, skipped = (
-        ended(outcome) for outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
-    )
-    missing = ended(None, Outcome.LOST, Outcome.ERROR, Outcome.FLAKY)
-    core = {item.id for item in scenarios if item.level == "core"}
-    if failed or (claims and skipped):
-        support = Support.FAILED
-    elif missing or core.intersection(skipped):
-        support = Support.NOT_TESTED
-    elif passed:
-        support = Support.SUPPORTED
-    else:
-        support = Support.UNSUPPORTED if skipped else Support.NOT_TESTED
-    return FeatureResult(
-        name=name,
-        summary=known.summary if known is not None else "",
-        kep=known.kep if known is not None else "",
-        stage=gate.stage if gate is not None else None,
-        claimed=claims,
-        support=support,
-        passed=passed,
-        failed=failed,
-        known=ended(Outcome.KNOWN),
-        skipped=skipped,
-        not_tested=missing,
-    )
 
 
 class OtherSuiteError(ConformanceError):
@@ -135,24 +60,39 @@ def build_report(
     implementation: Implementation,
     profiles: Sequence[Profile],
     catalogue: Sequence[PlannedScenario],
+    checked: DriverChecked | None = None,
 ) -> ConformanceReport:
     """The report on a run.
 
     Args:
         profiles: what to certify for; one that is given twice is reported once.
+        checked: the result of driver-check for the same driver.
         catalogue: every scenario that the suite ships. One of a profile that the run did not even
             plan makes the profile partial; others that the run had count for no profile.
 
     Raises:
         UsageError: the result file was cut off.
         OtherSuiteError: the run was of another version of the suite.
-        EvidenceError: the result file contradicts itself.
+        EvidenceError: the result file contradicts itself, or the result of driver-check does or
+            is of another driver.
     """
     if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
-    if found := contradictions(result, catalogue):
+    if found := [*contradictions(result, catalogue), *not_fitting(result, checked, ours=True)]:
         raise EvidenceError(found)
-    return believed(result, implementation, profiles, catalogue)
+    return believed(result, implementation, profiles, catalogue, checked)
+
+
+def not_fitting(
+    result: RecordedRun, checked: DriverChecked | None, *, ours: bool
+) -> list[Discrepancy]:
+    """Where the result of driver-check contradicts itself, or does not fit the run.
+
+    ``ours``: the run was of this version of the suite.
+    """
+    if checked is None:
+        return []
+    return [Discrepancy(checked.path, *item) for item in misfits(checked, result.run, ours=ours)]
 
 
 def believed(
@@ -160,11 +100,13 @@ def believed(
     implementation: Implementation,
     profiles: Sequence[Profile],
     catalogue: Sequence[PlannedScenario],
+    checked: DriverChecked | None = None,
 ) -> ConformanceReport:
     """The report on a run whose result file is believed as it stands. Raises UsageError."""
     if result.footer is None:
         raise UsageError("the result file has no footer, so there is nothing to certify; run again")
     run = result.run
+    summary = None if checked is None else summarized(checked)
     return ConformanceReport(
         date=result.footer.finished_at,
         implementation=implementation,
@@ -176,6 +118,7 @@ def believed(
         components=dict(sorted(run.versions.items())),
         inventory=inventory(result),
         simulated=run.simulated,
+        hardware=hardware(result, catalogue),
         suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
         evidence=Evidence(run=run.run, digest=result.digest, interrupted=result.interrupted),
         uncertified=uncertified(result),
@@ -184,7 +127,10 @@ def believed(
             MetIssue(name=issue.name, link=issue.link, scenarios=names)
             for issue, names in result.known_issues.items()
         ),
-        profiles=tuple(profile_result(result, item, catalogue) for item in dict.fromkeys(profiles)),
+        driver_check=summary,
+        profiles=tuple(
+            profile_result(result, item, catalogue, summary) for item in dict.fromkeys(profiles)
+        ),
         features=feature_results(result, catalogue),
     )
 
@@ -195,30 +141,55 @@ def others(result: RunResult, catalogue: Sequence[PlannedScenario]) -> list[str]
     return sorted(item.id for item in result.run.planned if item.id not in shipped)
 
 
+def hardware(result: RunResult, catalogue: Sequence[PlannedScenario]) -> Hardware:
+    """What a run shows of hardware; only the suite's own scenarios of the tier ``device`` count."""
+    run = result.run
+    spec = (run.driver_profile or {}).get("spec")
+    made_up = isinstance(spec, Mapping) and bool(spec.get("syntheticDevices"))
+    if run.simulated or made_up or run.target == "reference":
+        return Hardware.SIMULATED
+    tier = {item.id for item in catalogue if item.tier == "device"}
+    seen = {row.outcome for row in result.scenarios if row.scenario.id in tier}
+    shown = Outcome.PASSED in seen and seen <= {Outcome.PASSED, Outcome.SKIPPED}
+    return Hardware.SHOWN if shown else Hardware.NOT_SHOWN
+
+
 def profile_result(
-    result: RunResult, profile: Profile, catalogue: Sequence[PlannedScenario]
+    result: RunResult,
+    profile: Profile,
+    catalogue: Sequence[PlannedScenario],
+    checked: DriverCheckSummary | None = None,
 ) -> ProfileResult:
-    """What one profile came to in a run: of its scenarios, those of the cluster's Kubernetes."""
+    """What one profile came to in a run: of its scenarios, those of the cluster's Kubernetes.
+
+    ``checked``: what driver-check came to; it counts where the profile asks for it.
+    """
     version = result.run.kubernetes_version
     wanted = {
         item.id for item in catalogue if profile.has(item) and is_in(version, item.kubernetes)
     }
     part = _restricted(result, wanted)
     outcomes = part.outcomes
+    nature = without(part)
+    skipped = [name for name in outcomes[Outcome.SKIPPED] if name not in nature]
     reasons = {event.scenario.id: event.message for event in part.finished}
     not_selected = sorted(wanted - {item.id for item in part.run.planned})
     strict = profile.skips == "partial"
     conclusion = conclude(
         part,
-        skipped=outcomes[Outcome.SKIPPED] if strict else (),
+        skipped=skipped if strict else (),
         not_selected=not_selected if strict else (),
     )
     unproven = sorted(
         item.id
         for item in part.run.planned
-        if item.feature in claimed(result.run) and item.id in outcomes[Outcome.SKIPPED]
+        if item.feature in claimed(result.run) and item.id in skipped
     )
     verdict = Result.FAILURE if unproven else Result.of(conclusion.code)
+    driver_check: Result | Literal["missing"] | None = None
+    if profile.driver_check is not None:
+        driver_check = "missing" if checked is None else checked.result
+        verdict = min(verdict, Result.PARTIAL if checked is None else checked.result, key=_worse)
     if verdict is Result.SUCCESS and uncertified(result):
         verdict = Result.UNCERTIFIED
     return ProfileResult(
@@ -232,15 +203,17 @@ def profile_result(
             for name in names
         ),
         error=outcomes[Outcome.ERROR],
-        skipped=tuple(
-            Skipped(scenario=name, reason=reasons.get(name, ""))
-            for name in outcomes[Outcome.SKIPPED]
-        ),
+        skipped=tuple(Skipped(scenario=name, reason=reasons.get(name, "")) for name in skipped),
+        without=tuple(Skipped(scenario=name, reason=why) for name, why in sorted(nature.items())),
+        driver_check=driver_check,
         lost=outcomes[Outcome.LOST],
         not_selected=tuple(not_selected),
         unproven=tuple(unproven),
         comparison=_comparison(part) if part.run.compared else None,
     )
+
+
+_worse = [Result.FAILURE, Result.INCONCLUSIVE, Result.PARTIAL, Result.SUCCESS].index
 
 
 def _restricted(result: RunResult, ids: set[str]) -> RunResult:

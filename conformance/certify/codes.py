@@ -39,6 +39,9 @@ Code = Literal[
     "not-compared",
     "verdicts",
     "not-judged",
+    # of the driver's profile, and of the result of driver-check
+    "cannot",
+    "driver-check",
     # of the report and its submission
     "result-file",
     "report",

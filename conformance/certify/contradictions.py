@@ -8,9 +8,10 @@ verified.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from conformance.certify.codes import Code, Finding
 from conformance.certify.parts import parts, resumed
@@ -26,6 +27,8 @@ from conformance.resultfile.read import RecordedRun
 from conformance.targets.seam.values import simulated_devices
 
 MAX_LINES = 20  # The most lines of one error message.
+
+SEVERAL: Final = "severalDevicesOnOneNode"
 
 REFERENCE_DEVICES = "NVML"  # What the reference calls its devices among what it simulates.
 
@@ -113,12 +116,17 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
                 f"is {ours.level} {ours.feature} in the suite, the header says"
                 f" {item.level} {item.feature}"
             )
-        elif (ours.tier, ours.kubernetes, ours.provisional) != (
-            item.tier,
-            item.kubernetes,
-            item.provisional,
+        elif (
+            replace(
+                item,
+                tier=ours.tier,
+                kubernetes=ours.kubernetes,
+                provisional=ours.provisional,
+                needs=ours.needs,
+            )
+            != item
         ):
-            text = "its tier, versions or provisional are not those in the suite"
+            text = "its tier, versions, needs or provisional are not those in the suite"
         else:
             continue
         yield "scenario-differs", f"{item.id}: {text}"
@@ -173,6 +181,9 @@ def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]
             if what not in run.simulated and REFERENCE_DEVICES not in run.simulated:
                 text = f"{what} are simulated in the ResourceSlices, not in the header"
                 seen.add(("simulated", text))
+        for node, count in _crowded(run, snapshot):
+            text = f"{node} has {count} devices, and the driver profile says that it cannot"
+            seen.add(("cannot", f"{text} {SEVERAL}"))
     if event.scenario.tier != "allocation":
         for decision in event.decisions:
             drivers = _drivers(decision)
@@ -227,6 +238,22 @@ def _simulated(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
         return simulated_devices(driver, snapshot.get("slices") or ())
     except (AttributeError, KeyError, TypeError):
         return []  # a snapshot of another form is reported where it is judged
+
+
+def _crowded(run: RunStarted, snapshot: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Nodes with several devices of a driver that cannot have them, by its profile."""
+    try:
+        if SEVERAL not in (run.driver_profile or {})["spec"].get("cannot", ()):
+            return []
+        on = Counter(
+            str(item["spec"]["nodeName"])
+            for item in snapshot["slices"]
+            if item["spec"]["driver"] == run.driver and item["spec"].get("nodeName")
+            for _ in item["spec"].get("devices") or ()
+        )
+    except (AttributeError, KeyError, TypeError):
+        return []  # likewise
+    return [(node, count) for node, count in sorted(on.items()) if count > 1]
 
 
 def _drivers(decision: Mapping[str, Any]) -> set[str]:

@@ -18,6 +18,7 @@ from typing import Final
 
 from pydantic import Field, ValidationError
 
+from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
 from conformance.engine.events.scenario import PlannedScenario
@@ -43,6 +44,9 @@ class Evidence(Strict):
     catalogue: tuple[PlannedScenario, ...] = Field(
         description="every scenario that the suite which ran ships"
     )
+    driver_check: str | None = Field(
+        default=None, description="the result of driver-check, byte by byte"
+    )
 
     def run(self, path: Path) -> RecordedRun:
         """The run in the result file; messages name it as if ``path`` were a folder.
@@ -53,6 +57,12 @@ class Evidence(Strict):
         """
         return parse_results(path / FILE_NAME, self.results.encode())
 
+    def checked(self, path: Path) -> DriverChecked | None:
+        """The result of driver-check. Raises UsageError: it is none."""
+        if self.driver_check is None:
+            return None
+        return parse_driver_check(f"{path}: driverCheck", self.driver_check.encode())
+
 
 def write_evidence(
     path: Path,
@@ -60,6 +70,7 @@ def write_evidence(
     result: RecordedRun,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
+    checked: DriverChecked | None = None,
 ) -> None:
     """Write an evidence file; the same contents give the same bytes.
 
@@ -77,6 +88,7 @@ def write_evidence(
         results=Path(result.path).read_bytes().decode(),
         profiles=profiles.model_copy(update={"profiles": named}),
         catalogue=public_files(catalogue),
+        driver_check=None if checked is None else checked.text,
     )
     document = evidence.model_dump_json(by_alias=True).encode()
     packed = lzma.compress(document, preset=9) if len(document) <= MAX_BYTES else b""

@@ -10,7 +10,9 @@ from pydantic import Field
 
 from conformance.certify.values import (
     ComparisonSummary,
+    Digest,
     Evidence,
+    Hardware,
     Implementation,
     Known,
     Model,
@@ -38,6 +40,24 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _represent_text)
 
 
+class DriverCheckSummary(Model):
+    """What a result of driver-check came to; every list is in the order of the checks."""
+
+    digest: Digest
+    date: str = Field(description="when it began, RFC 3339")
+    result: Result = Field(description="as the verdict, in the words of profiles")
+    supported_versions: tuple[str, ...] = ()
+    passed: Number = Field(description="required checks that passed")
+    failed: tuple[str, ...] = Field(default=(), description="required checks that failed")
+    not_made: tuple[str, ...] = Field(
+        default=(), description="required checks that were skipped, not run, or broke"
+    )
+    not_offered: tuple[str, ...] = Field(
+        default=(), description="required checks of what the driver does not offer"
+    )
+    advised: tuple[str, ...] = Field(default=(), description="recommended checks that failed")
+
+
 class ProfileResult(Model):
     """What one profile came to; every list is sorted."""
 
@@ -48,6 +68,13 @@ class ProfileResult(Model):
     known: tuple[Known, ...] = ()
     error: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    without: tuple[Skipped, ...] = Field(
+        default=(),
+        description="scenarios whose rule cannot exist for the driver; they do not count",
+    )
+    driver_check: Result | Literal["missing"] | None = Field(
+        default=None, description="of the profile's part that driver-check makes, where it has one"
+    )
     lost: tuple[str, ...] = ()
     not_selected: tuple[str, ...] = Field(
         default=(), description="scenarios of the profile that were not selected for the run"
@@ -132,6 +159,7 @@ class ConformanceReport(Model):
     components: dict[str, str] = Field(description="component -> version")
     inventory: Inventory | None = Field(description="none where nothing was recorded")
     simulated: tuple[str, ...] = Field(description="what was simulated, in words")
+    hardware: Hardware
     suite: Suite
     evidence: Evidence
     uncertified: tuple[str, ...] = Field(
@@ -139,6 +167,9 @@ class ConformanceReport(Model):
     )
     comparison: ComparisonSummary | None = Field(description="of the whole run")
     known_issues: tuple[MetIssue, ...] = ()
+    driver_check: DriverCheckSummary | None = Field(
+        default=None, description="none where its result was not given"
+    )
     profiles: tuple[ProfileResult, ...] = Field(min_length=1)
     features: tuple[FeatureResult, ...] = Field(description="every feature that has a scenario")
 

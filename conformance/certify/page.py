@@ -6,6 +6,7 @@ submitters forms no markup: the template engine escapes it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,9 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from conformance.certify.inventory import UNKNOWN
 from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.submission import folder_of
-from conformance.certify.values import Result
+from conformance.certify.values import Hardware, Result
 from conformance.scenario.base import release
-from conformance.text import visible
+from conformance.text import counted, visible
 
 BADGES: Final = "badges"
 INDEX: Final = "index.html"
@@ -31,6 +32,7 @@ MARKS: Final = {
 }
 _COLOURS: Final = {Result.SUCCESS: "#1a7f37", Result.FAILURE: "#c62828"}
 _GREY: Final = "#57606a"
+_BLUE: Final = "#0969da"  # A success that says nothing of hardware.
 _CHARACTER: Final = 7  # Pixels; of Verdana at 11, about which a badge's texts are laid out.
 
 
@@ -98,6 +100,11 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
         for item in entry.report.profiles:
             said = f"{item.name}: {item.result}"
             colour = _COLOURS.get(item.result, _GREY)
+            if item.without:
+                said = f"{said} without {counted(len(item.without), 'rule')}"
+            if item.driver_check is not None and entry.report.hardware is not Hardware.SHOWN:
+                said = f"{said}, hardware {entry.report.hardware}"
+                colour = _BLUE if item.result is Result.SUCCESS else colour
             if entry.departures:  # whoever makes a bundle could have asked for less
                 said, colour = f"{said} (other suite)", _GREY
             about = f"DRA, Kubernetes {entry.minor}"
@@ -110,6 +117,12 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
                 colour=colour,
             )
     return files
+
+
+def without(report: ConformanceReport) -> list[str]:
+    """What the profiles are without, each reason once, with how many scenarios that are."""
+    counts = Counter(one.reason for item in report.profiles for one in item.without)
+    return [f"{reason} ({counted(number, 'scenario')})" for reason, number in counts.items()]
 
 
 def changes(before: Entry, after: Entry) -> Iterator[Change]:
@@ -149,6 +162,7 @@ def _render(template: str, **values: object) -> str:
         lstrip_blocks=True,
     )
     environment.filters["fit"] = lambda text: visible(str(text))
+    environment.globals["without"] = without
     environment.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
     return environment.get_template(template).render(**values)
 

@@ -18,33 +18,40 @@ from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import Problem
 
-CORE = "dra-core"
+CORE = ("dra-core-cluster", "dra-core-driver")
+"""What is reported where nothing else is asked for."""
 
 
 class Profile(Strict):
     """A named set of scenarios.
 
     Attributes:
+        tiers: only scenarios of these tiers; empty: of all.
         features: only scenarios of these features; empty: of all.
         scenarios: only these, by id; empty: all.
         references: what the profile is made after, for example the document whose examples it has.
         skips: ``partial``: a scenario that was skipped makes the result partial; ``allowed``: it
             does not.
+        driver_check: ``required``: a result of ``driver-check`` belongs to it, and counts as a
+            scenario does.
     """
 
     name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
     summary: str = Field(min_length=10)
     levels: tuple[Literal["core", "extended"], ...] = Field(min_length=1)
+    tiers: tuple[Literal["allocation", "node", "device"], ...] = ()
     features: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     skips: Literal["partial", "allowed"] = "partial"
+    driver_check: Literal["required"] | None = Field(default=None, alias="driverCheck")
 
     def has(self, scenario: PlannedScenario) -> bool:
         """Whether the scenario belongs to the profile; a provisional one belongs to none."""
         return (
             not scenario.provisional
             and scenario.level in self.levels
+            and (not self.tiers or scenario.tier in self.tiers)
             and (not self.features or scenario.feature in self.features)
             and (not self.scenarios or scenario.id in self.scenarios)
         )

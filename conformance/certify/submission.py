@@ -16,6 +16,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.certify.contradictions import Discrepancy
+from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.evidence import (
     MAX_PACKED,
     Signature,
@@ -75,6 +76,7 @@ def write_submission(
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
     *,
+    checked: DriverChecked | None = None,
     key: Path | None = None,
     reproduce: str = "",
     overwrite: bool = False,
@@ -99,7 +101,7 @@ def write_submission(
     evidence = folder / EVIDENCE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_evidence(evidence, report, result, profiles, catalogue)
+        write_evidence(evidence, report, result, profiles, catalogue, checked)
         write_whole(folder / REPORT, report.to_yaml().encode())
         write_whole(folder / README, _readme(report, result, reproduce).encode())
         (folder / SIGNATURE).unlink(missing_ok=True)

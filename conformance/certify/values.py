@@ -51,6 +51,20 @@ class Result(StrEnum):
         return next(item for item in cls if item.exit_code is code)
 
 
+class Hardware(StrEnum):
+    """What a run shows of hardware behind the driver's devices."""
+
+    SHOWN = "shown"
+    """Scenarios of the tier ``device`` passed, and none failed: in containers the vendor's tool or
+    the kernel showed the allocated devices, and no others."""
+
+    NOT_SHOWN = "not shown"
+    """No such scenario passed, or one did not."""
+
+    SIMULATED = "simulated"
+    """There is none, by the ResourceSlices or the driver's profile."""
+
+
 class Model(Strict):
     """A part of a report, in camelCase."""
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from conformance import __version__
-from conformance.certify.build import OtherSuiteError, believed, others
+from conformance.certify.build import OtherSuiteError, believed, not_fitting, others
 from conformance.certify.contradictions import Discrepancy, contradictions
+from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
-from conformance.certify.values import Result
-from conformance.compare.conclude import made_up
+from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import PlannedScenario
@@ -74,13 +74,12 @@ class Verification:
 
     def no_hardware(self) -> Iterator[str]:
         """Why the run shows nothing of hardware, if so."""
-        report = self.report
-        if report.target == "reference" or report.simulated:
-            yield f"simulated: {'; '.join(report.simulated) or 'all of it'}"
-        elif report.driver_profile is not None and made_up(report.driver_profile.document):
-            yield "the driver's devices are synthetic, as its profile says"
-        elif report.inventory is None or not report.inventory.devices:
-            yield "no device of the driver was seen in a snapshot"
+        match self.report.hardware:
+            case Hardware.SIMULATED:
+                what = "; ".join(self.report.simulated)
+                yield f"simulated: {what or 'the devices, as the driver profile says'}"
+            case Hardware.NOT_SHOWN:
+                yield "not shown: no scenario of the tier `device` passed, or one did not"
 
     def other_suite(self, version: str) -> Iterator[str]:
         """Why the run was not of that version of the suite and its scenarios, if so."""
@@ -112,10 +111,11 @@ def verify_report(
     results_path: Path,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
+    driver_check: Path | None = None,
 ) -> Verification:
     """Check a report.
 
-    ``results_path``: the result file that it claims to be made from.
+    ``results_path``, ``driver_check``: the results that it claims to be made from.
 
     Raises:
         UsageError: one of the files cannot be read, the report is malformed, or the result file is
@@ -131,7 +131,8 @@ def verify_report(
         return Verification(report, (Discrepancy("results", "result-file", str(error)),))
     if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
-    return _verified(report, result, profiles, catalogue)
+    checked = None if driver_check is None else read_driver_check(driver_check)
+    return _verified(report, result, profiles, catalogue, checked)
 
 
 def verify_evidence(
@@ -148,7 +149,9 @@ def verify_evidence(
     except ResultFileError as error:
         found = Verification(report, (Discrepancy("results", "result-file", str(error)),))
     else:
-        found = _verified(report, result, evidence.profiles, evidence.catalogue)
+        found = _verified(
+            report, result, evidence.profiles, evidence.catalogue, evidence.checked(path)
+        )
     return replace(found, departures=tuple(_departures(evidence, profiles, catalogue)))
 
 
@@ -157,11 +160,13 @@ def _verified(
     result: RecordedRun,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
+    checked: DriverChecked | None,
 ) -> Verification:
     known, found = _profiles(report, profiles)
     found += contradictions(result, catalogue)
+    found += not_fitting(result, checked, ours=result.run.suite_version == __version__)
     if known:
-        again = believed(result, report.implementation, known, catalogue)
+        again = believed(result, report.implementation, known, catalogue, checked)
         found += [
             Discrepancy(
                 path,

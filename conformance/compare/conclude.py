@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.scenario import Outcome
@@ -34,8 +33,28 @@ def conclude_run(result: RunResult) -> Conclusion:
         for item in result.run.planned
         if item.level == "core" and is_in(version, item.kubernetes)
     }
-    skipped = sorted(core.intersection(result.outcomes[Outcome.SKIPPED]))
+    skipped = sorted(core.intersection(result.outcomes[Outcome.SKIPPED]) - without(result).keys())
     return conclude(result, skipped=skipped, noun="core scenario")
+
+
+def without(result: RunResult) -> dict[str, str]:
+    """Skipped scenarios whose rule cannot exist for the driver -> why, as its profile says.
+
+    Id -> ``severalDevicesOnOneNode: a node has one network card``, in the order of the plan.
+    """
+    spec = (result.run.driver_profile or {}).get("spec")
+    cannot = spec.get("cannot") if isinstance(spec, Mapping) else None
+    if not isinstance(cannot, Mapping):
+        return {}
+    skipped = set(result.outcomes[Outcome.SKIPPED])
+    found = {
+        item.id: [name for name in item.needs if name in cannot] for item in result.run.planned
+    }
+    return {
+        key: "; ".join(f"{name}: {cannot[name]}" for name in names)
+        for key, names in found.items()
+        if names and key in skipped
+    }
 
 
 def conclude(
@@ -90,7 +109,8 @@ def _reasons(*lists: tuple[Sequence[str], str], noun: str = "scenario") -> tuple
 def uncertified(result: RunResult) -> tuple[str, ...]:
     """Why nothing can be certified by a run, however well it went; empty where that is not so.
 
-    A certificate is about real devices on a real cluster, and about every allocation there.
+    A certificate is about a driver on a real cluster, and about every allocation there. What was
+    seen of hardware is said apart from it.
     """
     run = result.run
     reasons = []
@@ -104,16 +124,6 @@ def uncertified(result: RunResult) -> tuple[str, ...]:
         reasons.append("the run was on the suite's own reference, not on a cluster")
     if run.time_factor != 1:
         reasons.append(f"time limits were multiplied by {run.time_factor:g}")
-    if run.simulated:
-        reasons.append(f"simulated: {'; '.join(run.simulated)}")
-    if made_up(run.driver_profile):
-        reasons.append("the driver's devices are made up, as its profile says")
     if not run.compared:
         reasons.append("no allocation was judged: the run was not compared with the reference")
     return tuple(reasons)
-
-
-def made_up(driver_profile: Mapping[str, Any] | None) -> bool:
-    """Whether a driver profile says that there is no hardware behind the driver's devices."""
-    spec = (driver_profile or {}).get("spec")
-    return isinstance(spec, Mapping) and bool(spec.get("syntheticDevices"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from conformance.drivercheck.bench import Bench
+if TYPE_CHECKING:  # A result is read without the bench and all that it needs.
+    from conformance.drivercheck.bench import Bench
 
-Run = Callable[[Bench], str | None]
-"""Makes a check; it may return what to say of it though the rule holds."""
+    Run = Callable[[Bench], str | None]
+    """Makes a check; it may return what to say of it though the rule holds."""
 
 
 class Level(StrEnum):

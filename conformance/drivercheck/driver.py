@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -154,6 +155,30 @@ class DriverUnderCheck:
         except (RefusedError, SilenceError, ViolationError):
             return False
         return True
+
+    def reboot(self) -> bool:
+        """Start the driver again as after a reboot, without its CDI specs.
+
+        Whether it sees another boot id, too, which takes root: by that a driver may know that what
+        it prepared is gone. It sees that one until it is started again.
+        """
+        self.need_command()
+        with suppress(ViolationError):
+            self.stop(signal.SIGKILL)
+        for file in self.cdi_folders[0].iterdir():
+            if file.is_file():
+                file.unlink()
+        boot_id = self.folder / "boot_id"
+        boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
+        usual = self.starter
+        other = usual.rebooted(boot_id) if usual is not None else None
+        try:
+            self.starter = other or usual
+            self.start()
+        finally:
+            self.starter = usual
+        self.serve()
+        return other is not None
 
     def renew(self) -> None:
         """Forget all that the driver has made, and start a new one."""

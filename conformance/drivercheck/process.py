@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
@@ -16,6 +17,7 @@ from conformance.drivercheck import launching
 from conformance.errors import UsageError
 from conformance.text import one_line
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 
 
@@ -32,8 +34,14 @@ class Process(Protocol):
         """Whether it ended within the time."""
 
 
-Starter = Callable[[Mapping[str, str], Path], Process]
-"""Starts a driver: environment variables to add, and the file for its output."""
+class Starter(Protocol):
+    """Starts a driver."""
+
+    def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
+        """Start it, with variables to add and a file for its output."""
+
+    def rebooted(self, boot_id: Path) -> Starter | None:
+        """One whose driver sees that file as the kernel's boot id; None if it cannot be shown."""
 
 
 @runtime_checkable
@@ -62,6 +70,15 @@ class CommandStarter:
         """The same command behind a program that makes it announce itself."""
         program = (sys.executable, "-ISs", launching.__file__, str(socket))
         return type(self)((*program, *self.command))
+
+    def rebooted(self, boot_id: Path) -> CommandStarter | None:
+        """In a mount namespace of its own, which takes root."""
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            return None
+        shown = f'mount --bind "$0" {BOOT_ID} && exec "$@"'
+        starter = copy.copy(self)
+        starter.command = ("unshare", "--mount", "sh", "-c", shown, str(boot_id), *self.command)
+        return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UsageError: the system cannot execute it."""

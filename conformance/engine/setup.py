@@ -56,6 +56,7 @@ class Setup:
             self.opened.image,
             usable_nodes(spec, has),
             has.one_device,
+            different_on=has.different_on,
             other=self.opened.other if spec.requires.other_devices else None,
             hardware=tier == "device",
         )
@@ -102,6 +103,7 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         digest=loaded.digest,
         kubernetes=spec.requires.kubernetes,
         provisional=spec.provisional,
+        needs=spec.requires.of_the_driver,
     )
 
 

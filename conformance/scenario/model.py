@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Duration, Strict, VersionRange, parse_duration
 from conformance.scenario.changes import Account, AccountName
-from conformance.scenario.driver.profile import Trait
+from conformance.scenario.driver.profile import Inability, Trait
 from conformance.scenario.steps import Step
 
 NAME = r"^[a-z0-9]([-a-z0-9]{0,78}[a-z0-9])?$"
@@ -38,6 +38,15 @@ class Requires(Strict):
         ge=0,
         le=4096,
         description="free devices that one node has, or can use, for example those of one claim",
+    )
+    devices_in_one_request: int = Field(
+        default=0,
+        ge=0,
+        le=32,
+        description=(
+            "different free devices of one node, as one request for several gets: shares of a"
+            " device count once"
+        ),
     )
     other_devices: int = Field(
         default=0,
@@ -69,6 +78,9 @@ class Requires(Strict):
     traits: tuple[Trait, ...] = Field(
         default=(), description="what the driver profile must say of the driver"
     )
+    driver_can: tuple[Inability, ...] = Field(
+        default=(), description="what the driver profile must not say that the driver cannot"
+    )
     config: tuple[str, ...] = Field(
         default=(), description="names below config: that the driver profile must have"
     )
@@ -83,6 +95,14 @@ class Requires(Strict):
     def devices_in_all(self) -> int:
         """How many devices it uses at once."""
         return max(self.devices, self.devices_on_one_node)
+
+    @property
+    def of_the_driver(self) -> tuple[Inability, ...]:
+        """What a driver must not be unable to, sorted; see ``cannot`` of a driver profile."""
+        several: set[Inability] = set()
+        if self.devices_on_one_node > 1:
+            several.add("severalDevicesOnOneNode")
+        return tuple(sorted(several.union(self.driver_can)))
 
 
 def _limit(default: str, description: str, alias: str | None = None) -> Any:

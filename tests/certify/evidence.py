@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.certify.build import believed
-from conformance.certify.profiles import CORE, load_profiles
+from conformance.certify.driverchecked import DriverChecked
+from conformance.certify.profiles import Profile, load_profiles
 from conformance.certify.values import Implementation
 from conformance.certify.verify import Verification, verify_report
 from conformance.compare.compare import against
@@ -30,11 +31,21 @@ WAITS = "core/all-mode-waits-for-device-in-use"
 """Allocation tier: two decisions, one pod that is seen to wait."""
 SHARED = "core/generated-claim-containers-share-device"
 """Node tier: one decision."""
-REJECTED = "core/retired-flat-request-refused-in-v1"
+REJECTED = "core/pod-claim-without-source-rejected"
 """Allocates nothing."""
 JOB = "core/job-separate-and-shared-claims"
 """Ten pods, each with a claim of its own."""
-PROFILES = load_profiles()
+CORE = "core"
+_SHIPPED = load_profiles()
+PROFILES = _SHIPPED.model_copy(
+    update={
+        "profiles": (
+            Profile(name=CORE, summary="All of the core, without driver-check.", levels=("core",)),
+            *_SHIPPED.profiles,
+        )
+    }
+)
+"""Those of the suite, and one with scenarios of both tiers."""
 IMPLEMENTATION = Implementation(
     organization="Example", project="driver", url="https://example.com/driver", version="1.2.3"
 )
@@ -117,13 +128,12 @@ class Forgery:
         footer["counts"] = counts
         self.results.write_text(body + json.dumps(footer) + "\n")
 
-    def claim(self) -> str:
+    def claim(self, checked: DriverChecked | None = None) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
-        report = believed(
-            load_results(self.results), IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue
-        )
+        result, core = load_results(self.results), PROFILES.named([CORE])
+        report = believed(result, IMPLEMENTATION, core, self.catalogue, checked)
         self.report.write_text(report.to_yaml())
         return str(report.profiles[0].result)
 
-    def verify(self) -> Verification:
-        return verify_report(self.report, self.results, PROFILES, self.catalogue)
+    def verify(self, checked: Path | None = None) -> Verification:
+        return verify_report(self.report, self.results, PROFILES, self.catalogue, checked)

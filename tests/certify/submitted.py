@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conformance.certify.build import build_report
-from conformance.certify.profiles import CORE
+from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.submission import (
     EVIDENCE,
     Checked,
@@ -24,7 +24,7 @@ from conformance.certify.submission import (
 )
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.resultfile.read import load_results
-from tests.certify.evidence import IMPLEMENTATION, PROFILES
+from tests.certify.evidence import CORE, IMPLEMENTATION, PROFILES
 
 SIGNER = "certifier@example.com"
 needs_ssh_keygen = pytest.mark.skipif(
@@ -42,6 +42,7 @@ class Submitted:
         self.catalogue = catalogue
         self.key = folder / "key"
         self.signers = folder / "allowed"
+        self.checked: DriverChecked | None = None
         report = build_report(
             load_results(results), IMPLEMENTATION, PROFILES.named([CORE]), catalogue
         )
@@ -57,10 +58,13 @@ class Submitted:
         result = load_results(results or self.results)
         return write_submission(
             self.folder,
-            build_report(result, IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue),
+            build_report(
+                result, IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue, self.checked
+            ),
             result,
             PROFILES,
             self.catalogue,
+            checked=self.checked,
             key=self.key if sign else None,
             overwrite=overwrite,
         )

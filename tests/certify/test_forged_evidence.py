@@ -13,7 +13,6 @@ import pytest
 from conformance.certify.build import OtherSuiteError, believed, build_report
 from conformance.certify.codes import Code
 from conformance.certify.contradictions import EvidenceError
-from conformance.certify.profiles import CORE
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.compare.demands import WantedClaim, demand_of, unrecorded
@@ -23,6 +22,7 @@ from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import ResultFileError, load_results
 from conformance.scenario.selection import select
 from tests.certify.evidence import (
+    CORE,
     IMPLEMENTATION,
     JOB,
     PROFILES,

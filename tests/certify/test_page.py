@@ -14,7 +14,7 @@ import pytest
 from conformance.certify.inventory import UNKNOWN
 from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
 from conformance.certify.page import Entry, changes, pages, write_pages
-from conformance.certify.values import Result
+from conformance.certify.values import Hardware, Result, Skipped
 from conformance.scenario.documents.validate import load_document
 from tests.report.builders import HOSTILE
 
@@ -41,7 +41,7 @@ def failing(name: str) -> object:
 def test_each_minor_has_its_drivers_and_the_newest_is_first() -> None:
     page = pages([entry("1.9"), entry("1.37"), entry("1.10", "other")])["index.html"]
     assert re.findall(r'<h2 id="kubernetes-([\d.]+)"', page) == ["1.37", "1.10", "1.9"]
-    assert page.count("Certifies nothing: simulated") == 3
+    assert page.count("Hardware: simulated") == 3
 
 
 def test_what_became_of_a_feature_is_said() -> None:
@@ -55,14 +55,27 @@ def test_what_became_of_a_feature_is_said() -> None:
 
 
 def test_a_badge_says_what_a_profile_came_to() -> None:
+    core = ("dra-core-cluster", "dra-core-driver")
     good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
-    files = pages([entry(), entry("1.36", profiles=good)])
-    name = "dra-conformance-nvml-dra-driver-dra-core.svg"
-    mine, other = files[f"badges/1.37/{name}"], files[f"badges/1.36/{name}"]
-    assert "dra-core: uncertified" in ET.fromstring(mine).attrib["aria-label"]
-    assert "#1a7f37" not in mine
-    assert "dra-core: success" in other
-    assert "#1a7f37" in other
+    some = good[1].model_copy(update={"without": (Skipped(scenario="core/x", reason="one card"),)})
+    files = pages(
+        [
+            entry(profiles=good),
+            entry("1.36", profiles=good, hardware=Hardware.SHOWN),
+            entry("1.35", profiles=(good[0], some), hardware=Hardware.NOT_SHOWN),
+        ]
+    )
+
+    def badge(minor: str, profile: str) -> tuple[str, bool]:
+        text = files[f"badges/{minor}/dra-conformance-nvml-dra-driver-{profile}.svg"]
+        return ET.fromstring(text).attrib["aria-label"].partition(": ")[2], "#1a7f37" in text
+
+    assert badge("1.37", core[0]) == ("dra-core-cluster: success", True)
+    assert badge("1.37", core[1]) == ("dra-core-driver: success, hardware simulated", False)
+    assert badge("1.36", core[1]) == ("dra-core-driver: success", True)
+    said = "dra-core-driver: success without 1 rule, hardware not shown"
+    assert badge("1.35", core[1]) == (said, False)
+    assert "Without one card (1 scenario)" in files["index.html"]
 
 
 def test_text_of_a_submitter_is_no_markup() -> None:
@@ -83,9 +96,9 @@ def test_devices_whose_product_nobody_knows_are_counted() -> None:
 
 
 def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
-    laxer = Entry(REPORT, departures=(f"the profile dra-core is not the one of {HOSTILE}",))
+    laxer = Entry(REPORT, departures=(f"the profile dra-extended is not the one of {HOSTILE}",))
     page = pages([laxer])["index.html"]
-    assert "Other suite: the profile dra-core is not the one of" in page
+    assert "Other suite: the profile dra-extended is not the one of" in page
     assert "<script" not in page
     assert "Other suite" not in pages([entry()])["index.html"]
 
@@ -93,8 +106,8 @@ def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
 def test_a_badge_has_no_colour_of_success_where_others_set_the_scenarios() -> None:
     good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
     laxer = Entry(entry(profiles=good).report, departures=("other scenarios",))
-    badge = pages([laxer])[laxer.badge("dra-core")]
-    assert "dra-core: success (other suite)" in ET.fromstring(badge).attrib["aria-label"]
+    badge = pages([laxer])[laxer.badge("dra-core-cluster")]
+    assert "dra-core-cluster: success (other suite)" in ET.fromstring(badge).attrib["aria-label"]
     assert "#1a7f37" not in badge
 
 

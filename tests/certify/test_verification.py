@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.certify.profiles import CORE
 from conformance.digest import set_digest
 from conformance.errors import ExitCode, UsageError
-from tests.certify.evidence import SHARED, Forgery
+from tests.certify.evidence import CORE, SHARED, Forgery
 
 
 @pytest.fixture

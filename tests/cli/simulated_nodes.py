@@ -133,16 +133,28 @@ def run_compared(name: str, wanted: Collection[str], folder: Path, *options: str
     assert judged <= {"identical", "admissible"}
 
 
-def certified(folder: Path, organization: str, project: str, version: str) -> str:
-    """What a run comes to for dra-core, in a report that is beside it then and verifies."""
-    report = folder / "report.yaml"
+def certified(
+    folder: Path, organization: str, project: str, version: str, command: str = ""
+) -> dict[str, str]:
+    """What a run comes to for the core, in a report that is beside it then and verifies.
+
+    ``command``: of the driver, which is checked alone, too.
+    """
+    report, checks = folder / "report.yaml", folder / "driver-check.json"
+    given: tuple[str, ...] = ()
+    if command:
+        alone = ("--driver-command", command, "--output", str(checks))
+        done = call("driver-check", *alone, cwd=folder)
+        assert done.returncode in {0, 1, 4}, done.stdout + done.stderr
+        given = ("--driver-check", str(checks))
     who = ("--organization", organization, "--project", project, "--version", version)
     made = call(
         *("report", str(folder / "results.ndjson"), "--output", str(report), *who),
-        *("--url", f"https://example.com/{project}"),
+        *("--url", f"https://example.com/{project}", *given),
         cwd=folder,
     )
-    checked = call("verify", str(report), str(folder / "results.ndjson"), cwd=folder)
+    checked = call("verify", str(report), str(folder / "results.ndjson"), *given, cwd=folder)
     assert checked.returncode == 0, made.stderr + checked.stdout + checked.stderr
-    [profile] = yaml.safe_load(report.read_text())["profiles"]
-    return str(profile["result"])
+    document = yaml.safe_load(report.read_text())
+    assert document["hardware"] == "simulated"
+    return {one["name"]: one["result"] for one in document["profiles"]}

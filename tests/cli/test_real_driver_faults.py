@@ -55,7 +55,7 @@ def test_a_broken_drivers_submission_verifies_and_says_failure(
     cluster.give("none")
     who = ("--organization", "Tests", "--project", "broken", "--version", "1")
     where = ("--url", "https://example.com/broken", "--into", "reports")
-    profiles = ("--profile", "dra-core", "--profile", "dra-extended")
+    profiles = ("--profile", "dra-core-driver", "--profile", "dra-extended")
     made = call("submit", "out/results.ndjson", *who, *where, *profiles, cwd=tmp_path)
     assert made.returncode == 1, made.stdout + made.stderr
     checked = call("verify", "reports", cwd=tmp_path)
@@ -65,4 +65,4 @@ def test_a_broken_drivers_submission_verifies_and_says_failure(
     [report] = (tmp_path / "reports").rglob("report.yaml")
     results = {one["name"]: one["result"] for one in yaml.safe_load(report.read_text())["profiles"]}
     assert results["dra-extended"] == "failure"
-    assert results["dra-core"] != "success"
+    assert results["dra-core-driver"] != "success"

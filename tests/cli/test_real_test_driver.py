@@ -84,12 +84,13 @@ def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @pytest.mark.usefixtures("cluster")
-def test_it_passes_the_core_and_certifies_nothing_with_devices_that_are_made_up() -> None:
+def test_it_is_certified_for_the_core_and_its_devices_are_said_to_be_simulated() -> None:
     folder = ROOT / "build" / "test-driver-run"
     shutil.rmtree(folder, ignore_errors=True)
     core = {item.id for item in select((), Selection(level=("core",)))}
     run_compared(NAME, core, folder, "--driver", DRIVER, "--level", "core", "-n", "4")
-    assert certified(folder, "Kubernetes", "dra-test-driver", KUBERNETES) == "uncertified"
+    results = certified(folder, "Kubernetes", "dra-test-driver", KUBERNETES, str(START))
+    assert results == {"dra-core-cluster": "success", "dra-core-driver": "success"}
 
 
 @pytest.mark.usefixtures("cluster")

@@ -34,6 +34,9 @@ class Unwatched:
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         return self._starter(environment, log)
 
+    def rebooted(self, boot_id: Path) -> Starter | None:
+        return self._starter.rebooted(boot_id)
+
 
 def checked(starter: Starter, *checks: str) -> list[CheckResult]:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:

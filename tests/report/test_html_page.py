@@ -47,7 +47,7 @@ def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
     assert render_html(result) == page
     text = " | ".join(part.strip() for part in Page(page).parts if part.strip())
     for said in (
-        "not conformant | 1 scenario failed. Certifies nothing: simulated: NVML. | 5 scenarios",
+        "not conformant | 1 scenario failed. | 5 scenarios",
         "1 passed | 1 failed | 1 error | 1 skipped | 1 lost | Allocations judged: | 1 identical",
         "core/broken.yaml:12 | connection refused | left behind: Pod pod0 | Steps | passed | step",
         "core/failing | differs | 0.50 s | What core/failing shows. | core, ResourceClaim, alloc",

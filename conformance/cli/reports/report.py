@@ -12,6 +12,7 @@ import typer
 from pydantic import TypeAdapter
 
 from conformance.certify.build import build_report
+from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
@@ -47,26 +48,45 @@ class Certified:
     image: str | None = given(None, "Image of the driver.", metavar="NAME@sha256:HEX")
     ci_run: str | None = given(None, "URL of the CI job.", metavar="URL")
     profile: tuple[str, ...] = given(
-        (), "Conformance profile to report (repeatable). [default: dra-core]", metavar="NAME"
+        (), f"Conformance profile (repeatable). [default: {', '.join(CORE)}]", metavar="NAME"
+    )
+    driver_check: Path | None = given(
+        None, "Result of driver-check for this driver; dra-core-driver needs it.", metavar="FILE"
     )
 
     @property
     def implementation(self) -> Implementation:
-        """Everything but the profiles. Raises UsageError: one of the options is malformed."""
+        """Who made what. Raises UsageError: one of the options is malformed."""
         return implementation(
-            **{name: value for name, value in asdict(self).items() if name != "profile"}
+            **{
+                name: value
+                for name, value in asdict(self).items()
+                if name not in {"profile", "driver_check"}
+            }
         )
 
     @property
+    def checked(self) -> DriverChecked | None:
+        """The result of driver-check, if one was given. Raises UsageError: it is none."""
+        return None if self.driver_check is None else read_driver_check(self.driver_check)
+
+    @property
     def profiles(self) -> tuple[Profile, ...]:
-        """The requested profiles; without a request, the core profile. Raises UsageError."""
-        return load_profiles().named(dict.fromkeys(self.profile or (CORE,)))
+        """The requested profiles; without a request, those of the core. Raises UsageError."""
+        return load_profiles().named(dict.fromkeys(self.profile or CORE))
 
 
 def summary(made: ConformanceReport) -> Iterator[str]:
-    """The result of each profile, and the reasons why the report cannot certify."""
+    """The result of each profile, and what it is worth."""
     for item in made.profiles:
         yield f"{item.name}: {item.result}"
+        if item.driver_check == "missing":
+            yield "  without a result of driver-check; give it by --driver-check FILE"
+        elif item.driver_check is not None and item.driver_check is not item.result:
+            yield f"  driver-check: {item.driver_check}"
+        for one in item.without:
+            yield f"  without {one.scenario}: {one.reason}"
+    yield f"hardware: {made.hardware}"
     for reason in made.uncertified:
         yield f"certifies nothing: {reason}"
 
@@ -100,7 +120,7 @@ def report(
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
     _keep_evidence(output, results)
-    made = build_report(load_results(results), implementation, profiles, catalogue())
+    made = build_report(load_results(results), implementation, profiles, catalogue(), about.checked)
     text = made.to_yaml()
     if output is None:
         typer.echo(text, nl=False)

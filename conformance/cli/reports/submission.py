@@ -53,8 +53,8 @@ def submit(
     """
     profiles, implementation = about.profiles, about.implementation
     no_folder(results)
-    result, shipped = load_results(results), catalogue()
-    made = build_report(result, implementation, profiles, shipped)
+    result, shipped, checked = load_results(results), catalogue(), about.checked
+    made = build_report(result, implementation, profiles, shipped, checked)
     folder = into / folder_of(made)
     overwritten = write_submission(
         folder,
@@ -62,6 +62,7 @@ def submit(
         result,
         load_profiles(),
         shipped,
+        checked=checked,
         key=sign,
         reproduce=redact(reproduce),
         overwrite=replace,
@@ -84,6 +85,10 @@ def verify(
     results: Annotated[
         Path | None, typer.Argument(metavar="RESULTS", help="Result file of the report.")
     ] = None,
+    driver_check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With RESULTS: the report's result of driver-check."),
+    ] = None,
     require: Annotated[
         Literal["success"] | None,
         typer.Option(help="Fail unless every profile's result is success."),
@@ -92,7 +97,7 @@ def verify(
         bool, typer.Option("--require-compare", help="Fail unless allocations were compared.")
     ] = False,
     require_hardware: Annotated[
-        bool, typer.Option("--require-hardware", help="Fail if anything was simulated.")
+        bool, typer.Option("--require-hardware", help="Fail unless hardware was shown.")
     ] = False,
     require_suite: Annotated[
         str | None,
@@ -116,7 +121,7 @@ def verify(
     Exit code: 0 every report matches its evidence and meets the requirements; 1 one does not.
     """
     most, codes = _days(max_age), []
-    for one in _checked(path, results, require_signature):
+    for one in _checked(path, results, driver_check, require_signature):
         if isinstance(one, ConformanceError):
             typer.echo(printable(f"refused: {one}"))
             codes.append(one.exit_code)
@@ -143,13 +148,16 @@ def verify(
 
 
 def _checked(
-    path: Path, results: Path | None, signers: Path | None
+    path: Path, results: Path | None, driver_check: Path | None, signers: Path | None
 ) -> Iterator[Checked | ConformanceError]:
     """Each check; in a folder, an unreadable submission does not stop the rest."""
     profiles, shipped = load_profiles(), catalogue()
+    if driver_check is not None and results is None:
+        raise UsageError(f"--driver-check {driver_check}: is for a report and its RESULTS")
     if results is not None:
         no_folder(results)
-        yield Checked(path, verify_report(path, results, profiles, shipped), None)
+        found = verify_report(path, results, profiles, shipped, driver_check)
+        yield Checked(path, found, None)
     elif path.is_dir():
         for folder in submissions(path):
             try:

@@ -55,6 +55,10 @@ class WatchedDriver:
         """Count, and kill the driver before it makes so manieth a change (0: never)."""
         self.changes, self._kill_at = [], kill_at
 
+    def rebooted(self, boot_id: Path) -> Starter | None:
+        """As the starter that is watched."""
+        return self._starter.rebooted(boot_id)
+
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UnwatchableError; UsageError, as the starter that is watched."""
         self.count_from_zero()

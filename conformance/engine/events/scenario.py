@@ -49,6 +49,7 @@ class PlannedScenario:
         digest: ``sha256:`` of the document's canonical JSON.
         kubernetes: the versions whose rule it is.
         provisional: does not count in a conformance report.
+        needs: what its driver must not be unable to (``cannot`` of a driver profile).
     """
 
     id: str
@@ -63,6 +64,7 @@ class PlannedScenario:
     digest: str
     kubernetes: VersionRange = ANY_VERSION
     provisional: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ class Ending:
         if self.well:
             self.outcome, self.message, self.where = outcome, message, where or self.where
 
+    def excuse(self, reasons: Sequence[str]) -> None:
+        """Take a failure for an error, with what else than the target may have caused it."""
+        self.outcome = Outcome.ERROR
+        self.message = f"not judged: {'; '.join(reasons)}\n{self.message}"
+
     def add(self, message: str) -> None:
         self.message += f"\n{message}"
 

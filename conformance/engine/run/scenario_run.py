@@ -34,6 +34,7 @@ from conformance.engine.run.ending import (
     may_be_chance,
     with_known_issues,
 )
+from conformance.engine.run.interference import interferences
 from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.run.stimuli import make_healthy
 from conformance.engine.schedule.loop import Slot
@@ -194,6 +195,10 @@ class _Run:
         return found
 
     def _diagnose(self, context: Context) -> None:
+        if self.ending.outcome is Outcome.FAILED:
+            others = list(dict.fromkeys(interferences(context, self.ending.message)))
+            if others:
+                self.ending.excuse(others)
         if self.ending.outcome in {Outcome.FAILED, Outcome.ERROR}:
             diagnostics = {**diagnose(context.scope), **context.progress.kept}
             self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))

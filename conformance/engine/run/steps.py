@@ -40,14 +40,19 @@ def hollow_node(name: str, short: str) -> Obj:
     """A node without a kubelet for the scenario's node ``short``: Ready, with room for pods.
 
     A taint keeps away pods that do not tolerate everything. It has no label ``kubernetes.io/os``:
-    kube-proxy's DaemonSet, which tolerates everything, selects nodes by it.
+    kube-proxy's DaemonSet, which tolerates everything, selects nodes by it. A cloud controller
+    manager deletes a node that is not ready and has no instance, but keeps one whose provider id it
+    cannot read (``MonitorNodes`` in k8s.io/cloud-provider/controllers/nodelifecycle).
     """
     room = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, NODE_LABEL: short}},
-        "spec": {"taints": [{"key": TAINT, "value": "true", "effect": "NoSchedule"}]},
+        "spec": {
+            "providerID": f"dra-conformance://{name}",
+            "taints": [{"key": TAINT, "value": "true", "effect": "NoSchedule"}],
+        },
         "status": {
             "capacity": room,
             "allocatable": room,

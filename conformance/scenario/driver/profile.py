@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,7 +17,8 @@ from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.simulated import OWN_PROBE, Simulated, Stimulus
+from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.registry import load_registry
 
 Trait = Literal[
@@ -29,6 +30,9 @@ Trait = Literal[
     "taintsUnhealthyDevices",
 ]
 """What a driver may do or not, and scenarios may ask for."""
+
+Inability = Literal["claimOfSeveralPods", "deviceOfOneContainer", "severalDevicesOnOneNode"]
+"""What a driver can as a rule, and one of a certain kind cannot by nature."""
 
 
 class DriverOption(Strict):
@@ -113,8 +117,8 @@ class ProfileSpec(Strict):
     synthetic_devices: bool = Field(
         default=False,
         description=(
-            "the devices are simulated: there is no hardware behind them, and a run with them"
-            " certifies nothing"
+            "the devices are simulated: there is no hardware behind them, as a conformance report"
+            " then says"
         ),
     )
     claims: tuple[str, ...] = Field(
@@ -134,6 +138,16 @@ class ProfileSpec(Strict):
             " one), rollingUpdate (two instances, told apart by POD_UID in their environment, run"
             " side by side on a node), taintsUnhealthyDevices (while a device is unhealthy, no new"
             " pod gets it)"
+        ),
+    )
+    cannot: dict[Inability, Annotated[str, Field(min_length=10, max_length=200)]] = Field(
+        default={},
+        description=(
+            "what cannot exist for this driver -> the reason, which the conformance report shows:"
+            " claimOfSeveralPods (pods use a claim at the same time), deviceOfOneContainer (a"
+            " container of a pod has a device that others of the pod do not see),"
+            " severalDevicesOnOneNode (a node has more than one device). A scenario that needs it"
+            " is skipped, and the conformance profile can be a success without it"
         ),
     )
     options: dict[str, DriverOption] = Field(
@@ -170,17 +184,37 @@ class ProfileSpec(Strict):
 
     @model_validator(mode="after")
     def _probe_reads_what_is_shown(self) -> Self:
-        if self.simulated.shows_devices:
-            for place, device in enumerate(self.simulated.devices):
-                name = str(device.get("name"))
-                ways = self.probe.ways(*self.simulated.shown(name, place))
-                for way, seen in (ways or {"environment": frozenset()}).items():
-                    if set(seen) != {name}:
-                        raise ValueError(
-                            f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
-                            f" simulated shows of the device {name}"
-                        )
+        if not self.simulated.shows_devices:
+            return self
+        known = published_attributes(self.simulated.devices, self.driver)
+        for name in self.simulated.ways:
+            if name not in self.probe.ways:
+                raise ValueError(f"simulated: ways.{name}: {hint(name, self.probe.ways)}")
+        for place, device in enumerate(self.simulated.devices):
+            name = str(device.get("name"))
+            try:
+                shown = self.simulated.shown(Allocated(device, place))
+            except ValueError as error:
+                raise ValueError(f"simulated: {error}") from None
+            view = shown.view(self.driver)
+            ways = self.simulated_probe.seen(view, self.driver, known)
+            for way, seen in (ways or {"environment": frozenset()}).items():
+                if seen != {name}:
+                    raise ValueError(
+                        f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
+                        f" simulated shows of the device {name}"
+                    )
         return self
+
+    @property
+    def simulated_probe(self) -> Probe:
+        """How containers show devices on the reference, if they do as ``simulated`` says."""
+        ways = {
+            name: way
+            for name, way in self.probe.ways.items()
+            if name in self.simulated.ways or way.kind in ("env", "deviceNodes")
+        }
+        return self.probe.model_copy(update={"ways": ways})
 
 
 class ProfileMetadata(Strict):
@@ -237,7 +271,7 @@ class DriverProfile(Strict):
             for name, value in spec.config.items()
             if name in shown or name not in spec.probe.config_env
         }
-        probe = spec.probe
+        probe = spec.simulated_probe
         if not spec.simulated.shows_devices:
             probe = OWN_PROBE.model_copy(update={"config_env": probe.config_env})
         # A description has no tool, no files, and does not know of claims.

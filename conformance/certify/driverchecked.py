@@ -1,0 +1,113 @@
+"""The result of ``driver-check`` as a part of a certificate: reading it, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from conformance.certify.codes import Finding
+from conformance.certify.model import DriverCheckSummary
+from conformance.certify.values import Result
+from conformance.digest import text_digest
+from conformance.drivercheck.check import Level
+from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
+from conformance.engine.events.run import RunStarted
+from conformance.errors import UsageError
+from conformance.files import read_regular
+from conformance.resultfile.read import first_problem
+from conformance.strictjson import loads
+from conformance.text import cut
+
+MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
+
+
+@dataclass(frozen=True, slots=True)
+class DriverChecked:
+    """A result of driver-check.
+
+    Attributes:
+        path: where it was read, for messages.
+        text: the file, as it is.
+    """
+
+    path: str
+    text: str
+    result: DriverCheckResult
+
+
+def read_driver_check(path: Path) -> DriverChecked:
+    """Read what ``driver-check --output`` wrote. Raises UsageError."""
+    try:
+        content = read_regular(path, MAX_BYTES)
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path}: cannot be read: {said}; check the path") from None
+    return parse_driver_check(str(path), content)
+
+
+def parse_driver_check(path: str, content: bytes) -> DriverChecked:
+    """The result of driver-check in these bytes. Raises UsageError: they are something else."""
+    try:
+        text = content.decode()
+        loads(content)  # refuses what two readers could read differently
+        result = DriverCheckResult.model_validate_json(content)
+    except (ValueError, RecursionError) as error:
+        said = first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 120)
+        raise UsageError(
+            f"{path}: is no result of driver-check ({said}); `dra-conformance driver-check"
+            " --driver-command CMD --output FILE` writes one"
+        ) from None
+    return DriverChecked(path, text, result)
+
+
+def summarized(checked: DriverChecked) -> DriverCheckSummary:
+    """What a report says of it."""
+    result = checked.result
+
+    def named(level: Level, *outcomes: Outcome) -> tuple[str, ...]:
+        return tuple(
+            one.name for one in result.checks if one.level is level and one.outcome in outcomes
+        )
+
+    return DriverCheckSummary(
+        digest=text_digest(checked.text),
+        date=result.started_at,
+        result=Result.of(result.exit_code),
+        supported_versions=result.supported_versions,
+        passed=result.count(Outcome.PASSED, Level.REQUIRED),
+        failed=named(Level.REQUIRED, Outcome.FAILED),
+        not_made=named(Level.REQUIRED, Outcome.ERROR, Outcome.SKIPPED, Outcome.NOT_RUN),
+        not_offered=named(Level.REQUIRED, Outcome.NOT_OFFERED),
+        advised=named(Level.RECOMMENDED, Outcome.FAILED),
+    )
+
+
+def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[Finding]:
+    """Where a result of driver-check contradicts itself, or is not of this run's driver and suite.
+
+    ``ours``: the run was of this version of the suite, whose checks are known.
+    """
+    result = checked.result
+    if result.verdict != (right := verdict(result.checks)):
+        yield "driver-check", f"says {result.verdict}, its checks come to {right}"
+    if result.suite_version != run.suite_version:
+        yield (
+            "driver-check",
+            f"is of suite {result.suite_version}, the run is of {run.suite_version}",
+        )
+    if result.driver != run.driver:
+        yield "driver-check", f"is of the driver {result.driver}, the run of {run.driver}"
+    if not ours:
+        return
+    from conformance.drivercheck.run import CHECKS  # half a second, and not needed elsewhere
+
+    said = [(one.name, one.level) for one in result.checks]
+    shipped = [(one.name, one.level) for one in CHECKS]
+    if said != shipped:
+        odd = {name for name, _ in {*said} ^ {*shipped}} or {name for name, _ in said}
+        text = f"its checks are not all of driver-check's, each once: {', '.join(sorted(odd)[:3])}"
+        yield "driver-check", f"{text}; run it without -k"

@@ -1,0 +1,92 @@
+"""What a run shows of each feature of DRA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conformance.certify.model import FeatureResult, Support
+from conformance.compare.conclude import without
+from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import RunStarted
+from conformance.engine.events.scenario import Outcome, PlannedScenario
+from conformance.engine.requirements import is_in
+from conformance.scenario.registry import load_registry
+from reference_allocator.gates import gates_for_version, nearest_minor
+
+
+def claimed(run: RunStarted) -> frozenset[str]:
+    """The features that the driver profile of a run claims beside the core."""
+    spec = (run.driver_profile or {}).get("spec")
+    names = spec.get("claims") if isinstance(spec, Mapping) else None
+    return frozenset(map(str, names)) if isinstance(names, list | tuple) else frozenset()
+
+
+def feature_results(
+    result: RunResult, catalogue: Sequence[PlannedScenario]
+) -> tuple[FeatureResult, ...]:
+    """Each feature of which the suite has a scenario for this Kubernetes, in the order of names.
+
+    A claimed feature (``claims`` of the driver profile) that is not shown to work has failed; one
+    that is not claimed and whose scenarios were all skipped is unsupported, which is no failure.
+    Nobody is excused from the core.
+
+    ``catalogue``: every scenario that the suite ships; provisional ones count for nothing, nor do
+    those whose rule cannot exist for the driver.
+    """
+    version = result.run.kubernetes_version
+    by_feature: dict[str, list[PlannedScenario]] = {}
+    nature = without(result)
+    for item in catalogue:
+        if not item.provisional and is_in(version, item.kubernetes) and item.id not in nature:
+            by_feature.setdefault(item.feature, []).append(item)
+    outcomes = {
+        row.scenario.id: Outcome.FAILED if row.against_rules else row.outcome
+        for row in result.scenarios
+    }
+    claims = claimed(result.run)
+    return tuple(
+        _feature(name, by_feature[name], outcomes, name in claims, version)
+        for name in sorted(by_feature)
+    )
+
+
+def _feature(
+    name: str,
+    scenarios: Sequence[PlannedScenario],
+    outcomes: Mapping[str, Outcome],
+    claims: bool,
+    version: str,
+) -> FeatureResult:
+    known = load_registry().features.get(name)
+    gates = gates_for_version(nearest_minor(version))
+    gate = gates.get(known.gate) if known is not None and known.gate is not None else None
+
+    def ended(*wanted: Outcome | None) -> tuple[str, ...]:
+        return tuple(sorted(i.id for i in scenarios if outcomes.get(i.id) in wanted))
+
+    passed, failed, skipped = (
+        ended(outcome) for outcome in (Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED)
+    )
+    missing = ended(None, Outcome.LOST, Outcome.ERROR, Outcome.FLAKY)
+    core = {item.id for item in scenarios if item.level == "core"}
+    if failed or (claims and skipped):
+        support = Support.FAILED
+    elif missing or core.intersection(skipped):
+        support = Support.NOT_TESTED
+    elif passed:
+        support = Support.SUPPORTED
+    else:
+        support = Support.UNSUPPORTED if skipped else Support.NOT_TESTED
+    return FeatureResult(
+        name=name,
+        summary=known.summary if known is not None else "",
+        kep=known.kep if known is not None else "",
+        stage=gate.stage if gate is not None else None,
+        claimed=claims,
+        support=support,
+        passed=passed,
+        failed=failed,
+        known=ended(Outcome.KNOWN),
+        skipped=skipped,
+        not_tested=missing,
+    )
