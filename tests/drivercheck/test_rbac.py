@@ -124,7 +124,7 @@ def test_the_file_says_what_the_account_may(
         ([A, binding("ClusterRole/c", account("x"))], "yaml:[0-9]+: .*the ClusterRole 'c' is not"),
         (
             [A, *(binding("ClusterRole/a", account(name)) for name in "xy")],
-            "Give --service-account; bound are: drivers/x, drivers/y",
+            r"give .* \(found 0 that could be it\); bound are: drivers/x, drivers/y",
         ),
         (
             [rbac("ClusterRole", "a", rules=[{**CLAIMS, "resources": [1]}])],
@@ -179,12 +179,24 @@ def test_rules_cover_paths(paths: list[str], covered: bool) -> None:
     assert PathAttributes("get", "/metrics/slis").covered_by(rule) is covered
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/apis/resource.k8s.io", True), ("/version", True), ("/metrics", False)]
+)
+def test_everybody_may_ask_what_there_is(path: str, allowed: bool, tmp_path: Path) -> None:
+    rights = Objects(read_policy(written(tmp_path, A), "", NODE)).rights
+    assert rights.allows(User("default", "driver"), PathAttributes("get", path)) is allowed
+    if not allowed:
+        assert rights.refused[0].endswith(f'cannot get path "{path}"')
+
+
 def checked(tmp_path: Path, *rules: dict[str, Any]) -> DriverCheckResult:
     policy = read_policy(written(tmp_path, rbac("ClusterRole", "a", rules=[*rules])), "", NODE)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), OwnDriver(), policy=policy)
         try:
-            return run(bench, chosen(["prepare/answers-exactly-the-claim", "rbac"]))
+            return run(
+                bench, chosen(["slices/deleted-slice-comes-back", "prepare/answers-*", "rbac"])
+            )
         finally:
             bench.close()
 
