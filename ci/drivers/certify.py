@@ -132,9 +132,11 @@ def run(options: argparse.Namespace, stage: str, out: Path) -> None:
 
 def report(known: dict[str, Any], out: Path) -> dict[str, Any]:
     """What both results together say, once there are both: the core's profiles, and hardware."""
-    results, checked, file = out / "core", out / "driver-check.json", out / "report.yaml"
+    results, checked, file = (
+        out / name for name in ("core/results.ndjson", "driver-check.json", "report.yaml")
+    )
     file.unlink(missing_ok=True)
-    if not (results / "results.ndjson").exists() or not checked.exists():
+    if not results.exists() or not checked.exists():
         return {}
     who = ("--organization", "none", "--project", known["module"], "--version", known["version"])
     subprocess.run(

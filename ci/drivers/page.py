@@ -58,15 +58,8 @@ def pages() -> dict[Path, str]:
 
 def _table(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield HEAD
-    columns = (
-        "driver",
-        "version",
-        "Kubernetes",
-        "driver-check",
-        *RUNS.values(),
-        "features",
-        "date",
-    )
+    names = ("driver", "version", "Kubernetes", "driver-check", *PROFILES)
+    columns = (*names, "features passed", "hardware", "date")
     yield f"| {' | '.join(columns)} |"
     yield "|---" * len(columns) + "|"
     for name, record in records.items():

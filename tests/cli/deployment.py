@@ -19,7 +19,7 @@ from pyroute2 import IPRoute
 from conformance.clusters.local import LocalCluster
 from conformance.clusters.local.controlplane.credentials import SERVICE_IP
 from conformance.clusters.local.node.network import call_in_network
-from conformance.clusters.local.processes.supervision import Processes, enter_command
+from conformance.clusters.local.processes.supervision import Processes
 from conformance.clusters.local.state import LOOPBACK, read_state
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
@@ -46,38 +46,20 @@ def render(folder: Path) -> list[Json]:
 def usual_node(cluster: LocalCluster) -> Iterator[None]:
     """Let node-1 be as the manifests expect a node, for as long as the context is open.
 
-    A local cluster's kubelet has its directories elsewhere: they are bound to the usual places
-    in the node's mount namespace. There is no kube-proxy: a forwarder gives the ``kubernetes``
-    service's address in the node's network namespace to the API server.
+    There is no kube-proxy: a forwarder gives the ``kubernetes`` service's address in the node's
+    network namespace to the API server.
     """
     node = cluster.layout.node(1)
     init = Processes(cluster.layout).node_init(node.name)
-    inside = enter_command(init, pid_namespace=False)
     state = read_state(cluster.layout)
     assert state is not None
     assert state.network is not None
-    cdi = Path("/run/cdi")  # its contents stay hidden below the mount
-    made = not cdi.exists()
-    cdi.mkdir(exist_ok=True)
-    private = node.private / "var-lib-kubelet"
-    for source, target in (
-        (node.plugins, Path("/var/lib/kubelet/plugins")),
-        (node.registrar, Path("/var/lib/kubelet/plugins_registry")),
-        (node.cdi, cdi),
-    ):
-        if target.parent == Path("/var/lib/kubelet"):
-            (private / target.name).mkdir(exist_ok=True)
-        call(*inside, "mount", "--bind", str(source), str(target))
-    try:
-        with call_in_network(init, lambda: service(state.ports.api)) as forwarder:
-            threading.Thread(target=forwarder.serve_forever, daemon=True).start()
-            try:
-                yield
-            finally:
-                forwarder.shutdown()
-    finally:
-        if made:
-            cdi.rmdir()
+    with call_in_network(init, lambda: service(state.ports.api)) as forwarder:
+        threading.Thread(target=forwarder.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            forwarder.shutdown()
 
 
 def service(port: int) -> socketserver.ThreadingTCPServer:

@@ -176,22 +176,40 @@ def test_a_claim_that_the_driver_refuses_costs_seconds_and_is_explained(
     assert int(given_up[1]) <= 90
 
 
-def test_another_driver_is_started_tested_and_stopped(tmp_path: Path) -> None:
+HARD_CODED = """\
+#!/bin/sh
+# A driver that knows the usual places only, and is an NRI plugin.
+set -e
+cat /proc/sys/kernel/random/boot_id >>boots
+{python} -c 'import socket; socket.socket(socket.AF_UNIX).connect("/var/run/nri/nri.sock")'
+test "$KUBELET_PLUGINS_DIRECTORY_PATH" -ef /var/lib/kubelet/plugins
+test "$CDI_ROOT" -ef /var/run/cdi
+export KUBELET_REGISTRAR_DIRECTORY_PATH=/var/lib/kubelet/plugins_registry
+export KUBELET_PLUGINS_DIRECTORY_PATH=/var/lib/kubelet/plugins CDI_ROOT=/etc/cdi
+exec {python} -m nvml_driver run --driver-name gpu.other.example --simulate t4x4 \\
+    --device-root "$PWD/dev" --state-dir "$DRA_CONFORMANCE_DRIVER_DIRECTORY/state"
+"""
+
+
+def test_a_driver_with_the_usual_places_in_its_code_is_started_tested_and_stopped(
+    tmp_path: Path,
+) -> None:
     profile = (ROOT / "scenarios/drivers/nvml-dra-driver.yaml").read_text()
     (tmp_path / "other.yaml").write_text(profile.replace("gpu.nvidia.com", "gpu.other.example"))
-    driver = (
-        f"{sys.executable} -m nvml_driver run --driver-name gpu.other.example --simulate t4x4"
-        f" --device-root {tmp_path}/dev"
-    )
+    (tmp_path / "start").write_text(HARD_CODED.format(python=sys.executable))
+    (tmp_path / "start").chmod(0o755)
     done = call(
         *("run", "--target", "cluster", "--cluster", "local", "--name", "clitest2", "--compare"),
-        *("--driver", "other.yaml", "--driver-command", driver),
-        *("-k", "core/generated-claim-containers-share-device"),
+        *("--driver", "other.yaml", "--driver-command", "./start"),
+        *("-k", "core/generated-claim-containers-share-device", "-k", "*/reboot-prepares-again"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "driver gpu.other.example" in " ".join(done.stdout.split())
     assert "identical" in done.stdout
+    assert "2 passed" in done.stdout
+    before, after = (tmp_path / "boots").read_text().split()
+    assert before != after
     running = subprocess.run(
         ["pgrep", "-f", f"device-root {tmp_path}/dev"],
         capture_output=True,

@@ -161,7 +161,19 @@ def test_containerd_uses_what_is_the_nodes_own_and_leaves_the_machine_alone(
     assert runc["BinaryName"] == "/b/runc-without-seccomp"
     for kept in ("netns_mounts_under_state_dir", "disable_apparmor", "restrict_oom_score_adj"):
         assert runtime[kept] is True
-    assert "io.containerd.nri.v1.nri" in containerd["disabled_plugins"]
+
+
+def test_containerd_serves_nri_in_the_nodes_directory_and_starts_none_of_the_machines_plugins(
+    containerd: dict[str, Any],
+) -> None:
+    plugin = "io.containerd.nri.v1.nri"
+    assert plugin not in containerd["disabled_plugins"]
+    own = str(LAYOUT.node(1).nri)
+    assert containerd["plugins"][plugin] == {
+        "socket_path": f"{own}/nri.sock",
+        "plugin_path": f"{own}/plugins",
+        "plugin_config_path": f"{own}/conf.d",
+    }
 
 
 def test_containerd_paths_with_quotes_stay_valid_toml() -> None:

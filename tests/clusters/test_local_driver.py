@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -57,9 +58,18 @@ def test_driver_gets_the_variables_that_drivers_read_and_a_folder_of_its_own() -
         "KUBELET_REGISTRAR_DIRECTORY_PATH": "/s/a/n2/k/plugins_registry",
         "KUBELET_PLUGINS_DIRECTORY_PATH": "/s/a/n2/k/plugins",
         "DRA_CONFORMANCE_DRIVER_DIRECTORY": "/s/a/n2/d",
+        "NO_PROXY": "*",
+        "no_proxy": "*",
     }
     assert spec.inherit_env
-    assert spec.inside == ""
+
+
+def test_driver_of_others_runs_in_its_node_and_in_the_folder_where_it_was_named() -> None:
+    spec = driver_spec(LAYOUT, LocalOptions(driver_command=("true", "config.yaml")), 2)
+    assert spec.inside == "node-2"
+    assert spec.command[1] == f"--chdir={Path.cwd()}"
+    assert spec.command[2:] == (shutil.which("true"), "config.yaml")
+    assert driver_spec(LAYOUT, LocalOptions(), 2).inside == ""
 
 
 def test_our_own_driver_runs_without_a_command() -> None:
@@ -122,7 +132,7 @@ def test_driver_command_is_found_before_anything_starts(tmp_path: Path) -> None:
     program = tmp_path / "driver"
     program.touch(mode=0o755)
     found = driver_spec(LAYOUT, LocalOptions(driver_command=(str(program), "--x")), 1)
-    assert found.command == (str(program), "--x")
+    assert found.command[2:] == (str(program), "--x")
     check_command(LocalOptions(driver_command=(str(program),)))
     with pytest.raises(
         ClusterUsageError, match=r"no-such-driver.*does not exist or is not executable"

@@ -97,6 +97,11 @@ class NodeLayout:
         return self.containerd / "containerd.sock"
 
     @property
+    def nri(self) -> Path:
+        """Where containerd's socket for NRI plugins is; some drivers are such plugins."""
+        return self.dir / "nri"
+
+    @property
     def private(self) -> Path:
         """What the node sees in place of the machine's own fixed directories (node/machine.py)."""
         return self.dir / "p"

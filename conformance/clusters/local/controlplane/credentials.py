@@ -169,7 +169,7 @@ def write_credentials(layout: Layout, state: State) -> None:
         users.append(User(name, f"system:node:{name}", ["system:nodes"]))
     tokens = write_tokens(layout.pki / "tokens.csv", users)
     for user, token in tokens.items():
-        on_node = state.network if user.startswith("node-") else None
+        on_node = state.network if user == "driver" or user.startswith("node-") else None
         host = on_node.gateway if on_node else LOOPBACK
         write_kubeconfig(
             layout.kubeconfig if user == "admin" else layout.kubeconfig_for(user),

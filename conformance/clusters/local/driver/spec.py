@@ -3,6 +3,9 @@
 The driver gets what upstream's example driver and others read from their environment: NODE_NAME,
 KUBECONFIG, CDI_ROOT, KUBELET_REGISTRAR_DIRECTORY_PATH and KUBELET_PLUGINS_DIRECTORY_PATH. A folder
 for files of its own, which a profile's `stimulus` speaks of, is DRA_CONFORMANCE_DRIVER_DIRECTORY.
+
+A driver that is not our own runs in its node's namespaces, so that what it has hard-coded is the
+node's as well: /var/lib/kubelet, /var/run/cdi, /etc/cdi, /var/run/nri, the boot id, the network.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ProcessSpec
-from conformance.clusters.local.processes.tools import python_path, search_path
+from conformance.clusters.local.processes.tools import find_tool, python_path, search_path
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load
@@ -143,6 +146,8 @@ def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
         "KUBELET_REGISTRAR_DIRECTORY_PATH": str(node.registrar),
         "KUBELET_PLUGINS_DIRECTORY_PATH": str(node.plugins),
         "DRA_CONFORMANCE_DRIVER_DIRECTORY": str(node.driver),
+        "NO_PROXY": "*",  # nothing is between a node and its API server
+        "no_proxy": "*",
     }
 
 
@@ -172,12 +177,14 @@ def find_program(name: str) -> str:
 
 
 def driver_spec(layout: Layout, options: LocalOptions, index: int) -> ProcessSpec:
-    """The driver's process on node `index` (from 1), in the machine's own namespaces."""
+    """The driver's process on node `index` (from 1); our own one needs nothing of the node."""
     node = layout.node(index)
     if options.driver_command is None:
         return _own_spec(layout, node, "driver", options.simulation, node.driver)
     program = find_program(options.driver_command[0])
-    return _spec(layout, node, "driver", (program, *options.driver_command[1:]), {})
+    here = f"--chdir={Path.cwd()}"  # who enters a mount namespace stands in its root
+    command = (find_tool("env"), here, program, *options.driver_command[1:])
+    return _spec(layout, node, "driver", command, {}, inside=node.name)
 
 
 def other_spec(layout: Layout, shown: Simulation, node: NodeLayout) -> ProcessSpec:
@@ -193,8 +200,13 @@ def _own_spec(
 
 
 def _spec(
-    layout: Layout, node: NodeLayout, role: str, command: tuple[str, ...], env: dict[str, str]
+    layout: Layout,
+    node: NodeLayout,
+    role: str,
+    command: tuple[str, ...],
+    env: dict[str, str],
+    inside: str = "",
 ) -> ProcessSpec:
     name = f"{node.name}/{role}"
     env = driver_environment(layout, node) | env
-    return ProcessSpec(name, command, layout.log(name), env=env, inherit_env=True)
+    return ProcessSpec(name, command, layout.log(name), env=env, inherit_env=True, inside=inside)

@@ -29,6 +29,7 @@ def write_node_config(layout: Layout, state: State, index: int) -> None:
         node.kubelet_root,
         node.containerd,
         node.cdi,
+        node.nri,
         node.registrar,
         node.plugins,
         node.driver,
@@ -58,11 +59,17 @@ def containerd_config(node: NodeLayout, binaries: Path, snapshotter: str) -> str
 version = 3
 root = {quoted(node.containerd / "root")}
 state = {quoted(node.containerd / "state")}
-# opt would make /opt/containerd and NRI a socket under /var/run; neither is used.
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
+# It would make /opt/containerd, which is not used.
+disabled_plugins = ["io.containerd.internal.v1.opt"]
 
 [grpc]
 address = {quoted(node.containerd_socket)}
+
+[plugins."io.containerd.nri.v1.nri"]
+socket_path = {quoted(node.nri / "nri.sock")}
+# Of plugins that are installed on the machine none is started.
+plugin_path = {quoted(node.nri / "plugins")}
+plugin_config_path = {quoted(node.nri / "conf.d")}
 
 [plugins."io.containerd.cri.v1.images"]
 snapshotter = {quoted(snapshotter)}

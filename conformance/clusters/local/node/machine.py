@@ -5,9 +5,10 @@ network, a mount and a pid namespace, and everything else of the node runs insid
 one process ends every process of the node, container or not, and with the last of them its mounts
 and interfaces are gone: the kernel does the cleaning, also after a crash.
 
-Inside, the few directories whose place is fixed in the programs (containerd's shim sockets, the
-CNI plugins' results, the kubelet's device plugin socket, its links to container logs) are bound to
-directories of this node, so that nodes do not meet each other or the machine's own kubelet.
+Inside, the few directories whose place is fixed in programs (containerd's shim sockets, the CNI
+plugins' results, the kubelet's links to container logs; in drivers /var/lib/kubelet, CDI's and
+NRI's) are bound to directories of this node, so that nodes do not meet each other or the machine's
+own kubelet, and a driver finds what a DaemonSet's hostPath volumes would give it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,6 @@ from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.supervision import ProcessSpec, enter_command
 from conformance.clusters.local.processes.tools import SYSTEM_PATH, failure_of, find_tool
 from conformance.clusters.local.state import State
-
-PRIVATE_DIRECTORIES = {
-    "/run/containerd": "run-containerd",
-    "/var/lib/cni": "var-lib-cni",
-    "/var/lib/kubelet": "var-lib-kubelet",
-    "/var/log/containers": "var-log-containers",
-}
-"""The machine's directory -> the node's own, under NodeLayout.private."""
 
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": "1",
@@ -63,11 +56,26 @@ def holder_spec(node: NodeLayout, layout: Layout) -> ProcessSpec:
     return ProcessSpec(node.name, command, layout.log(f"{node.name}/namespaces"))
 
 
+def own_directories(node: NodeLayout) -> dict[str, Path]:
+    """The machine's directory -> the node's own, which stands there inside the node.
+
+    Both of CDI's usual places are the one directory that its containerd reads.
+    """
+    return {
+        "/run/containerd": node.private / "run-containerd",
+        "/var/lib/cni": node.private / "var-lib-cni",
+        "/var/log/containers": node.private / "var-log-containers",
+        "/var/lib/kubelet": node.kubelet_root,
+        "/var/run/cdi": node.cdi,
+        "/etc/cdi": node.cdi,
+        "/var/run/nri": node.nri,
+    }
+
+
 def prepare_mounts(node: NodeLayout, init: int) -> None:
     """Bind the node's own directories and kernel settings, inside its mount namespace."""
     mounts: list[tuple[Path, Path]] = []
-    for target, name in PRIVATE_DIRECTORIES.items():
-        source = node.private / name
+    for target, source in own_directories(node).items():
         source.mkdir(parents=True, exist_ok=True)
         Path(target).mkdir(parents=True, exist_ok=True)
         mounts.append((source, Path(target)))
@@ -126,8 +134,7 @@ def lose_memory(node: NodeLayout, init: int) -> None:
 
     Really done: what still runs in it is killed; mounts below its directory (tmpfs, containers'
     roots, network namespaces), containerd's state and the CDI specs are removed; the boot id that
-    the kubelet reports is a new one. Simulated: the kernel goes on, and a driver that is not our
-    own reads the machine's boot id, for it runs outside of the node.
+    all in the node read is a new one. Simulated: the kernel goes on.
 
     ``init``: the process that holds its namespaces (`Processes.node_init`).
     Raises ClusterError: something does not end, or cannot be unmounted.
@@ -140,7 +147,8 @@ def lose_memory(node: NodeLayout, init: int) -> None:
         failure_of(*inside, find_tool("umount"), "--lazy", str(point))
     if mounted := procfs.mounts_below(node.dir, init):
         raise ClusterError(f"{node.name}: still mounted: {', '.join(map(str, mounted))}")
-    for folder in (node.containerd / "state", node.cdi, node.private / "run-containerd"):
+    memory = (node.containerd / "state", node.cdi, node.nri, node.private / "run-containerd")
+    for folder in memory:
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
