@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.cli.driver_check import driver_check
 from conformance.drivercheck import driver
 from conformance.drivercheck.api import NODE, Objects
 from conformance.drivercheck.bench import Bench
@@ -255,3 +257,20 @@ def test_a_report_on_devices_needs_more_since_1_36(tmp_path: Path) -> None:
         assert yaml.safe_load(text)["rules"] == [status, report]
         assert text.index("# Kubernetes 1.36") > text.index("resourceclaims/status")
         assert bool(objects.rights.refused) is (policy is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"driver_command": "true", "service_account": "x"}, "--service-account is about the file"),
+        ({"next_driver_command": "true"}, "--next-driver-command needs --driver-command"),
+        (
+            {"driver_command": "true", "next_driver_command": "no-such-program"},
+            "--next-driver-command: the program 'no-such-program' does not exist",
+        ),
+        ({"driver_command": "true", "rbac": Path("none.yaml")}, "none.yaml: cannot be read"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        driver_check(**options)
