@@ -3,8 +3,9 @@
 A container shows which devices it has by printing its environment and its character devices, so
 what it sees can be read from its log: while it runs, after it ended, and with no more permission
 than reading logs. Only a POSIX shell, ``env`` and ``find`` are needed in the image, and ``cat``
-where a driver gives containers metadata of their devices, which it prints, too. In the ``device``
-tier it also prints what the driver profile's own commands say of the hardware.
+where a driver gives containers metadata of their devices, which it prints, too. It also prints
+what commands say of the ways in which the driver profile sees devices, and in the ``device`` tier
+of the hardware; for these ``timeout`` and ``head``.
 
 The reference's kubelet runs no process; it knows these commands and behaves as they would.
 """
@@ -27,9 +28,11 @@ METADATA = "/var/run/kubernetes.io/dra-device-attributes"
 _SEEN = (
     f"echo {BEGIN}; env; find /dev -type c -exec echo '{_NODE}{{}}' \\; ; "
     f'for f in {METADATA}/*/*/*/*.json; do if [ -f "$f" ]; then '
-    f'echo \'{_OUTPUT}\'"$f"; cat "$f"; fi; done;'
+    f'echo \'{_OUTPUT}\'"$f"; cat "$f"; echo; fi; done;'
 )
-_COMMAND = re.compile(rf" echo '{_OUTPUT}(\S+)'; (.*?) 2>&1;")
+SECONDS = 30  # That a command may run.
+BYTES = 1 << 20  # That it may print.
+_COMMAND = re.compile(rf" echo '{_OUTPUT}(\S+)'; timeout \d+ sh -c '(.*?)' 2>&1 \| head ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Probe:
 
     Attributes:
         holds: it runs until it is terminated; else it ends with success.
-        commands: name -> shell command whose output it prints, too.
+        commands: name -> shell command, without single quotes, whose output it prints, too; of one
+            that takes too long or prints too much, the beginning.
     """
 
     holds: bool
@@ -47,7 +51,11 @@ class Probe:
     @property
     def words(self) -> tuple[str, ...]:
         """The container's command."""
-        more = (f" echo '{_OUTPUT}{name}'; {run} 2>&1;" for name, run in self.commands.items())
+        more = (
+            f" echo '{_OUTPUT}{name}';"
+            f" timeout {SECONDS} sh -c '{run}' 2>&1 | head -c {BYTES}; echo;"
+            for name, run in self.commands.items()
+        )
         text = f"{_SEEN}{''.join(more)} echo {END}"
         if self.holds:
             # The trap comes first: who sees the end of what is printed may terminate it at once.

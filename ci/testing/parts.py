@@ -236,6 +236,28 @@ def _kind() -> Part:
     )
 
 
+def _drivers() -> Part:
+    names = ("dra-example-driver", "dra-driver-cpu")
+    return Part(
+        "drivers",
+        "everything",
+        "that drivers of others come out as docs/drivers.md says",
+        tuple((f"ci/drivers/{name}", "--as-recorded") for name in names),
+        seconds=600,
+        paths=(
+            "ci/drivers/*",
+            "ci/local-cluster/*",
+            "conformance/clusters/local/*",
+            "conformance/drivercheck/*",
+            "conformance/targets/cluster/*",
+            "scenarios/core/*",
+            "scenarios/drivers/gpu.example.com.yaml",
+            "scenarios/drivers/dra.cpu.yaml",
+        ),
+        missing=_lacking("real"),
+    )
+
+
 def _allure() -> Part:
     return Part(
         "allure",
@@ -266,5 +288,5 @@ def _fuzz() -> Part:
 
 _PARTS: Final[tuple[Callable[[], Part], ...]] = (
     *(_lint, _unit, _reference, _real_ring),
-    *(_samples, _fuzz, _allure, _oldest, _kind, _machines),
+    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _machines),
 )

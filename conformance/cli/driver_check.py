@@ -29,6 +29,14 @@ def driver_check(
             "environment variables that are printed.",
         ),
     ] = "",
+    next_driver_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that starts another version of the driver: what either prepared, the "
+            "other must know.",
+        ),
+    ] = "",
     check: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,6 +60,22 @@ def driver_check(
             help="Folder with CDI specs of the driver besides CDI_ROOT (repeatable).",
         ),
     ] = None,
+    rbac: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="YAML with the driver's ClusterRoles, Roles and bindings, such as a rendered "
+            "chart: what they do not allow is refused. [default: everything is allowed]",
+        ),
+    ] = None,
+    service_account: Annotated[
+        str,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME",
+            help="The driver's service account in the file of --rbac. [default: that of the file's "
+            "DaemonSet, or the only one that is bound]",
+        ),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the result as JSON."),
@@ -73,9 +97,11 @@ def driver_check(
     completed, 4 a required check was skipped.
     """
     from conformance.cli.scenarios import new
+    from conformance.drivercheck.api import NODE
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.process import CommandStarter
-    from conformance.drivercheck.result import junit_xml, lines_of, summary
+    from conformance.drivercheck.rbac.policy import read_policy
+    from conformance.drivercheck.result import access, junit_xml, lines_of, summary
     from conformance.drivercheck.run import chosen, run
 
     checks = chosen(check or ())
@@ -84,13 +110,27 @@ def driver_check(
             typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
         return
     starter = CommandStarter(words_of(driver_command)) if driver_command else None
+    next_starter = None
+    if next_driver_command:
+        if starter is None:
+            raise UsageError("--next-driver-command needs --driver-command, the version before it")
+        next_starter = CommandStarter(words_of(next_driver_command), option="--next-driver-command")
     if starter is None and folder is None:
         raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
     if write_profile is not None and write_profile.exists():
         raise UsageError(f"--write-profile {write_profile}: already exists; name another file")
+    if service_account and rbac is None:
+        raise UsageError("--service-account is about the file of --rbac; give that, too")
+    policy = read_policy(rbac, service_account, NODE) if rbac is not None else None
     began = time.monotonic()
     with _placed(folder) as place:
-        bench = Bench(place, starter, cdi_folders=tuple(cdi_dir or ()))
+        bench = Bench(
+            place,
+            starter,
+            cdi_folders=tuple(cdi_dir or ()),
+            policy=policy,
+            next_starter=next_starter,
+        )
         try:
             if starter is None:
                 typer.echo("start the driver with these variables:")
@@ -100,6 +140,7 @@ def driver_check(
             slices = bench.slices() if bench.info is not None else []
         finally:
             bench.close()
+    _say(access(result))
     _say(summary(result, time.monotonic() - began))
     if output is not None:
         text = result.model_dump_json(by_alias=True, indent=2)

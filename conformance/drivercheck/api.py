@@ -9,12 +9,15 @@ what a kube-scheduler could really have given out. It also answers wrongly on pu
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.drivercheck.rbac.policy import Policy
+from conformance.drivercheck.rbac.rights import Rights
 from conformance.kubeapi.errors import ApiError
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
@@ -24,7 +27,7 @@ from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.store import Identity, Store, clone
-from conformance.targets.seam.values import Obj, Ref
+from conformance.targets.seam.values import Obj, Ref, User
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features
@@ -42,9 +45,13 @@ _RESOURCE: Final = "resource.k8s.io/v1"
 
 
 class Objects(Backend):
-    """A small cluster's objects, without controllers. Any thread may call its methods."""
+    """A small cluster's objects, without controllers. Any thread may call its methods.
 
-    def __init__(self) -> None:
+    Attributes:
+        rights: what the driver has asked, and may.
+    """
+
+    def __init__(self, policy: Policy | None) -> None:
         gates = dict.fromkeys(gates_for_version(KUBERNETES), True)
         clock = VirtualClock()
         # Claims have other uids in each run: a driver may remember those of an earlier one.
@@ -54,6 +61,7 @@ class Objects(Backend):
         cluster = Cluster(clock, identity, store, self._features, gates, minor="1.37")
         api = ApiServer(cluster)
         super().__init__(cluster, api, Handler(cluster, api), KUBERNETES, threading.RLock())
+        self.rights = self.handler.authorizer = Rights(cluster, policy)
         admin = {"resource.kubernetes.io/admin-access": "true"}  # AdminAccess, types.go
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
         self.create(
@@ -207,9 +215,16 @@ _INVALID: Final = frozenset({400, 413, 415, 422})
 
 @dataclass
 class Faults:
-    """What the server does wrong: the status of every answer, and claims whose GET it holds."""
+    """What the server does wrong.
+
+    Attributes:
+        refuse: the status of every answer; 0: none.
+        refuse_slices: it takes every ResourceSlice that is written for an invalid one.
+        hold: claims whose GET it holds.
+    """
 
     refuse: int = 0
+    refuse_slices: bool = False
     hold: set[str] = field(default_factory=set)
 
 
@@ -218,23 +233,35 @@ class HttpApi(Front):
 
     Attributes:
         refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
+        turned_away: how many ResourceSlices were refused on purpose.
         lists: how often ResourceSlices were listed or watched.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.objects = Objects()
+    def __init__(self, folder: Path, policy: Policy | None) -> None:
+        self.objects = Objects(policy)
         self.faults = Faults()
         self.refusals: list[str] = []
+        self.turned_away = 0
         self.lists = 0
         self.held: set[str] = set()
         self._freed = threading.Condition()
-        super().__init__(self.objects, folder, "driver-check")
+        user = policy.user if policy is not None else User(NAMESPACE, "driver", NODE)
+        token = secrets.token_urlsafe(32)
+        super().__init__(self.objects, folder, "driver-check", {token: user})
+        self.write_kubeconfig(self.kubeconfig, "driver", token)
 
     def before(self, method: str, call: Call | None) -> None:
         """Refuse a request (ApiError), or hold it, where the faults say so."""
         if self.faults.refuse:
             raise ApiError(self.faults.refuse, "ServiceUnavailable", "refused on purpose")
-        if method != "GET" or call is None:
+        if call is None:
+            return
+        writes = method in ("POST", "PUT", "PATCH") and call.kind.name == "ResourceSlice"
+        if writes and self.faults.refuse_slices:
+            self.turned_away += 1
+            text = "is invalid: spec: Invalid value: refused by the check on purpose"
+            raise ApiError(422, "Invalid", f'{call.kind.resource} "{call.name}" {text}')
+        if method != "GET":
             return
         if call.kind.name == "ResourceSlice":
             self.lists += 1
@@ -247,6 +274,7 @@ class HttpApi(Front):
 
     def refused(self, method: str, path: str, error: ApiError) -> None:
         invalid = error.code in _INVALID and "resourceslices" in path
+        invalid = invalid and not self.faults.refuse_slices
         if invalid and len(self.refusals) < MAX_REFUSALS:
             self.refusals.append(f"{method} {path}: {error.message}")
 
@@ -257,7 +285,7 @@ class HttpApi(Front):
 
     def release(self) -> None:
         with self._freed:
-            self.faults.refuse = 0
+            self.faults.refuse, self.faults.refuse_slices = 0, False
             self.faults.hold.clear()
             self.held.clear()
             self._freed.notify_all()

@@ -29,10 +29,8 @@ class Bench(DriverUnderCheck):
             k8s.io/kubelet/pkg/apis/dra/v1/api.proto).
     """
 
-    def __init__(
-        self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
-    ) -> None:
-        super().__init__(folder, starter, cdi_folders=cdi_folders)
+    def __init__(self, folder: Path, starter: Starter | None, **more: Any) -> None:
+        super().__init__(folder, starter, **more)
         self._claims: list[Obj] = []
         self.names_devices = False
 

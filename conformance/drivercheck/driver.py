@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +15,10 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
+from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
+from conformance.text import one_line
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise
@@ -37,18 +40,29 @@ class DriverUnderCheck:
     """
 
     def __init__(
-        self, folder: Path, starter: Starter | None, *, cdi_folders: tuple[Path, ...] = ()
+        self,
+        folder: Path,
+        starter: Starter | None,
+        *,
+        cdi_folders: tuple[Path, ...] = (),
+        policy: Policy | None = None,
+        next_starter: Starter | None = None,
     ) -> None:
         """Lay out the folders and serve the API; without a starter somebody else starts the driver.
 
-        ``folder`` must be empty, with a short path, because sockets lie in it.
+        Args:
+            folder: empty, with a short path, because sockets lie in it.
+            cdi_folders: where specs of the driver are beside its CDI_ROOT.
+            policy: what it may ask of the API server; None: everything.
+            next_starter: starts another version of it, in the same folders.
         """
         self.folder = folder
         self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
         self.cdi_folders = (cdi, *cdi_folders)
         self.log = folder / "driver.log"
-        self.api = HttpApi(folder)
-        self.starter = starter
+        self.api = HttpApi(folder, policy)
+        self.policy = policy
+        self.starter, self.next_starter = starter, next_starter
         self.process: Process | None = None
         self.info: Any = None
         self.registrar: Registrar | None = None
@@ -127,7 +141,10 @@ class DriverUnderCheck:
 
     def said(self) -> str:
         words = last_words(self.log)
-        return f"its log ends: {words}" if words else "it logged nothing here"
+        said = f"its log ends: {words}" if words else "it logged nothing here"
+        if refused := self.api.objects.rights.refused:
+            said += f"; the roles of --rbac refuse {one_line(refused[0], 200)}"
+        return said
 
     def is_serving(self) -> bool:
         """Whether the driver that registered still answers."""
@@ -138,6 +155,30 @@ class DriverUnderCheck:
         except (RefusedError, SilenceError, ViolationError):
             return False
         return True
+
+    def reboot(self) -> bool:
+        """Start the driver again as after a reboot, without its CDI specs.
+
+        Whether it sees another boot id, too, which takes root: by that a driver may know that what
+        it prepared is gone. It sees that one until it is started again.
+        """
+        self.need_command()
+        with suppress(ViolationError):
+            self.stop(signal.SIGKILL)
+        for file in self.cdi_folders[0].iterdir():
+            if file.is_file():
+                file.unlink()
+        boot_id = self.folder / "boot_id"
+        boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
+        usual = self.starter
+        other = usual.rebooted(boot_id) if usual is not None else None
+        try:
+            self.starter = other or usual
+            self.start()
+        finally:
+            self.starter = usual
+        self.serve()
+        return other is not None
 
     def renew(self) -> None:
         """Forget all that the driver has made, and start a new one."""

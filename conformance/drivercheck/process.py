@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
+from conformance.drivercheck import launching
 from conformance.errors import UsageError
 from conformance.text import one_line
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 
 
@@ -30,23 +34,51 @@ class Process(Protocol):
         """Whether it ended within the time."""
 
 
-Starter = Callable[[Mapping[str, str], Path], Process]
-"""Starts a driver: environment variables to add, and the file for its output."""
+class Starter(Protocol):
+    """Starts a driver."""
+
+    def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
+        """Start it, with variables to add and a file for its output."""
+
+    def rebooted(self, boot_id: Path) -> Starter | None:
+        """One whose driver sees that file as the kernel's boot id; None if it cannot be shown."""
+
+
+@runtime_checkable
+class WatchableStarter(Protocol):
+    """A starter whose drivers can be made to tell their changes of files."""
+
+    def watched(self, socket: Path) -> Starter:
+        """A starter of drivers that `announce` themselves at a socket (``launching.py``)."""
 
 
 class CommandStarter:
     """Starts the driver with a command, in a process group of its own."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], *, option: str = "--driver-command") -> None:
         """Look for the program. Raises UsageError: there is none, or it cannot be executed."""
         program = shutil.which(command[0]) if command else None
         if program is None:
             what = command[0] if command else ""
             raise UsageError(
-                f"--driver-command: the program {what!r} does not exist or is not executable; give"
+                f"{option}: the program {what!r} does not exist or is not executable; give"
                 " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])
+
+    def watched(self, socket: Path) -> Self:
+        """The same command behind a program that makes it announce itself."""
+        program = (sys.executable, "-ISs", launching.__file__, str(socket))
+        return type(self)((*program, *self.command))
+
+    def rebooted(self, boot_id: Path) -> CommandStarter | None:
+        """In a mount namespace of its own, which takes root."""
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            return None
+        shown = f'mount --bind "$0" {BOOT_ID} && exec "$@"'
+        starter = copy.copy(self)
+        starter.command = ("unshare", "--mount", "sh", "-c", shown, str(boot_id), *self.command)
+        return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UsageError: the system cannot execute it."""

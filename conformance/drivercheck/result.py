@@ -42,7 +42,9 @@ class CheckResult(_Document):
     outcome: Outcome
     summary: str = Field(description="the rule")
     source: str = Field(description="where the rule is from")
-    message: str = Field("", description="what was expected and found, or why it was skipped")
+    message: str = Field(
+        "", description="what was expected and found, why it was skipped, or how sure a pass is"
+    )
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
@@ -58,6 +60,13 @@ class DriverCheckResult(_Document):
     devices: Annotated[int, Field(ge=0)] = 0
     verdict: Literal["conformant", "not conformant", "partial", "inconclusive"]
     checks: tuple[CheckResult, ...]
+    least_cluster_role: str = Field(
+        default="",
+        description="YAML of a ClusterRole that allows what the driver asked, and no more",
+    )
+    unused_rights: tuple[str, ...] = Field(
+        default=(), description="what the roles of --rbac allow beyond that"
+    )
 
     @property
     def exit_code(self) -> ExitCode:
@@ -102,8 +111,6 @@ def lines_of(result: CheckResult) -> Iterator[str]:
     advised = result.outcome is Outcome.FAILED and result.level is Level.RECOMMENDED
     word = "advised" if advised else str(result.outcome)
     yield f"{word:<11} {result.seconds:6.2f} s  {result.name}"
-    if result.outcome is Outcome.PASSED:
-        return
     said = [result.message]
     if result.outcome in (Outcome.FAILED, Outcome.ERROR):
         said = [result.summary, result.message, f"source: {result.source}"]
@@ -116,6 +123,16 @@ def lines_of(result: CheckResult) -> Iterator[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
+
+
+def access(result: DriverCheckResult) -> Iterator[str]:
+    """What the driver asked of the API server, as a role to paste, and what it did not ask."""
+    if result.least_cluster_role:
+        yield "what the driver asked of the API server in this run, as a ClusterRole:"
+        yield from result.least_cluster_role.splitlines()
+    if result.unused_rights:
+        yield "not used of the roles of --rbac:"
+        yield from (f"  {one}" for one in result.unused_rights)
 
 
 def summary(result: DriverCheckResult, seconds: float) -> Iterator[str]:

@@ -18,11 +18,13 @@ from conformance.drivercheck.checks import (
     health,
     hostile,
     prepare,
+    rbac,
     refusing,
     registration,
     restart,
     slices,
     unprepare,
+    upgrade,
 )
 from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
 from conformance.drivercheck.violations import (
@@ -33,6 +35,7 @@ from conformance.drivercheck.violations import (
 )
 from conformance.errors import UsageError
 from conformance.text import one_line
+from reference_allocator.api.names import dns_subdomain_problems
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
     check
@@ -47,6 +50,8 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
         hostile,
         health,
         restart,
+        upgrade,
+        rbac,
     )
     for check in module.section.checks
 )
@@ -99,7 +104,17 @@ def run(
         devices=devices,
         verdict=verdict(found),
         checks=found,
+        least_cluster_role=bench.api.objects.rights.least_role(_role_name(bench)),
+        unused_rights=bench.policy.unused()[:MAX_UNUSED] if bench.policy is not None else (),
     )
+
+
+MAX_UNUSED: Final = 100
+
+
+def _role_name(bench: Bench) -> str:
+    name = bench.driver if bench.info is not None else ""
+    return name if name and not dns_subdomain_problems(name) else "driver"
 
 
 class Runner:
@@ -130,14 +145,15 @@ class Runner:
         )
 
     def _outcome(self, check: Check) -> tuple[Outcome, str]:
-        if self._absent:
+        if self._absent and not check.looks_back:
             return Outcome.NOT_RUN, self._absent
         if check.starts_driver and self._bench.starter is None:
             return Outcome.SKIPPED, "it stops and starts the driver; give --driver-command"
         try:
-            self._ready()
+            if not self._absent:
+                self._ready()
             self._bench.begin_check()
-            check.run(self._bench)
+            said = check.run(self._bench)
         except NotOfferedError as error:
             found = Outcome.NOT_OFFERED, str(error)
         except UnanswerableError as error:
@@ -149,7 +165,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 -- a fault of a check is no fault of the driver
             found = Outcome.ERROR, f"a fault of this check: {type(error).__name__}: {error}"
         else:
-            found = Outcome.PASSED, ""
+            found = Outcome.PASSED, said or ""
         self._after(found[0])
         return found
 

@@ -72,6 +72,14 @@ def reason_to_skip(
                 f"needs {needs.devices_on_one_node} devices on one node, no node has more than"
                 f" {most} free"
             )
+        different = max(
+            {**capabilities.devices_on, **capabilities.different_on}.values(), default=0
+        )
+        if needs.devices_in_one_request > different:
+            return (
+                f"needs {needs.devices_in_one_request} different devices on one node, no node has"
+                f" more than {different} free"
+            )
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} available"
     return None
@@ -146,7 +154,8 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
                 return "does not define how containers show claims (probe.claimEnv)"
             if config is not None and config not in profile.spec.probe.config_env:
                 return f"does not define how containers show config {config} (probe.configEnv)"
-        if isinstance(expectation, DeviceNodesExpectation) and not profile.spec.probe.device_nodes:
+        opens = isinstance(expectation, DeviceNodesExpectation)
+        if opens and not profile.spec.probe.shows_device_nodes:
             return "does not declare device files in containers (probe.deviceNodes)"
         if isinstance(expectation, HardwareExpectation):
             name = expectation.hardware.command

@@ -58,6 +58,7 @@ class Setup:
             self.opened.image,
             usable_nodes(spec, has),
             has.one_device,
+            different_on=has.different_on,
             other=self.opened.other if spec.requires.other_devices else None,
             hardware=tier == "device",
         )

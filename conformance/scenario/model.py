@@ -39,6 +39,15 @@ class Requires(Strict):
         le=4096,
         description="free devices that one node has, or can use, for example those of one claim",
     )
+    devices_in_one_request: int = Field(
+        default=0,
+        ge=0,
+        le=32,
+        description=(
+            "different free devices of one node, as one request for several gets: shares of a"
+            " device count once"
+        ),
+    )
     other_devices: int = Field(
         default=0,
         ge=0,

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.ways import published_attributes
 from tests.cli.conftest import Call
 
 DRIVER = "fpga.acme.example.com"
@@ -61,6 +62,27 @@ def test_devices_of_published_slices_are_taken_over(tmp_path: Path, command: Cal
     assert (spec.attributes, spec.capacity) == ({"board": "board"}, {"memory": "memory"})
     assert spec.traits == ("nodeLocal",)
     assert spec.selectors["match"] == f'device.attributes["{DRIVER}"].board == "A\\"10"'
+    assert "0 errors, 0 warnings" in command("lint", profile)[1]
+
+
+def test_a_way_is_guessed_from_the_names_of_attributes_and_said_to_be(
+    tmp_path: Path, command: Call
+) -> None:
+    published = tmp_path / "slices.yaml"
+    port = "{name: %s, attributes: {dra.net/ifName: {string: %s}, mac: {string: '02:0%s'}}}"
+    shared = "{name: s, allowMultipleAllocations: true}"
+    published.write_text(slices(port % ("a", "net0", 1), port % ("b", "net1", 2), shared))
+    profile = new_profile(command, tmp_path, "--slices", published)
+    assert "CHANGE: how a container shows which devices it got. Guessed" in profile.read_text()
+    spec = load_profile(str(profile), tmp_path).spec
+    assert {name: way.attribute for name, way in spec.probe.ways.items()} == {
+        "ifName": "dra.net/ifName",
+        "mac": "mac",
+    }
+    lines = ["lo mac 00:00", "eth0 mac 0a:00", "net1 mac 02:02"]
+    known = published_attributes(spec.simulated.devices, DRIVER)
+    assert all(way.devices(lines, known) == {"b"} for way in spec.probe.ways.values())
+    assert spec.simulated.devices[2]["allowMultipleAllocations"] is True
     assert "0 errors, 0 warnings" in command("lint", profile)[1]
 
 

@@ -15,6 +15,7 @@ import pytest
 from conformance import probe
 from conformance.clusters.local.binaries.images import COMMANDS
 from conformance.clusters.local.binaries.versions import POD_SHELL, RUNTIME
+from conformance.scenario.driver.ways import SCRIPTS, numbers
 from tests.clusters import local_support as support
 
 pytestmark = pytest.mark.needs_go  # they are built by then
@@ -52,6 +53,17 @@ def test_the_probe_prints_environment_and_devices_and_ends(image: Path) -> None:
     assert all(Path(path).is_char_device() for path in seen.device_nodes)
 
 
+def test_the_probe_prints_every_way_in_which_devices_show(image: Path) -> None:
+    words = probe.Probe(holds=False, commands=SCRIPTS).words
+    output, _ = start(image, words).communicate(timeout=60)
+    seen = probe.parse(output)
+    assert seen is not None
+    assert "lo mac 00:00:00:00:00:00" in seen.outputs["interfaces"].splitlines()
+    assert set(numbers(seen.outputs["cpus"].strip())) == os.sched_getaffinity(0)
+    assert seen.outputs["memory"].startswith("mems 0")
+    assert any(line.startswith("/proc / proc ") for line in seen.outputs["mounts"].splitlines())
+
+
 @pytest.mark.parametrize(
     ("command", "ready", "status"),
     [
@@ -87,6 +99,9 @@ def test_a_trap_is_run_when_the_container_is_terminated(
         ("stat -c '%t:%T %n' /dev/null /dev/zero", 0, "1:3 /dev/null\n1:5 /dev/zero\n"),
         ("stat -c %t /nothing-like-this", 1, "stat: stat /nothing-like-this: no such file"),
         ("mknod x b 1 3", 1, "mknod: needs FILE c MAJOR MINOR\n"),
+        ("echo abc | head -c 2; echo abc | head -c 9", 0, "ababc\n"),
+        ("timeout 60 sh -c 'echo a; exit 3'", 3, "a\n"),
+        ("timeout 0.2 sh -c 'echo a; sleep 60' | cat", 0, "a\n"),
     ],
 )
 def test_the_shell_runs_commands(image: Path, script: str, status: int, output: str) -> None:

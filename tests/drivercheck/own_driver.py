@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from conformance.drivercheck.launching import announce
 from conformance.drivercheck.process import Process
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -28,12 +29,22 @@ class OwnDriver:
     def __init__(self, fault: str = "none", *options: str) -> None:
         self._fault = fault
         self._options = options or ("--simulate", "t4x4")
+        self._socket = ""
+
+    def watched(self, socket: Path) -> OwnDriver:
+        found = OwnDriver(self._fault, *self._options)
+        found._socket = str(socket)
+        return found
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
-        arguments = (self._fault, self._options, dict(environment), log)
+        arguments = (self._fault, self._options, dict(environment), log, self._socket)
         process = _CONTEXT.Process(target=_run, args=arguments, daemon=True)
         process.start()
         return _Forked(process)
+
+    def rebooted(self, boot_id: Path) -> OwnDriver:
+        """Itself: our driver writes lost specs again, whichever boot it is."""
+        return self
 
 
 class _Forked:
@@ -54,10 +65,15 @@ class _Forked:
         return not self._process.is_alive()
 
 
-def _run(fault: str, options: tuple[str, ...], environment: dict[str, str], log: Path) -> None:
+def _run(
+    fault: str, options: tuple[str, ...], environment: dict[str, str], log: Path, socket: str
+) -> None:
+    if socket:
+        announce(socket)
     from nvml_driver.cli import main
     from tests.mutants.real_driver.answering import SHAPES
     from tests.mutants.real_driver.faults import FAULTS
+    from tests.mutants.real_driver.remembering import NEXT_VERSIONS
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -65,7 +81,7 @@ def _run(fault: str, options: tuple[str, ...], environment: dict[str, str], log:
         os.dup2(output, stream)
     os.environ.update(environment)
     sys.argv = ["nvml-dra-driver", "run", *options]
-    (SHAPES.get(fault) or FAULTS[fault].put_in)()
+    ({**SHAPES, **NEXT_VERSIONS}.get(fault) or FAULTS[fault].put_in)()
     _wait_briefly()
     main()
 

@@ -19,6 +19,9 @@ from tests.mutants.real_driver.faults import FAULTS
 from tests.scenario.sampling import SAMPLE, sample
 
 CAUGHT = {name: fault.breaks for name, fault in FAULTS.items() if fault.breaks}
+ALSO = [("publishes-what-is-refused", "slices/refused-slices-are-not-given-up")]
+"""Caught by a second rule, too."""
+
 SOME = sample(list(CAUGHT), 26, "defects of the driver")
 """Those of today in `make test`; the others in `make everything`."""
 
@@ -48,14 +51,20 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    "fault",
-    [pytest.param(one, marks=() if one in SOME else pytest.mark.everything) for one in CAUGHT],
+    ("fault", "rule"),
+    [
+        *(pytest.param(*one, marks=pytest.mark.everything) for one in ALSO),
+        *(
+            pytest.param(*one, marks=() if one[0] in SOME else pytest.mark.everything)
+            for one in CAUGHT.items()
+        ),
+    ],
 )
-def test_it_is_caught(fault: str) -> None:
+def test_it_is_caught(fault: str, rule: str) -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), OwnDriver(fault))
         try:
-            result = run(bench, chosen([CAUGHT[fault]]))
+            result = run(bench, chosen([rule]))
         finally:
             bench.close()
     assert [one.outcome for one in result.checks] == [Outcome.FAILED], (SAMPLE, result.checks)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conformance.drivercheck.api import NODE
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.checks import restart
+from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome
 from conformance.drivercheck.run import CHECKS, chosen, run
 from conformance.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 
 
-def checked(driver: OwnDriver) -> DriverCheckResult:
+def checked(driver: OwnDriver, **more: Any) -> DriverCheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), driver)
+        bench = Bench(Path(folder), driver, **more)
         try:
             return run(bench, CHECKS)
         finally:
@@ -27,9 +31,27 @@ def not_passed(result: DriverCheckResult) -> dict[str, Outcome]:
     return {one.name: one.outcome for one in result.checks if one.outcome is not Outcome.PASSED}
 
 
+ROLES = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base" / "rbac.yaml"
+NOT_ASKED = {
+    *(check.name for check in CHECKS if check.name.startswith("upgrade/")),
+    "rbac/roles-allow-what-is-asked",
+}
+"""Without the next version and roles."""
+
+
+@pytest.fixture(autouse=True)
+def _kills_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kills are in test_kills."""
+    monkeypatch.setattr(restart, "_KILL_SECONDS", 1.0)
+
+
 def test_our_driver_keeps_every_rule() -> None:
-    result = checked(OwnDriver())
+    policy = read_policy(ROLES, "", NODE)
+    result = checked(OwnDriver(), policy=policy, next_starter=OwnDriver())
     assert not_passed(result) == {}, result.checks
+    assert result.unused_rights == (
+        "ClusterRole nvml-dra-driver: resourceslices.resource.k8s.io: update, delete",
+    )
     assert (result.verdict, result.driver, result.devices) == ("conformant", "gpu.nvidia.com", 4)
 
 
@@ -81,7 +103,8 @@ def test_our_driver_keeps_every_rule() -> None:
 )
 def test_a_driver_of_another_shape_is_conformant(driver: OwnDriver, not_offered: set[str]) -> None:
     result = checked(driver)
-    assert not_passed(result) == dict.fromkeys(not_offered, Outcome.NOT_OFFERED), result.checks
+    wanted = dict.fromkeys(not_offered | NOT_ASKED, Outcome.NOT_OFFERED)
+    assert not_passed(result) == wanted, result.checks
     assert result.verdict == "conformant"
 
 

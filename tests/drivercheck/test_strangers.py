@@ -64,6 +64,9 @@ class Stranger:
         with client, suppress(OSError):
             self._behaviour(client)
 
+    def rebooted(self, boot_id: Path) -> None:
+        return None
+
     def alive(self) -> bool:
         return True
 

@@ -139,6 +139,9 @@ class Fault(Enum):
     EACH_SHARE_CONSUMES_COUNTERS = "each share of a device consumes its counters once more"
     EMPTY_KEY_TOLERATES_NOTHING = "a toleration without a key covers no taint"
     EVICTS_AT_ONCE = "pods are evicted before the time for which they tolerate a taint is over"
+    EVICTS_BY_NAMED_CLAIMS_ONLY = (
+        "a NoExecute taint evicts no pod whose device came by an extended resource"
+    )
     EVICTS_BY_RULES_ONLY = "a NoExecute taint that a driver publishes evicts nobody"
     EVICTS_FOR_NOSCHEDULE = "pods are evicted from devices that get a NoSchedule taint"
     EVICTS_WHO_TOLERATES_FOR_EVER = (

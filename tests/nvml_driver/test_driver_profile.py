@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.observation import ContainerView
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.simulated import shipped
 from tests.nvml_driver.helpers import make_claim, make_core, opaque, result
@@ -37,7 +38,8 @@ def test_the_probe_reads_the_devices_that_were_prepared(
     edits = cdi.resolve(tmp_path / "cdi", [i for d in devices for i in d.cdi_device_ids])
     env = dict(edits.env) if through != "device_nodes" else {}
     nodes = tuple(node.path for node in edits.device_nodes) if through != "env" else ()
-    assert described.spec.probe.devices(env, nodes) == {"gpu-1", "gpu-3"}
+    seen = described.spec.probe.seen(ContainerView(env, nodes), described.driver, {})
+    assert frozenset().union(*seen.values()) == {"gpu-1", "gpu-3"}
 
 
 def test_a_configuration_shows_as_the_profile_says_and_only_if_it_was_given(
@@ -62,4 +64,5 @@ def test_the_profile_of_the_example_driver_can_be_read() -> None:
     example = load_profile("gpu.example.com", DRIVERS)
     assert example.driver == "gpu.example.com"
     environment = {"GPU_DEVICE_3": "gpu-3", "GPU_DEVICE_3_RESOURCE_CLAIM": "uid"}
-    assert example.spec.probe.devices(environment, ("/dev/null",)) == {"gpu-3"}
+    seen = example.spec.probe.seen(ContainerView(environment, ("/dev/null",)), example.driver, {})
+    assert seen == {"environment variables": {"gpu-3"}}

@@ -9,6 +9,8 @@ from reference_allocator.gates import MINORS, gates_for_version
 
 EXAMPLE = "gpu.example.com"
 FABRIC = str(Path(__file__).with_name("fabric.yaml"))
+OWN_WAYS = {file.stem: str(file) for file in Path(__file__).with_name("drivers").glob("*.yaml")}
+"""Drivers that containers show each in its own way."""
 MIG = "gpu.nvidia.com-mig"
 
 
@@ -51,6 +53,11 @@ DRIVERS: dict[str, TargetOptions] = {
     "example driver, 2 nodes": TargetOptions(driver=EXAMPLE, nodes=2),
     "several pools": TargetOptions(driver=EXAMPLE, simulate="several-pools"),
     "network-attached": TargetOptions(driver=FABRIC, simulate="network-attached"),
+    **{
+        f"{name} driver, {nodes} nodes": TargetOptions(driver=file, nodes=nodes)
+        for name, file in sorted(OWN_WAYS.items())
+        for nodes in (1, 2)
+    },
 }
 VERSIONS: dict[str, TargetOptions] = {
     f"{minor}{name}": TargetOptions(kubernetes_version=f"{minor}.0", feature_gates=gates)

@@ -113,7 +113,8 @@ def test_scenarios_are_found_by_gate_enhancement_and_minor() -> None:
     of_feature = {item.id for item in select((), Selection(feature=("DeviceTaints",)))}
     assert of_feature < by_gate  # and those of other features that need the gate
     by_kep = select((), Selection(kep=(4816,)))
-    assert {item.scenario.spec.feature for item in by_kep} == {"PrioritizedList"}
+    found = {item.scenario.spec.feature for item in by_kep}
+    assert found == {"PrioritizedList", "SchedulerScoring"}
     dealt = [{item.id for item in select((), Selection(since=(minor,)))} for minor in MINORS]
     assert set().union(*dealt) == {item.id for item in select()}
     assert sum(map(len, dealt)) == len(select())

@@ -14,6 +14,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
@@ -185,8 +186,8 @@ def test_what_a_claim_is_configured_with_shows_as_the_profile_says(tmp_path: Pat
     with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV, simulated)) as opened:
         assert opened.profile is not None
         assert set(opened.profile.spec.config) == {"fast"}
-        edits = opened.profile.spec.simulated.shown("fpga-4", 0, ["fast"])
-        assert edits[0]["ACME_FPGA_4_MODE"] == "fast"
+        edits = opened.profile.spec.simulated.shown(Allocated({"name": "fpga-4"}), ["fast"])
+        assert edits.environment["ACME_FPGA_4_MODE"] == "fast"
     # Without it the reference cannot show what the driver would: the scenario is skipped.
     with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV)) as opened:
         assert opened.profile is not None

@@ -85,11 +85,13 @@ def _write_profile(
     name = _checked(driver)
     example = devices[0]
     match, no_match = _selectors(name, mapping(example.get("attributes")))
+    variable = re.sub(r"\W", "_", name.upper()) + "_DEVICE"
     _write(
         file,
         "profile",
         driver=name,
-        variable=re.sub(r"\W", "_", name.upper()) + "_DEVICE",
+        variable=variable,
+        ways=_ways(mapping(example.get("attributes")), variable),
         device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
         attributes=_own(example, "attributes"),
         capacity=_own(example, "capacity"),
@@ -162,7 +164,29 @@ def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
 
 def _described(device: Mapping[str, Any]) -> dict[str, Any]:
     """A device without what means something only beside the others of its pool."""
-    return {key: device[key] for key in ("name", "attributes", "capacity") if key in device}
+    own = ("name", "allowMultipleAllocations", "attributes", "capacity")
+    return {key: device[key] for key in own if key in device}
+
+
+def _ways(attributes: Mapping[str, Any], variable: str) -> dict[str, dict[str, Any]]:
+    """How containers may show devices that have attributes with names like these."""
+    # Each pod has lo, and most have eth0.
+    interface = {"kind": "interfaces", "line": r"(?!lo |eth0 )(?P<device>\S+) mac "}
+    mac = {"kind": "interfaces", "line": r"(?!lo |eth0 )\S+ mac (?P<device>\S+)"}
+    cpus = {"kind": "env", "line": rf"^{variable}\w*=(?P<device>.*)$", "set": True}
+    known: dict[str, dict[str, Any]] = {
+        "ifname": interface,
+        "interfacename": interface,
+        "mac": mac,
+        "macaddress": mac,
+        "cpuid": cpus,
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for name in attributes:
+        plain = re.sub(r"\W", "", name.rpartition("/")[2])
+        if plain.lower() in known:
+            found[plain[0].lower() + plain[1:]] = {**known[plain.lower()], "attribute": name}
+    return found
 
 
 def _own(device: Mapping[str, Any], field: str) -> dict[str, str]:

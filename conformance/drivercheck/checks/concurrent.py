@@ -114,7 +114,9 @@ def caller_that_gave_up(bench: Bench) -> None:
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
-@section.required(f"{_MANAGER}; as dra-driver-nvidia-gpu#1162")
+# Not required: Kubernetes' helper reads the claim before its lock, and does not tell the driver
+# when a call came (kubeletplugin/draplugin.go, NodePrepareResources), so no driver built on it can.
+@section.recommended(f"{_MANAGER}; as dra-driver-nvidia-gpu#1162")
 def prepare_that_comes_late(bench: Bench) -> None:
     """A claim that is unprepared while it is slow to be prepared leaves its device free."""
     claim = bench.claim()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from conformance.drivercheck import cdi, kubelet
 from conformance.drivercheck.bench import Bench
@@ -20,6 +17,7 @@ from conformance.drivercheck.checks.prepare import (
     need_exclusive,
 )
 from conformance.drivercheck.driver import STOP_SECONDS
+from conformance.drivercheck.kills.within import killed
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
 
@@ -29,8 +27,8 @@ _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
 _OTHER_PROCESS = f"{_HELPER}, UnprepareResourceClaims: cannot assume the same process"
 _IDEMPOTENT = f"{_HELPER}, PrepareResourceClaims: must be idempotent"
 _E2E = "kubernetes/test/e2e_node/dra_test.go: plugin restart"
-_KILLED_AFTER = (0.0, 0.002, 0.01)
-"""Seconds from a call to the kill: before, within and after most drivers' work."""
+_KILL_SECONDS = 18.0
+"""In which a driver is killed in one way, so that all three take less than a minute."""
 
 
 @section.required(_E2E)
@@ -116,54 +114,39 @@ def unprepared_claim_stays_unprepared(bench: Bench) -> None:
 
 
 @section.required(_IDEMPOTENT)
-def killed_while_preparing(bench: Bench) -> None:
+def killed_while_preparing(bench: Bench) -> str:
     """A driver killed within prepare can prepare that claim, and unprepare it, afterwards."""
-    for after in _KILLED_AFTER:
-        claim = bench.claim()
-        _killed_within(bench, claim, bench.plugin.prepare, after)
+
+    def expect(claim: Obj) -> None:
         expect_allocated(bench, claim, *bench.prepare(claim))
         bench.unprepare(claim)
         expect_free(bench, claim)
-        bench.clean()
+
+    return killed(bench, bench.claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS)
 
 
 @section.required(_OTHER_PROCESS)
-def killed_while_unpreparing(bench: Bench) -> None:
+def killed_while_unpreparing(bench: Bench) -> str:
     """A driver killed within unprepare can unprepare that claim afterwards."""
-    for after in _KILLED_AFTER:
-        claim = bench.prepared_claim()
-        _killed_within(bench, claim, bench.plugin.unprepare, after)
+
+    def expect(claim: Obj) -> None:
         bench.unprepare(claim)
         expect_free(bench, claim)
-        bench.clean()
+
+    prepared = bench.prepared_claim
+    return killed(bench, prepared, lambda plugin: plugin.unprepare, expect, _KILL_SECONDS)
 
 
 @section.required(_OTHER_PROCESS)
-def killed_while_preparing_and_given_up(bench: Bench) -> None:
+def killed_while_preparing_and_given_up(bench: Bench) -> str:
     """A claim whose preparation was killed can be unprepared at once, and its device is free."""
-    claim = bench.claim()
-    _killed_within(bench, claim, bench.plugin.prepare, _KILLED_AFTER[1])
-    bench.drop(claim)
-    bench.unprepare(claim)
-    expect_free(bench, claim)
 
+    def expect(claim: Obj) -> None:
+        bench.drop(claim)
+        bench.unprepare(claim)
+        expect_free(bench, claim)
 
-def _killed_within(bench: Bench, claim: Obj, method: Callable[..., Any], after: float) -> None:
-    """Begin a call, kill the driver, and start it again."""
-
-    def call() -> None:
-        try:
-            method([kubelet.reference(claim)], kubelet.NOTIFY_SECONDS)
-        except (kubelet.RefusedError, SilenceError, ValueError):
-            return  # ValueError: grpc, of a channel that was closed meanwhile
-
-    bench.begin_check()
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(call)
-        time.sleep(after)
-        assert bench.process is not None
-        bench.process.signal(signal.SIGKILL)
-    bench.restart(signal.SIGKILL)
+    return killed(bench, bench.claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS)
 
 
 @section.recommended(f"{_HELPER}, RollingUpdate: two instances for a while")

@@ -17,6 +17,7 @@ section = Section("slices")
 
 _TYPES = "k8s.io/api/resource/v1/types.go"
 _SETTLE_SECONDS = 0.5
+_REFUSING_SECONDS = 1.0
 # The helper looks 30 s after a deletion (resourceslice, DefaultSyncDelay), and takes a slice that
 # it has just made for still there until a minute later (DefaultMutationCacheTTL).
 _BACK_SECONDS = 75.0
@@ -126,6 +127,40 @@ def deleted_slice_comes_back(bench: Bench) -> None:
         bench.api.objects.delete(one)
     bench.published(_BACK_SECONDS)
     _same_devices("after a deletion", found, bench.slices())
+
+
+@section.required("ROCm/gpu-operator#609: ready for days, without slices", starts_driver=True)
+def refused_slices_are_not_given_up(bench: Bench) -> None:
+    """A driver whose slices are refused does not serve on without any: it publishes, or ends."""
+    bench.begin_check(_BACK_SECONDS)
+    bench.stop()
+    for one in bench.slices():
+        bench.api.objects.delete(one)
+    before = bench.api.turned_away
+    bench.api.faults.refuse_slices = True
+    bench.start()
+    deadline = time.monotonic() + driver.START_SECONDS
+    while time.monotonic() < deadline and _lives(bench) and bench.api.turned_away == before:
+        time.sleep(0.05)
+    deadline = time.monotonic() + _REFUSING_SECONDS
+    while time.monotonic() < deadline and _lives(bench):
+        time.sleep(0.05)
+    bench.api.release()
+    if not _lives(bench):
+        bench.start()  # as a kubelet does
+    bench.serve()
+    try:
+        bench.published(_BACK_SECONDS)
+    except ViolationError as error:
+        tries = bench.api.turned_away - before
+        raise ViolationError(
+            f"expected slices, or the end, after the API server refused {tries} as invalid for "
+            f"{_REFUSING_SECONDS:.0f} s; found the driver registered; {error}"
+        ) from None
+
+
+def _lives(bench: Bench) -> bool:
+    return bench.process is not None and bench.process.alive()
 
 
 @section.required("kubernetes/test/e2e_node/dra_test.go: kept on quick restart", starts_driver=True)

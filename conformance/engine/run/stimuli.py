@@ -55,7 +55,7 @@ def make_healthy(context: Context) -> None:
 def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
     """The published devices that a claim has."""
     claim = context.get("ResourceClaim", str(wanted.claim)) or {}
-    has = set(allocated(claim, _driver(context), [wanted.request]))
+    has = {one.device for one in allocated(claim, _driver(context), [wanted.request])}
     if not has:
         raise Divergence(f"a device of {_driver(context)}, to {wanted.describe()}", "none")
     for one in has:

@@ -82,12 +82,14 @@ class NodePools:
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
     devices = {name: count for name, count in capabilities.devices_on.items() if name in nodes}
+    different = {name: count for name, count in capabilities.different_on.items() if name in nodes}
     other = {name: count for name, count in capabilities.other_devices_on.items() if name in nodes}
     return replace(
         capabilities,
         nodes=tuple(nodes),
         devices=sum(devices.values()),
         devices_on=devices,
+        different_on=different,
         other_devices_on=other,
     )
 

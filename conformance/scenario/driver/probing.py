@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Strict
+from conformance.scenario.driver.ways import (
+    Attributes,
+    Way,
+    check_template,
+    output_name,
+    regular_expression,
+)
+from conformance.scenario.observation import ContainerView
+
+Name = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
 
 
 class HardwareCommand(Strict):
@@ -27,7 +37,7 @@ class HardwareCommand(Strict):
     @field_validator("device")
     @classmethod
     def _regex(cls, value: str) -> str:
-        return _regular_expression(value)
+        return regular_expression(value)
 
     def devices(self, output: str) -> list[dict[str, str]]:
         """The devices that an output shows, each as group -> text."""
@@ -35,18 +45,10 @@ class HardwareCommand(Strict):
         return [match.groupdict("") for match in found if match is not None]
 
 
-def _regular_expression(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
-    return text
-
-
 class Probe(Strict):
-    """How a container shows which devices it got: by its environment or its device nodes.
+    """How a container shows which devices it got: by its environment, device nodes, other ways.
 
-    With both, each device must show in both ways: one alone is half a device.
+    With several, each device must show in all of them: one alone is half a device.
     """
 
     env: str | None = Field(
@@ -63,6 +65,13 @@ class Probe(Strict):
     device_name: str | None = Field(
         default=None,
         description="the device's name where there is no group `device`: gpu-{index} takes a group",
+    )
+    ways: dict[Name, Way] = Field(
+        default={},
+        description=(
+            "NAME -> another way in which containers show devices: network interfaces, CPUs,"
+            " memory, mounts, a file, a command; or the first two with an attribute, a table, a set"
+        ),
     )
     request_env: str | None = Field(
         default=None,
@@ -84,7 +93,7 @@ class Probe(Strict):
             " the group `claim` is the claim's uid"
         ),
     )
-    hardware: dict[Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")], HardwareCommand] = Field(
+    hardware: dict[Name, HardwareCommand] = Field(
         default={},
         description=(
             "NAME -> a command that containers of the device tier run, and that shows their"
@@ -95,39 +104,72 @@ class Probe(Strict):
     @field_validator("env", "device_nodes", "request_env", "claim_env")
     @classmethod
     def _regex(cls, value: str | None) -> str | None:
-        return value and _regular_expression(value)
+        return value and regular_expression(value)
+
+    @model_validator(mode="after")
+    def _something_is_confirmed(self) -> Probe:
+        for pattern in filter(None, (self.env, self.device_nodes)):
+            if template := self._template(pattern):
+                check_template(template, pattern)
+        confirming = [name for name, way in self.ways.items() if way.confirms]
+        if confirming and len(confirming) == len(self._ways):
+            raise ValueError(
+                f"ways.{confirming[0]} confirms what another way shows, and there is no other"
+            )
+        return self
+
+    @property
+    def shows_devices(self) -> bool:
+        """Whether containers show devices, in whatever way."""
+        return bool(self._ways)
+
+    @property
+    def shows_device_nodes(self) -> bool:
+        return any(way.kind == "deviceNodes" for way in self._ways.values())
+
+    @property
+    def _ways(self) -> dict[str, Way]:
+        found: dict[str, Way] = {}
+        if self.env is not None:
+            template = self._template(self.env)
+            found["environment variables"] = Way(kind="env", line=self.env, device_name=template)
+        if self.device_nodes is not None:
+            found["device nodes"] = Way(
+                kind="deviceNodes",
+                line=self.device_nodes,
+                device_name=self._template(self.device_nodes),
+            )
+        return {**found, **self.ways}
+
+    def _template(self, pattern: str) -> str | None:
+        return None if "device" in re.compile(pattern).groupindex else self.device_name
+
+    def scripts(self, driver: str) -> dict[str, str]:
+        """What containers have to run for the ways: name of an output -> for the image's shell."""
+        scripts = {output_name(driver, name): way.script for name, way in self.ways.items()}
+        return {name: script for name, script in scripts.items() if script is not None}
 
     def is_device_node(self, path: str) -> bool:
         """Whether a file in a container identifies devices of the driver."""
-        return self.device_nodes is not None and re.match(self.device_nodes, path) is not None
+        nodes = (way.line for way in self._ways.values() if way.kind == "deviceNodes")
+        return any(re.match(line, path) for line in nodes)
 
-    def devices(self, environment: dict[str, str], device_nodes: tuple[str, ...]) -> frozenset[str]:
-        """Names of the devices that a container with this environment and these nodes sees."""
-        return frozenset().union(*self.ways(environment, device_nodes).values())
-
-    def ways(
-        self, environment: dict[str, str], device_nodes: tuple[str, ...]
+    def seen(
+        self, view: ContainerView, driver: str, known: Attributes
     ) -> dict[str, frozenset[str]]:
-        """Names of the devices that a container sees in each of the ways that are given."""
-        lines = [f"{name}={value}" for name, value in environment.items()]
-        ways = {"environment": (self.env, lines), "device nodes": (self.device_nodes, device_nodes)}
-        return {
-            way: frozenset().union(*(self._match(pattern, text) for text in shown))
-            for way, (pattern, shown) in ways.items()
-            if pattern is not None
+        """Names of the devices that a container shows, by each of the ways.
+
+        A way that only confirms is left out where no other shows a device.
+        """
+        ways = self._ways
+        found = {
+            label: way.devices(way.lines(view, driver, label), known) for label, way in ways.items()
         }
+        shows = any(found[label] for label, way in ways.items() if not way.confirms)
+        return {label: seen for label, seen in found.items() if shows or not ways[label].confirms}
 
     def requests(self, environment: dict[str, str]) -> frozenset[str]:
         """The requests that a container with this environment sees, as CLAIM_REQUEST."""
         lines = (f"{name}={value}" for name, value in environment.items())
         found = (re.match(self.request_env, line) for line in lines if self.request_env)
         return frozenset(match["request"] for match in found if match)
-
-    def _match(self, pattern: str, text: str) -> set[str]:
-        match = re.match(pattern, text)
-        if match is None:
-            return set()
-        groups = match.groupdict()
-        if groups.get("device"):
-            return {groups["device"]}
-        return {(self.device_name or "{0}").format(match.group(0), **groups)}

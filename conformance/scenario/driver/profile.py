@@ -17,7 +17,8 @@ from conformance.errors import UsageError
 from conformance.scenario.base import Strict, api_objects, dns_name
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.simulated import OWN_PROBE, Simulated, Stimulus
+from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.registry import load_registry
 
 Trait = Literal[
@@ -183,17 +184,37 @@ class ProfileSpec(Strict):
 
     @model_validator(mode="after")
     def _probe_reads_what_is_shown(self) -> Self:
-        if self.simulated.shows_devices:
-            for place, device in enumerate(self.simulated.devices):
-                name = str(device.get("name"))
-                ways = self.probe.ways(*self.simulated.shown(name, place))
-                for way, seen in (ways or {"environment": frozenset()}).items():
-                    if set(seen) != {name}:
-                        raise ValueError(
-                            f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
-                            f" simulated shows of the device {name}"
-                        )
+        if not self.simulated.shows_devices:
+            return self
+        known = published_attributes(self.simulated.devices, self.driver)
+        for name in self.simulated.ways:
+            if name not in self.probe.ways:
+                raise ValueError(f"simulated: ways.{name}: {hint(name, self.probe.ways)}")
+        for place, device in enumerate(self.simulated.devices):
+            name = str(device.get("name"))
+            try:
+                shown = self.simulated.shown(Allocated(device, place))
+            except ValueError as error:
+                raise ValueError(f"simulated: {error}") from None
+            view = shown.view(self.driver)
+            ways = self.simulated_probe.seen(view, self.driver, known)
+            for way, seen in (ways or {"environment": frozenset()}).items():
+                if seen != {name}:
+                    raise ValueError(
+                        f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
+                        f" simulated shows of the device {name}"
+                    )
         return self
+
+    @property
+    def simulated_probe(self) -> Probe:
+        """How containers show devices on the reference, if they do as ``simulated`` says."""
+        ways = {
+            name: way
+            for name, way in self.probe.ways.items()
+            if name in self.simulated.ways or way.kind in ("env", "deviceNodes")
+        }
+        return self.probe.model_copy(update={"ways": ways})
 
 
 class ProfileMetadata(Strict):
@@ -250,7 +271,7 @@ class DriverProfile(Strict):
             for name, value in spec.config.items()
             if name in shown or name not in spec.probe.config_env
         }
-        probe = spec.probe
+        probe = spec.simulated_probe
         if not spec.simulated.shows_devices:
             probe = OWN_PROBE.model_copy(update={"config_env": probe.config_env})
         # A description has no tool, no files, and does not know of claims.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict, api_objects
 from conformance.scenario.driver.probing import Probe
+from conformance.scenario.driver.ways import output_name
+from conformance.scenario.observation import ContainerView
 
 _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
 OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
@@ -19,9 +23,11 @@ OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
 class Simulated(Strict):
     """What the reference publishes, and shows to containers, in the driver's place.
 
-    In names and values `{device}` stands for the device's name and `{index}` for the number at
-    its end (failing that, its place among `devices`). What is shown must be what `probe` reads
-    back; if neither `env` nor `deviceNodes` is given, the reference has a way of its own.
+    In names and values `{device}` stands for the device's name, `{index}` for the number at its
+    end (failing that, its place among `devices`), `{indexes}` for the set of these of its request,
+    like 0-3,7; `{claim}` for the claim's uid, `{request}` for the request, `{NAME}` for an
+    attribute of the device. What is shown must be what `probe` reads back; if neither `env`,
+    `deviceNodes` nor `ways` is given, the reference has a way of its own.
     """
 
     devices: tuple[dict[str, Any], ...] = Field(
@@ -31,6 +37,10 @@ class Simulated(Strict):
     env: dict[str, str] = Field(default={}, description="environment of a container, per device")
     device_nodes: tuple[str, ...] = Field(
         default=(), description="device files of a container, per device"
+    )
+    ways: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="name of one of probe.ways -> lines that a container shows there, per device",
     )
     config_env: dict[str, dict[str, str]] = Field(
         default={},
@@ -60,23 +70,72 @@ class Simulated(Strict):
 
     @property
     def shows_devices(self) -> bool:
-        return bool(self.env or self.device_nodes)
+        return bool(self.env or self.device_nodes or self.ways)
 
-    def shown(
-        self, device: str, place: int, configs: Iterable[str] = ()
-    ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Environment and device files of a container with a device, by its place on the node."""
-        number = re.search(r"\d+$", device)
-        index = number[0] if number else str(place)
-
-        def filled(text: str) -> str:
-            return text.replace("{device}", device).replace("{index}", index)
-
+    def shown(self, allocated: Allocated, configs: Iterable[str] = ()) -> Edits:
+        """What a container with a device gets. Raises ValueError: it lacks an attribute."""
         env = dict(self.env if self.shows_devices else _OWN_ENV)
         for name in configs:
             env |= self.config_env.get(name, {})
-        environment = {filled(name): filled(value) for name, value in env.items()}
-        return environment, tuple(filled(path) for path in self.device_nodes)
+        filled = allocated.filled
+        return Edits(
+            {filled(name): filled(value) for name, value in env.items()},
+            tuple(map(filled, self.device_nodes)),
+            {name: tuple(map(filled, lines)) for name, lines in self.ways.items()},
+        )
+
+
+class Edits(NamedTuple):
+    """What a container gets with a device: environment, device files, lines of `Probe.ways`."""
+
+    environment: dict[str, str]
+    device_nodes: tuple[str, ...]
+    ways: dict[str, tuple[str, ...]]
+
+    def view(self, driver: str) -> ContainerView:
+        """What a container with no more than this shows."""
+        outputs = {output_name(driver, name): "\n".join(own) for name, own in self.ways.items()}
+        return ContainerView(self.environment, self.device_nodes, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A device, by the place that it has on its node, as a claim has it.
+
+    ``together``: the devices of the same request, with their places.
+    """
+
+    device: Mapping[str, Any]
+    place: int = 0
+    claim: str = "claim"
+    request: str = "request"
+    together: Mapping[str, int] = field(default_factory=dict)
+
+    def filled(self, text: str) -> str:
+        """A text with what its placeholders stand for. Raises ValueError: there is no such."""
+        name = str(self.device["name"])
+        together = {name: self.place, **self.together}
+        known = {
+            "device": name,
+            "index": _index(name, self.place),
+            "indexes": _ranges(int(_index(*one)) for one in together.items()),
+            "claim": self.claim,
+            "request": self.request,
+        }
+        return _filled(text, attributes_of(self.device) | known, name)
+
+
+def _index(device: str, place: int) -> str:
+    number = re.search(r"\d+$", device)
+    return number[0] if number else str(place)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as Linux writes a set of CPUs: ``0-3,7``."""
+    ordered = sorted(set(numbers))
+    runs = groupby(enumerate(ordered), lambda item: item[1] - item[0])
+    parts = [[number for _, number in run] for _, run in runs]
+    return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in parts)
 
 
 Health = Literal["Healthy", "Unhealthy", "Unknown"]
@@ -124,17 +183,20 @@ class Stimulus(Strict):
             raise ValueError(f"the driver profile does not define how a device gets {health}")
         name = str(device["name"])
         number = re.search(r"\d+$", name)
-        known = _attributes(device) | {"device": name} | ({"index": number[0]} if number else {})
-
-        def filled(match: re.Match[str]) -> str:
-            if match[1] not in known:
-                raise ValueError(f"stimulus: the device {name} has no attribute {match[1]}")
-            return known[match[1]]
-
-        return "".join(_PLACEHOLDER.sub(filled, line) + "\n" for line in self.health[health])
+        known = attributes_of(device) | {"device": name} | ({"index": number[0]} if number else {})
+        return "".join(f"{_filled(line, known, name)}\n" for line in self.health[health])
 
 
-def _attributes(device: Mapping[str, Any]) -> dict[str, str]:
+def _filled(text: str, known: Mapping[str, str], device: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in known:
+            raise ValueError(f"{{{match[1]}}}: the device {device} has no attribute {match[1]}")
+        return known[match[1]]
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def attributes_of(device: Mapping[str, Any]) -> dict[str, str]:
     """Name of an attribute -> its value as a ResourceSlice in JSON has it."""
     return {
         name: str(one).lower() if isinstance(one, bool) else str(one)

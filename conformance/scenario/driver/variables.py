@@ -61,6 +61,7 @@ class Variables:
             scenario brings a synthetic driver with a name of its own.
         unique: from :func:`suffix`.
         devices_on: node -> how many devices of the driver are free there.
+        different_on: node -> how many different devices these are, where claims may share some.
         one_device: of the worker: its name, and CEL that no other device of the driver fits.
         other: profile of another driver that the scenario needs.
         hardware: containers also show what the profile's commands say of the hardware.
@@ -74,13 +75,17 @@ class Variables:
         devices_on: Mapping[str, int] | None = None,
         one_device: tuple[str, str] = ("", ""),
         *,
+        different_on: Mapping[str, int] | None = None,
         other: DriverProfile | None = None,
         hardware: bool = False,
     ) -> None:
         self._unique = unique
         self._profile = profile
-        shown = profile.spec.probe.hardware if profile is not None and hardware else {}
-        commands = {name: one.run for name, one in shown.items()}
+        commands: dict[str, str] = {}
+        for one in filter(None, (profile, other)):
+            commands |= one.spec.probe.scripts(one.driver)
+        if profile is not None and hardware:
+            commands |= {name: one.run for name, one in profile.spec.probe.hardware.items()}
         opening = {devicefiles.NAME: devicefiles.SCRIPT}
         fixed: dict[str, Any] = {
             "image": image,
@@ -96,7 +101,8 @@ class Variables:
             fixed |= {"driver": profile.driver, "tolerations": tolerations}
             worker = worker_of(devices_on or {})
             if devices_on and worker is not None:
-                majority = min(devices_on[worker] // 2 + 1, MOST_DEVICES)
+                different = (different_on or {}).get(worker, devices_on[worker])
+                majority = min(different // 2 + 1, MOST_DEVICES)
                 fixed |= {"worker.name": worker, "worker.majority": majority}
                 fixed |= zip(("worker.device", "worker.selector"), one_device, strict=True)
             for group, defined in profile_variables(profile.spec).items():

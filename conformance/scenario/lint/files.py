@@ -18,8 +18,9 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
-from conformance.scenario.driver.profile import DriverProfile, load_profile
+from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, load_profile
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.lint.variables import (
@@ -57,12 +58,30 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
                 "warning",
             )
     probe = spec.probe
-    if probe.env is None and probe.device_nodes is None and probe.request_env is None:
+    if not probe.shows_devices and probe.request_env is None:
         yield Problem(
             ("spec", "probe"),
-            "neither env, deviceNodes nor requestEnv: no container can show which devices it got",
+            "neither env, deviceNodes, ways nor requestEnv: no container can show which devices it"
+            " got",
             "warning",
         )
+    yield from _unknown_to_simulated(spec)
+
+
+def _unknown_to_simulated(spec: ProfileSpec) -> Iterator[Problem]:
+    """What ways of the probe name, and no simulated device has."""
+    published = published_attributes(spec.simulated.devices, spec.driver)
+    attributes = {name for own in published.values() for name in own}
+    for key, way in spec.probe.ways.items() if published else ():
+        place: PathTuple = ("spec", "probe", "ways", key)
+        if way.attribute is not None and way.attribute not in attributes:
+            known = f"they have {', '.join(sorted(attributes)) or 'none'}"
+            text = f"no device below simulated has the attribute {way.attribute}; {known}"
+            yield Problem((*place, "attribute"), text, "warning")
+        for text, name in way.table.items():
+            if name not in published:
+                unknown = f"no device below simulated has the name {name}"
+                yield Problem((*place, "table", text), unknown, "warning")
 
 
 def check_profile_names(

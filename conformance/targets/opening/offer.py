@@ -12,6 +12,7 @@ one, too. An attribute of which each device has a value of its own, a uuid say, 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -37,7 +38,12 @@ ENOUGH_NODES: Final = 64
 COUNTED_CLASS: Final = "gpu"
 """The class of the profile whose devices count; its first where it has none of that name."""
 
+ENOUGH_SHARES: Final = 16
+"""Of a device that claims share no more count: without a capacity that they consume, there is no
+end, and no scenario needs more."""
+
 Device = tuple[str, str]  # Pool and name.
+Counted = tuple[Device, int]  # A device, or a share of it: the first, the second ...
 
 _KINDS: Final = ("int", "string")
 """Of DeviceAttribute (resource.k8s.io/v1): those with a literal in CEL that is never ambiguous."""
@@ -79,6 +85,11 @@ def with_devices(
         nodes=tuple(found),
         devices=len(free),
         devices_on={name: len(devices) for name, devices in found.items() if devices},
+        different_on={
+            name: len({device for device, _ in devices})
+            for name, devices in found.items()
+            if any(share for _, share in devices)
+        },
         other_devices_on={
             name: count for name, count in beside.items() if count and found.get(name)
         },
@@ -88,7 +99,7 @@ def with_devices(
 
 def _with_one_device(
     offered: Capabilities,
-    found: Mapping[str, Sequence[Device]],
+    found: Mapping[str, Sequence[Counted]],
     slices: Sequence[Object],
     driver: str,
 ) -> Capabilities:
@@ -96,7 +107,7 @@ def _with_one_device(
     node = worker_of(offered.devices_on)
     why = "no device is free"
     if node is not None:
-        device = found[node][-1]
+        device, _ = found[node][-1]
         if selector := selector_of(slices, driver, device):
             abilities = offered.abilities | {DISTINCT_DEVICES}
             return replace(offered, abilities=abilities, one_device=(device[1], selector))
@@ -106,7 +117,7 @@ def _with_one_device(
 
 def _found(
     snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
-) -> dict[str, list[Device]]:
+) -> dict[str, list[Counted]]:
     """Node -> the devices that pods could have there, of those nodes where pods may go."""
     classes = profile.spec.classes
     wanted = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
@@ -154,11 +165,12 @@ def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
     return "what it publishes is in use, tainted, of an incomplete pool or not of the class"
 
 
-def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
-    """The devices that claims for one each get on a node, in this order; then they are free."""
+def _taken(index: Index, node: Object, device_class: str) -> list[Counted]:
+    """What claims for one device each get on a node, in this order; then it is free."""
     allocator = Allocator.over(index)
     request = {"name": "one", "exactly": {"deviceClassName": device_class}}
-    found: dict[Device, str] = {}
+    found: dict[Counted, str] = {}
+    shares: Counter[Device] = Counter()
     while True:
         name = f"claim-{len(found)}"
         claim = default_claim(
@@ -172,9 +184,10 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Device]:
             break
         [result] = outcome.allocations[0]["devices"]["results"]
         device = (result["pool"], result["device"])
-        if device in found:
-            break  # It may be shared, so it is allocated without end.
-        found[device] = name
+        if shares[device] == ENOUGH_SHARES:
+            break
+        found[device, shares[device]] = name
+        shares[device] += 1
         index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
     for name in found.values():
         index.remove_claim("default", name)

@@ -128,7 +128,9 @@ class Capabilities:
         devices: how many devices of that driver the ``node`` tier may use at once (this and the
             next are 0 until ``targets.offer`` has counted them for a profile).
         devices_on: node -> how many of them may be used there at once. A device that can be used
-            from several nodes counts on each.
+            from several nodes counts on each, one that claims may share as often as they may.
+        different_on: node -> how many different devices these are, where some are shares of one; a
+            request for several gets as many.
         other_driver: another driver, whose devices are on the same nodes; None without one.
         other_devices_on: node -> how many of its devices may be used there.
         one_device: the device that is allocated last on the node with most: its name, and CEL that
@@ -157,6 +159,7 @@ class Capabilities:
     nodes: tuple[str, ...] = ()
     devices: int = 0
     devices_on: Mapping[str, int] = field(default_factory=dict)
+    different_on: Mapping[str, int] = field(default_factory=dict)
     other_driver: str | None = None
     other_devices_on: Mapping[str, int] = field(default_factory=dict)
     one_device: tuple[str, str] = ("", "")

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tests.mutants.real_driver import answering, preparing, publishing, refusing, registering, specs
+from tests.mutants.real_driver import (
+    answering,
+    preparing,
+    publishing,
+    refusing,
+    registering,
+    remembering,
+    specs,
+)
 from tests.mutants.real_driver.putting import PutIn, both
 
 
@@ -206,7 +214,7 @@ FAULTS: Final[Mapping[str, DriverFault]] = {
     **_MET,
     **{
         name: DriverFault(wrong, put_in, breaks=breaks)
-        for module in (answering, publishing, refusing, registering, specs)
+        for module in (answering, publishing, refusing, registering, remembering, specs)
         for name, (wrong, put_in, breaks) in module.OF_THE_CONTRACT.items()
     },
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
-from nvml_driver.errors import DriverError
+from nvml_driver.errors import DriverError, KubeError
 from tests.mutants.real_driver.putting import Json, OfTheContract, PutIn, both, instead
 
 
@@ -35,6 +35,18 @@ def _only_once(original: Callable[[Publisher], str | None], publisher: Publisher
     found = original(publisher)
     publisher.done = True  # type: ignore[attr-defined]
     return found
+
+
+def _gives_up(original: Callable[[Publisher], str | None], publisher: Publisher) -> str | None:
+    if hasattr(publisher, "done"):
+        return ""
+    try:
+        return original(publisher)
+    except KubeError as error:
+        if error.status != 422:
+            raise
+        publisher.done = True  # type: ignore[attr-defined]
+        return ""
 
 
 def _wait(_original: Any, publisher: Publisher, *_: Any) -> None:
@@ -124,6 +136,14 @@ OF_THE_CONTRACT: OfTheContract = {
         "the API server refuses the names of devices",
         _slices(_invalid),
         "slices/accepted",
+    ),
+    "gives-up-when-refused": (
+        "slices that the API server refuses are not published again",
+        both(
+            instead(Publisher, "_synchronise", _gives_up),
+            instead(Publisher, "_wait_for_change", _wait),
+        ),
+        "slices/refused-slices-are-not-given-up",
     ),
     "publishes-without-owner": (
         "slices do not go with their node",

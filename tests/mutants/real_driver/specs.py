@@ -49,11 +49,10 @@ def _with_scraps(original: Callable[..., None], files: ClaimFiles, record: Any) 
 
 
 def _not_twice(original: Callable[..., None], files: ClaimFiles, record: Any) -> None:
-    if not hasattr(files, "written"):
-        files.written = set()  # type: ignore[attr-defined]
-    if record.uid not in files.written:  # type: ignore[attr-defined]
-        files.written.add(record.uid)  # type: ignore[attr-defined]
+    written = files._options.state_dir / f"written-{record.uid}"
+    if not written.exists():
         original(files, record)
+        written.touch()
 
 
 def _starts_without_specs(original: Callable[..., None], *args: Any, **named: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -61,6 +62,7 @@ def test_who_need_not_make_files_need_not_be_refused_others() -> None:
     ("one", "two", "relation", "found"),
     [
         ([OWN], [OWN], "same", "as described"),
+        ([OWN], [OWN], "different", "p/a and p/b both have 195:0"),
         ([OWN], [NEXT], "different", "as described"),
         ([CONTROL, OWN], [CONTROL, NEXT], "different", "as described"),
         ([OWN], [NEXT], "same", "p/a has 195:0, p/b 195:1"),
@@ -73,6 +75,13 @@ def test_numbers_of_containers_are_compared(
     seen = evaluate({"p/a": one, "p/b": two}, relation=relation)
     assert seen.holds == (found == "as described")
     assert found in seen.found
+
+
+def test_shares_of_a_device_have_its_files_in_common() -> None:
+    files = {"p/a": [OWN], "p/b": [OWN]}
+    shared = [RESULT | {"shareID": "s"}]
+    assert evaluate(files, shared, relation="different").holds
+    assert not evaluate(files, [RESULT], relation="different").holds
 
 
 def test_an_image_without_the_commands_is_told() -> None:
@@ -92,13 +101,27 @@ def test_the_command_fits_into_a_probe() -> None:
     assert "'" not in SCRIPT
 
 
-def evaluate(files: dict[str, list[DeviceFile] | None], **wanted: Any) -> Any:
+POD = {
+    "metadata": {"name": "p"},
+    "spec": {
+        "containers": [{"name": n, "resources": {"claims": [{"name": "gpu"}]}} for n in ("a", "b")]
+    },
+}
+RESULT = {"driver": PROFILE.driver, "pool": "n0", "device": "gpu-0", "request": "gpu"}
+
+
+def evaluate(
+    files: Mapping[str, list[DeviceFile] | None], results: Sequence[Any] = (), **wanted: Any
+) -> Any:
     views = {
         entry: ContainerView({}, (), {} if found is None else {NAME: printed(found)})
         for entry, found in files.items()
     }
     cluster = SimpleNamespace(
-        profile=PROFILE, observe=SimpleNamespace(container=lambda pod, name: views[f"{pod}/{name}"])
+        profile=PROFILE,
+        observe=SimpleNamespace(container=lambda pod, name: views[f"{pod}/{name}"]),
+        get=lambda _kind, _name: POD,
+        claim_of=lambda _pod, _claim: {"status": {"allocation": {"devices": {"results": results}}}},
     )
     document = {"deviceNodes": {"seenBy": [*files], **wanted}}
     return DeviceNodesExpectation.model_validate(document).evaluate(cast("Cluster", cluster))

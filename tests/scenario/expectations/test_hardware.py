@@ -22,33 +22,31 @@ POD = {
         "containers": [{"name": "ctr0", "resources": {"claims": [{"name": "gpu"}]}}],
     },
 }
-CLAIM = {
-    "status": {
-        "allocation": {
-            "devices": {
-                "results": [
-                    {"driver": PROFILE.driver, "pool": "n0", "device": "gpu-0", "request": "gpu"}
-                ]
-            }
-        }
-    }
-}
+RESULT = {"driver": PROFILE.driver, "pool": "n0", "device": "gpu-0", "request": "gpu"}
 ASKED = ["uuid", "productName", "memory"]
 
 
-def seen(answer: str | None, *, memory: str = "15Gi", simulated: bool = False, **more: Any) -> str:
+def seen(
+    answer: str | None,
+    *,
+    memory: str = "15Gi",
+    simulated: bool = False,
+    share: str = "",
+    **more: Any,
+) -> str:
     """What the expectation says of an answer to the query, "as described" if it is right."""
     attributes: dict[str, Any] = {"uuid": {"string": "GPU-a"}, "productName": {"string": "T4"}}
     if simulated:
         attributes["dra-conformance.dev/simulated"] = {"bool": True}
     device = {"name": "gpu-0", "attributes": attributes, "capacity": {"memory": {"value": memory}}}
     spec = {"driver": PROFILE.driver, "pool": {"name": "n0"}, "devices": [device]}
+    claim = {"status": {"allocation": {"devices": {"results": [RESULT | {"shareID": share}]}}}}
     outputs = {} if answer is None else {"query": answer}
     cluster = SimpleNamespace(
         profile=PROFILE,
         observe=SimpleNamespace(container=lambda _pod, _container: ContainerView({}, (), outputs)),
         get=lambda _kind, _name: POD,
-        claim_of=lambda _pod, _claim: CLAIM,
+        claim_of=lambda _pod, _claim: claim,
         find=lambda _selector: [{"spec": spec}],
     )
     wanted = {"seenBy": ["pod0/ctr0"], "command": "query", **(more or {"agrees": ASKED})}
@@ -103,3 +101,6 @@ def test_devices_in_common() -> None:
     assert seen(one, seenBy=both, relation="same", count=1) == "as described"
     assert seen(one, seenBy=both, relation="different").startswith("not different devices")
     assert seen("", seenBy=both, relation="same").startswith("not same devices")
+    # Of a device that may be shared each may have a share.
+    twice = ["pod0/ctr0", "pod1/ctr0"]
+    assert seen(one, share="s", seenBy=twice, relation="different") == "as described"

@@ -30,9 +30,9 @@ POD = {"metadata": {"name": "pod0"}, "spec": {"nodeName": "n0", "containers": [{
     ("environment", "nodes", "found"),
     [
         (ENV, ("/dev/null", "/dev/nvidia0"), "as described"),
-        (ENV, ("/dev/null",), "gpu-0 by its environment; none by its device nodes"),
-        ({}, ("/dev/nvidia0",), "none by its environment; gpu-0 by its device nodes"),
-        (ENV, ("/dev/nvidia1",), "gpu-0 by its environment; gpu-1 by its device nodes"),
+        (ENV, ("/dev/null",), "gpu-0 by its environment variables; none by its device nodes"),
+        ({}, ("/dev/nvidia0",), "none by its environment variables; gpu-0 by its device nodes"),
+        (ENV, ("/dev/nvidia1",), "gpu-0 by its environment variables; gpu-1 by its device nodes"),
     ],
 )
 def test_half_a_device_is_none(

@@ -97,7 +97,7 @@ def test_a_right_profile_is_not_complained_about(tmp_path: Path) -> None:
         pytest.param(
             "  probe:\n    env: ^FPGA_(?P<device>.+)=1$\n",
             "",
-            "4: $.spec.probe: warning: neither env, deviceNodes nor requestEnv: no container can",
+            "4: $.spec.probe: warning: neither env, deviceNodes, ways nor requestEnv: no container",
             id="no probe",
         ),
     ],
@@ -106,3 +106,50 @@ def test_a_mistake_is_told_with_its_place(old: str, new: str, says: str, tmp_pat
     assert old in PROFILE
     [line] = lint(tmp_path, PROFILE.replace(old, new))
     assert line.startswith(says)
+
+
+ONE_PROBE = "  probe:\n    env: ^FPGA_(?P<device>.+)=1$\n"
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ("kind: mounts", None),
+        ("kind: mounts, attribute: mac", None),
+        (
+            "kind: mounts, attribute: mca",
+            ".attribute: warning: no device below simulated has the at",
+        ),
+        (
+            "kind: mounts, table: {a: fpga-1}",
+            ".table.a: warning: no device below simulated has th",
+        ),
+        ("run: [a, b]", ".run: "),
+        ("kind: mounts, file: /a", ": give one of kind, file and run"),
+        ("kind: mounts, line: '['", ".line: is not a regular expression"),
+        ("kind: mount", ".kind: "),
+    ],
+)
+def test_a_way_is_checked(way: str, says: str | None, tmp_path: Path) -> None:
+    device = "{name: fpga-0, attributes: {mac: {string: a}}}"
+    simulated = f"{{devices: [{device}], env: {{'FPGA_{{device}}': '1'}}}}"
+    more = f"    ways: {{way: {{{way}}}}}\n  simulated: {simulated}\n"
+    found = lint(tmp_path, PROFILE.replace(ONE_PROBE, ONE_PROBE + more))
+    assert bool(found) is (says is not None)
+    assert all(one.startswith(f"15: $.spec.probe.ways.way{says}") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "says"),
+    [
+        ("ways: {wya: ['{device}']}", "simulated: ways.wya: did you mean way"),
+        ("ways: {way: ['{device} {mac}']}", "{mac}: the device fpga-0 has no attribute mac"),
+        ("ways: {way: [fpga-1]}", "probe: reads ['fpga-1'] from the way that simulated shows of"),
+    ],
+)
+def test_what_a_way_reads_must_be_what_is_simulated(
+    simulated: str, says: str, tmp_path: Path
+) -> None:
+    own = "  probe: {ways: {way: {kind: mounts}}}\n  simulated: {devices: [{name: fpga-0}], "
+    [line] = lint(tmp_path, PROFILE.replace(ONE_PROBE, f"{own}{simulated}}}\n"))
+    assert says in line

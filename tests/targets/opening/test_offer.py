@@ -26,6 +26,8 @@ from tests.targets.devices import (
 )
 
 NODES = ("n0", "n1")
+THREE_SHARES = {"memory": {"value": "3Gi", "requestPolicy": {"default": "1Gi"}}}
+SHARED = {"name": "a", "allowMultipleAllocations": True, "capacity": THREE_SHARES}
 
 
 def offered(
@@ -70,7 +72,25 @@ def offered(
         ),
         pytest.param(PARTITIONS, None, 2, {"n0": 2}, id="partitions"),
         pytest.param(
-            [gpus("n0", "a", allowMultipleAllocations=True)], None, 1, {"n0": 1}, id="shareable"
+            [gpus("n0", "a", allowMultipleAllocations=True)],
+            None,
+            16,
+            {"n0": 16},
+            id="no last share",
+        ),
+        pytest.param(
+            [gpus("n0", "a", "b", allowMultipleAllocations=True, capacity=THREE_SHARES)],
+            None,
+            6,
+            {"n0": 6},
+            id="shares of a capacity",
+        ),
+        pytest.param(
+            [published("rack", SHARED, allNodes=True)],
+            None,
+            3,
+            {"n0": 3, "n1": 3},
+            id="shares on the network",
         ),
         pytest.param(
             [
@@ -92,6 +112,11 @@ def test_what_pods_could_have_is_counted(
 ) -> None:
     found = offered(*slices, given=given or (lambda scope: None))
     assert (found.devices, found.devices_on) == (devices, on)
+
+
+def test_one_request_gets_different_devices_not_shares_of_one() -> None:
+    found = offered(published("n0", SHARED, {"name": "b"}, nodeName="n0"), gpus("n1", "c"))
+    assert (found.devices_on, found.different_on) == ({"n0": 4, "n1": 1}, {"n0": 2})
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ var commands = map[string]func(args []string) error{
 	"echo":     echo,
 	"env":      env,
 	"find":     find,
+	"head":     head,
 	"hostname": hostname,
 	"ls":       ls,
 	"mknod":    mknod,
@@ -34,6 +35,7 @@ var commands = map[string]func(args []string) error{
 	"sh":       shell,
 	"sleep":    sleep,
 	"stat":     stat,
+	"timeout":  timeout,
 }
 
 func main() {

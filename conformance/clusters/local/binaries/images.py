@@ -21,8 +21,8 @@ SCENARIO_IMAGE = "dra-conformance.local/scenario:1"
 SANDBOX_IMAGE = "dra-conformance.local/sandbox:1"
 
 COMMANDS = (
-    *("cat", "echo", "env", "find", "hostname", "ls"),
-    *("mknod", "pause", "sh", "sleep", "stat"),
+    *("cat", "echo", "env", "find", "head", "hostname", "ls"),
+    *("mknod", "pause", "sh", "sleep", "stat", "timeout"),
 )
 """What pod-shell can be called as."""
 

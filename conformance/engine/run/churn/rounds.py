@@ -25,6 +25,7 @@ from conformance.engine.run.churn.operations import Operation, operations
 from conformance.engine.run.churn.play import Player
 from conformance.engine.run.context import Context, Interrupted
 from conformance.errors import TargetError
+from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
 from conformance.targets.seam.watching import Following, Version
 
@@ -100,10 +101,16 @@ def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
         player.end()
         late += _still_broken(lambda: left(following.heard()), context, following)
         versions = following.versions()
-    found = [*violations_in(versions, Inventory.of(step.items_of("ResourceSlice"))), *late]
+    found = [*violations_in(versions, _inventory(step, context)), *late]
     if not found and not _allocated(versions):
         found = [Violation("nothing", 0, "no claim was ever allocated")]
     return Round(done, versions, found[0] if found else None, not following.gap)
+
+
+def _inventory(step: Churn, context: Context) -> Inventory:
+    """Of what the step publishes, and of what the driver does."""
+    there = context.find(ObjectSelector(kind="ResourceSlice"))
+    return Inventory.of([*step.items_of("ResourceSlice"), *there])
 
 
 def _divergence(
@@ -116,7 +123,7 @@ def _divergence(
 ) -> Divergence:
     """The finding with its seed, its last operations and its shortest history."""
     texts = list(map(Player(step, context).text, done))
-    inventory = Inventory.of(step.items_of("ResourceSlice"))
+    inventory = _inventory(step, context)
     history = lines(shortest(found.versions, violation, inventory))
     everything = [f"seed {seed}", violation.text, *texts, *lines(found.versions)]
     context.progress.kept["churn.txt"] = "\n".join(everything)

@@ -11,13 +11,17 @@ from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
 from conformance.scenario.expectations.containers.identity import (
     Device,
+    Held,
     allocated,
+    held,
     identified,
+    is_shareable,
     requested,
+    shown,
 )
 from conformance.text import counted
 
-Views = dict[str, frozenset[Device]]  # ``pod/container`` -> the devices that it sees.
+Views = dict[str, frozenset[Held]]  # ``pod/container`` -> the devices, or shares, that it sees.
 
 
 class AllocatedTo(Strict):
@@ -41,7 +45,8 @@ class AllocatedTo(Strict):
             claim = cluster.claim_of(pod, str(self.pod_claim))
         if claim is None or cluster.profile is None:
             return None
-        return frozenset(allocated(claim, cluster.profile.driver, [self.request]))
+        found = allocated(claim, cluster.profile.driver, [self.request])
+        return frozenset(one.device for one in found)
 
 
 class Devices(Strict):
@@ -131,7 +136,7 @@ class DevicesExpectation(Timed):
     def _wrong(self, views: Views, cluster: Cluster) -> list[str]:
         wanted = self.devices
         wrong = []
-        known = [one for seen in views.values() for one in seen if len(one.pools) == 1]
+        known = [one for seen in views.values() for one in seen if _is_alone(one, cluster)]
         as_described = (
             (wanted.count is None or all(len(seen) == wanted.count for seen in views.values()))
             and (wanted.relation != "same" or len(set(views.values())) == 1)
@@ -141,13 +146,13 @@ class DevicesExpectation(Timed):
             each = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
             wrong.append(", ".join(each))
         for entry, seen in views.items():
-            if unknown := frozenset(device for device in seen if not device.pools):
+            if unknown := frozenset(one for one in seen if not one.device.pools):
                 wrong.append(f"{entry} shows {_names(unknown)}, which is no device that there is")
         if wanted.allocated_to is not None:
             for entry, seen in views.items():
                 allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)
-                if seen != allocated:
-                    names = "no claim" if allocated is None else _names(allocated)
+                if frozenset(one.device for one in seen) != allocated:
+                    names = "no claim" if allocated is None else _told(allocated)
                     wrong.append(f"{entry} sees {_names(seen)}, allocated is {names}")
         return wrong
 
@@ -191,17 +196,17 @@ def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
         if found is None:
             return f"pod {pod} is gone"
         assert cluster.profile is not None, "scenarios with devices run with a driver profile"
-        probe, environment = cluster.profile.spec.probe, dict(view.environment)
-        ways = probe.ways(environment, view.device_nodes)
+        ways = shown(view, found, cluster)
         if len(set(ways.values())) > 1:
             each = (
                 f"{', '.join(sorted(seen)) or 'none'} by its {way}" for way, seen in ways.items()
             )
             return f"{entry} shows devices: {'; '.join(each)}"
-        names = probe.devices(environment, view.device_nodes)
-        views[entry] = identified(names, found, container, cluster) | requested(
-            probe.requests(environment), found, cluster
-        )
+        requests = cluster.profile.spec.probe.requests(dict(view.environment))
+        names = frozenset[str]().union(*ways.values())
+        devices = identified(names, found, container, cluster)
+        devices |= requested(requests, found, cluster)
+        views[entry] = held(devices, found, container, cluster)
     return views
 
 
@@ -210,16 +215,26 @@ def _why(name: str, cluster: Cluster) -> str:
     return f" (pod phase {pod.get('status', {}).get('phase')})" if pod else " (no such pod)"
 
 
-def _names(devices: frozenset[Device]) -> str:
+def _is_alone(one: Held, cluster: Cluster) -> bool:
+    """Whether nobody else can rightly have it: it is known which device, and which share, it is."""
+    known = len(one.device.pools) == 1
+    return known and (bool(one.share) or not is_shareable(one.device, cluster))
+
+
+def _names(seen: frozenset[Held]) -> str:
+    return ", ".join(sorted(f"{one.device}{one.share and ' (a share)'}" for one in seen)) or "none"
+
+
+def _told(devices: Iterable[Device]) -> str:
     return ", ".join(sorted(map(str, devices))) or "none"
 
 
 def _pattern(views: Views, *, anonymous: bool) -> list[list[Any]]:
     """How many devices are seen by exactly which containers: the same for any choice of devices."""
-    viewers: dict[Device, list[str]] = {}
-    for entry, devices in sorted(views.items()):
-        for device in devices:
-            viewers.setdefault(device, []).append(entry.partition("/")[2] if anonymous else entry)
+    viewers: dict[Held, list[str]] = {}
+    for entry, seen in sorted(views.items()):
+        for one in seen:
+            viewers.setdefault(one, []).append(entry.partition("/")[2] if anonymous else entry)
     groups: dict[tuple[str, ...], int] = {}
     for names in viewers.values():
         groups[tuple(names)] = groups.get(tuple(names), 0) + 1

@@ -169,7 +169,8 @@ class MetadataExpectation(ContainersExpectation):
         if (uid, request.get("name")) != (claim["metadata"]["uid"], wanted.request):
             return f"{path} is for request {request.get('name')!r} of claim {uid!r}"
         own = {
-            (min(one.pools), one.name): one for one in allocated(claim, driver, [wanted.request])
+            (min(one.device.pools), one.device.name): one.device
+            for one in allocated(claim, driver, [wanted.request])
         }
         if shown.keys() != own.keys():
             return f"{path} has devices {sorted(shown)}, allocated are {sorted(own)}"

@@ -14,7 +14,12 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.expectations.base import Cluster, Known
 from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.containers.identity import Device, allocated_to, published
+from conformance.scenario.expectations.containers.identity import (
+    Device,
+    allocated_to,
+    published,
+    share_a_device,
+)
 from conformance.text import counted
 from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
 from nvml_driver.simulated.smi import MARK
@@ -90,7 +95,7 @@ class HardwareExpectation(ContainersExpectation):
                 wrong.append(f"{entry} {what}")
                 continue
             shown[entry] = command.devices(output)
-            own = [_texts(one, cluster) for one in allocated_to(pod, container, cluster)]
+            own = [_texts(one.device, cluster) for one in allocated_to(pod, container, cluster)]
             if MARK in output and not any(SIMULATED_ATTRIBUTE in one for one in own):
                 wrong.append(f"{entry} shows simulated devices that the ResourceSlices call real")
             if wanted.count not in (None, len(shown[entry])) or (
@@ -98,7 +103,11 @@ class HardwareExpectation(ContainersExpectation):
             ):
                 expected = [{key: one.get(key) for key in wanted.agrees} for one in own]
                 wrong.append(f"{entry} shows {_said(output)}; allocated is {expected or 'none'}")
-        return wrong + (_related(shown, wanted.relation) if len(shown) == len(views) else [])
+        if len(shown) < len(views) or (
+            wanted.relation == "different" and share_a_device(shown, cluster)
+        ):
+            return wrong
+        return wrong + _related(shown, wanted.relation)
 
     def lint(self, known: Known) -> None:
         super().lint(known)

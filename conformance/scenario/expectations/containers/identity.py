@@ -8,11 +8,14 @@ pool comes from what its pod was allocated, or failing that from what its node h
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from conformance.scenario.base import Obj, ObjectSelector, generate_name
+from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.expectations.base import Cluster
+from conformance.scenario.observation import ContainerView
 
 
 class Device(NamedTuple):
@@ -29,13 +32,40 @@ class Device(NamedTuple):
         return " or ".join(f"{pool}/{self.name}" for pool in sorted(self.pools)) or self.name
 
 
-def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Device]:
-    """The devices of a driver that a claim has for some of its requests; None is all of them."""
+class Held(NamedTuple):
+    """A device that somebody has, or a share of one that claims may share (KEP-5075).
+
+    ``share``: the share's id in the allocation; "" of a device that is had alone, or where the
+    claim that would tell is gone.
+    """
+
+    device: Device
+    share: str = ""
+
+
+def allocated(claim: Obj, driver: str, requests: Iterable[str | None]) -> Iterator[Held]:
+    """What a claim has of a driver for some of its requests; None is all of them."""
     wanted = set(requests)
     allocation = claim.get("status", {}).get("allocation", {})
     for result in allocation.get("devices", {}).get("results", ()):
         if result["driver"] == driver and {None, result["request"].partition("/")[0]} & wanted:
-            yield Device(result["device"], frozenset({result["pool"]}))
+            device = Device(result["device"], frozenset({result["pool"]}))
+            yield Held(device, result.get("shareID") or "")
+
+
+def held(seen: Iterable[Device], pod: Obj, container: str, cluster: Cluster) -> frozenset[Held]:
+    """The devices that a container sees, each as often as its pod has shares of it for it."""
+    own = set(allocated_to(pod, container, cluster))
+    return frozenset(
+        one
+        for device in seen
+        for one in {each for each in own if each.device == device} or {Held(device)}
+    )
+
+
+def is_shareable(device: Device, cluster: Cluster) -> bool:
+    """Whether several claims may have the device at once."""
+    return bool(published(device, cluster).get("allowMultipleAllocations"))
 
 
 def identified(
@@ -46,8 +76,8 @@ def identified(
     A name that the pod was not allocated and that no pool of its node has is of no pool: else a
     profile could take any text for a device, and prove anything with it.
     """
-    own = set(allocated_to(pod, container, cluster))
-    others = set(allocated_to(pod, None, cluster))
+    own = {one.device for one in allocated_to(pod, container, cluster)}
+    others = {one.device for one in allocated_to(pod, None, cluster)}
     node = str(pod["spec"].get("nodeName"))
     found: set[Device] = set()
     for name in names:
@@ -74,7 +104,8 @@ def requested(shown: Collection[str], pod: Obj, cluster: Cluster) -> frozenset[D
     for claim, _ in _claims(pod, None, cluster):
         for request in claim["spec"]["devices"].get("requests", ()):
             text = _shown(f"{claim['metadata']['name']}_{request['name']}")
-            own[text] = set(allocated(claim, cluster.profile.driver, [request["name"]]))
+            its = allocated(claim, cluster.profile.driver, [request["name"]])
+            own[text] = {one.device for one in its}
     gone = tuple(map(_shown, _gone(pod, cluster)))
     node = frozenset({str(pod["spec"].get("nodeName"))})
     return frozenset(
@@ -110,11 +141,23 @@ def _shown(text: str) -> str:
     return re.sub("[^a-zA-Z0-9]", "_", text)
 
 
-def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Device]:
+def allocated_to(pod: Obj, container: str | None, cluster: Cluster) -> Iterator[Held]:
     """What the claims of a pod have for one of its containers; None: for any."""
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
     for claim, requests in _claims(pod, container, cluster):
         yield from allocated(claim, cluster.profile.driver, requests)
+
+
+def share_a_device(entries: Collection[str], cluster: Cluster) -> bool:
+    """Whether two of these containers, ``pod/container``, have shares of one device."""
+    shared: Counter[Device] = Counter()
+    for entry in entries:
+        name, _, container = entry.partition("/")
+        pod = cluster.get("Pod", name)
+        if pod is not None:
+            own = allocated_to(pod, container, cluster)
+            shared.update({one.device for one in own if one.share})
+    return any(count > 1 for count in shared.values())
 
 
 def _claims(
@@ -147,14 +190,30 @@ def _named(pod: Obj, container: str | None) -> Iterator[tuple[str, list[str | No
                 yield entry["name"], [request and request.partition("/")[0]]
 
 
+def shown(view: ContainerView, pod: Obj, cluster: Cluster) -> dict[str, frozenset[str]]:
+    """Way -> names of the devices that a container of a pod shows so; for messages, too."""
+    assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    probe, driver = cluster.profile.spec.probe, cluster.profile.driver
+    devices = (
+        [device for _, device in _there(str(pod["spec"].get("nodeName")), cluster)]
+        if any(way.attribute for way in probe.ways.values())
+        else ()
+    )
+    return probe.seen(view, driver, published_attributes(devices, driver))
+
+
 def _published(name: str, node: str, cluster: Cluster) -> Iterator[str]:
     """The pools with a device of that name that is on a node, or on no one node."""
+    return (pool for pool, device in _there(node, cluster) if device["name"] == name)
+
+
+def _there(node: str, cluster: Cluster) -> Iterator[tuple[str, Obj]]:
+    """The driver's devices that are on a node, or on no one node, each with its pool."""
     assert cluster.profile is not None
     for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
         spec = found["spec"]
-        here = spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node)
-        if here and any(device["name"] == name for device in spec.get("devices") or ()):
-            yield spec["pool"]["name"]
+        if spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node):
+            yield from ((spec["pool"]["name"], device) for device in spec.get("devices") or ())
 
 
 def published(device: Device, cluster: Cluster) -> Obj:

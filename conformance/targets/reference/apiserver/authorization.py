@@ -33,6 +33,59 @@ class Attributes:
     def resource(self) -> str:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
+    @property
+    def place(self) -> str:
+        """The namespace whose Roles count beside ClusterRoles; empty: none's."""
+        return self.namespace if self.kind.namespaced else ""
+
+    def covered_by(self, rule: Obj) -> bool:
+        """Whether a PolicyRule covers it (``RuleAllows`` of plugin/pkg/auth/authorizer/rbac)."""
+
+        def has(field: str, *values: str) -> bool:
+            return not {"*", *values}.isdisjoint(rule.get(field) or ())
+
+        subresources = [f"*/{self.subresource}"] if self.subresource else []
+        names = rule.get("resourceNames")
+        return (
+            has("verbs", self.verb)
+            and has("apiGroups", self.kind.group)
+            and has("resources", self.resource, *subresources)
+            and (not names or self.name in names)
+        )
+
+    def refusal(self, user: User) -> str:
+        """``ForbiddenStatusError`` of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+        name = f' "{self.name}"' if self.name else ""
+        place = f'in the namespace "{self.place}"' if self.place else "at the cluster scope"
+        return (
+            f'{self.kind.resource}{name} is forbidden: User "{user}" cannot {self.verb} resource'
+            f' "{self.resource}" in API group "{self.kind.group}" {place}'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathAttributes:
+    """A request for a path that is no resource, as an authorizer sees it."""
+
+    verb: str
+    path: str
+    place: str = ""
+
+    def covered_by(self, rule: Obj) -> bool:
+        """Whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end only)."""
+        verbs, paths = (rule.get(field) or () for field in ("verbs", "nonResourceURLs"))
+        return not {"*", self.verb}.isdisjoint(verbs) and any(
+            path in ("*", self.path)
+            or (path.endswith("*") and self.path.startswith(path.rstrip("*")))
+            for path in paths
+        )
+
+    def refusal(self, user: User) -> str:
+        return f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"'
+
+
+Wanted = Attributes | PathAttributes
+
 
 class Authorizer:
     """The rights of accounts."""
@@ -45,20 +98,17 @@ class Authorizer:
         """Give an account rules of a Role in its own namespace."""
         self._rules[user.namespace, user.name] = tuple(rules)
 
-    def allows(self, user: User, wanted: Attributes, *, everywhere: bool = False) -> bool:
-        """Whether some rule allows it; ``everywhere``: in all namespaces, which no Role does."""
-        if everywhere or not wanted.kind.namespaced or wanted.namespace != user.namespace:
-            return False
+    def allows(self, user: User, *wanted: Wanted) -> bool:
+        """Whether some rule allows one of them. No Role allows what is in all namespaces."""
         rules = self._rules.get((user.namespace, user.name), ())
-        return any(_allows(rule, wanted) for rule in rules)
+        return any(
+            one.place == user.namespace and one.covered_by(rule) for one in wanted for rule in rules
+        )
 
-    def check(self, user: User, wanted: Attributes) -> None:
-        """Refuse what an account may not do.
-
-        Raises ApiError: 403, in the words of ``responsewriters.ForbiddenStatusError``.
-        """
+    def check(self, user: User, wanted: Wanted) -> None:
+        """Refuse what an account may not do. Raises ApiError: 403."""
         if not self.allows(user, wanted):
-            raise ApiError(403, "Forbidden", _refusal(user, wanted))
+            raise ApiError(403, "Forbidden", wanted.refusal(user))
 
     def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
         """What a change of a claim's status asks for beside ``resourceclaims/status``.
@@ -83,12 +133,12 @@ class Authorizer:
         if all(new.get(field) == old.get(field) for field in ("allocation", "reservedFor")):
             return []
         asked = Attributes(wanted.verb, wanted.kind, "binding", "")
-        if self.allows(user, asked, everywhere=True):
+        if self.allows(user, asked):
             return []
         text = (
             "changing status.allocation or status.reservedFor requires"
             f' resource="resourceclaims/binding", verb="{wanted.verb}" permission:'
-            f" {_refusal(user, asked)}"
+            f" {asked.refusal(user)}"
         )
         return [forbidden("status.allocation", text)]
 
@@ -105,37 +155,13 @@ class Authorizer:
             asked = [
                 Attributes(verb, wanted.kind, "driver", wanted.namespace, driver) for verb in verbs
             ]
-            if not any(self.allows(user, one) for one in asked):
+            if not self.allows(user, *asked):
                 text = (
                     'changing status.devices requires resource="resourceclaims/driver",'
-                    f' verb="[{" ".join(verbs)}]" permission: {_refusal(user, asked[0])}'
+                    f' verb="[{" ".join(verbs)}]" permission: {asked[0].refusal(user)}'
                 )
                 errors.append(forbidden("status.devices", text))
         return errors
-
-
-def _allows(rule: Obj, wanted: Attributes) -> bool:
-    def has(field: str, value: str) -> bool:
-        return bool({value, "*"} & set(rule[field]))
-
-    names = rule.get("resourceNames")
-    return (
-        has("verbs", wanted.verb)
-        and has("apiGroups", wanted.kind.group)
-        and has("resources", wanted.resource)
-        and (not names or wanted.name in names)
-    )
-
-
-def _refusal(user: User, wanted: Attributes) -> str:
-    name = f' "{wanted.name}"' if wanted.name else ""
-    place = "at the cluster scope"
-    if wanted.kind.namespaced and wanted.namespace:
-        place = f'in the namespace "{wanted.namespace}"'
-    return (
-        f'{wanted.kind.resource}{name} is forbidden: User "{user}" cannot {wanted.verb} resource'
-        f' "{wanted.resource}" in API group "{wanted.kind.group}" {place}'
-    )
 
 
 def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:

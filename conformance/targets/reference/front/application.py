@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from conformance.targets.reference.apiserver import conversion, patches
 from conformance.targets.reference.front import body as bodies
 from conformance.targets.reference.front.backend import Backend
-from conformance.targets.reference.front.call import Call, read_call
+from conformance.targets.reference.front.call import Call, read_call, wanted_of
 from conformance.targets.reference.front.discovery import discovery
 from conformance.targets.reference.front.watching import watch
 from conformance.targets.reference.store import name_of, namespace_of, not_found
@@ -105,7 +105,7 @@ class Application:
         found = None
         if method == "GET":
             found = discovery(path, self.backend.kubernetes, self.backend.gates)
-        call = None if found else read_call(method, path, query, self.backend.gates, user)
+        call = None if found else self._call(method, path, query, user)
         await run_in_threadpool(self.before, method, call)
         if call is None:
             return JSONResponse(found)
@@ -122,6 +122,15 @@ class Application:
         body = bodies.decode(method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
         return JSONResponse(result, 201 if method == "POST" else 200)
+
+    def _call(self, method: str, path: str, query: Mapping[str, str], user: User | None) -> Call:
+        try:
+            return read_call(method, path, query, self.backend.gates, user)
+        except ApiError:
+            # Who may not ask is not told that there is nothing: rights are looked at first.
+            if user is not None:
+                self.backend.handler.authorizer.check(user, wanted_of(method, path, query))
+            raise
 
     def _carry_out(self, call: Call, content_type: str, body: Any) -> Obj:
         if call.method == "GET":

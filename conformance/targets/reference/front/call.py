@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.targets.reference.apiserver.authorization import Attributes
+from conformance.targets.reference.apiserver.authorization import (
+    Attributes,
+    PathAttributes,
+    Wanted,
+)
 from conformance.targets.reference.apiserver.watches import field_selector, label_selector
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import namespace_of
@@ -53,11 +57,7 @@ class Call:
     @property
     def attributes(self) -> Attributes:
         """What an authorizer judges."""
-        verb = _VERBS.get(self.method) or ("get" if self.name else "list")
-        if self.is_watch:
-            verb = "watch"
-        elif verb == "delete" and not self.name:
-            verb = "deletecollection"
+        verb = _verb(self.method, self.name, watches=self.is_watch)
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
     def number(self, name: str, default: int = 0) -> int:
@@ -70,6 +70,25 @@ class Call:
     def selection(self) -> Selection:
         """Which objects of the kind are meant. Raises ApiError: 400, a selector cannot be used."""
         return Selection(self)
+
+
+def _verb(method: str, name: str, *, watches: bool) -> str:
+    verb = _VERBS.get(method) or ("get" if name else "list")
+    if watches:
+        return "watch"
+    return "deletecollection" if verb == "delete" and not name else verb
+
+
+def wanted_of(method: str, path: str, query: Mapping[str, str]) -> Wanted:
+    """What an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        return PathAttributes(method.lower(), path)
+    group, _, version = (match["core"] or match["gv"]).rpartition("/")
+    plural, place, name, sub = (match[part] or "" for part in ("plural", "ns", "name", "sub"))
+    kind = Kind(plural, plural, group, (version,), namespaced=bool(place))
+    watches = method == "GET" and query.get("watch") in ("1", "true")
+    return Attributes(_verb(method, name, watches=watches), kind, sub, place, name)
 
 
 class Selection:

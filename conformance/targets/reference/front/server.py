@@ -69,6 +69,7 @@ class Front(Application):
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # not for half a request of a client that is killed
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=_IDLE_SECONDS,

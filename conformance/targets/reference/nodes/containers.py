@@ -28,6 +28,10 @@ _ENVIRONMENT: Final = {
     "HOME": "/root",
 }
 
+SHOWS: Final = " shows "
+"""``OUTPUT shows DEVICE``: a variable whose value is what a container shows in a way that no edit
+of CDI gives, with a device; the kernel would say it."""
+
 CANNOT_RUN: Final = (
     "the reference runs no processes, it only knows the probe commands ${probe.hold} and "
     "${probe.exit}"
@@ -81,7 +85,7 @@ def view(
     environment.update(edits.env)
     paths = {f"/dev/{name}" for name in _DEVICES}
     paths |= {node.path for node in edits.device_nodes}
-    outputs = {name: _output(run, edits, paths) for name, run in probe.commands.items()}
+    outputs = {name: _output(name, run, edits, paths) for name, run in probe.commands.items()}
     if devicefiles.NAME in outputs:
         files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
         outputs[devicefiles.NAME] = devicefiles.printed(files)
@@ -93,8 +97,11 @@ def view(
     return ContainerView(environment, tuple(sorted(paths)), outputs)
 
 
-def _output(run: str, edits: ContainerEdits, paths: Set[str]) -> str:
-    """What a command prints: the simulated nvidia-smi, if the container has it."""
+def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
+    """What a command prints: lines of a way, or the simulated nvidia-smi where it is mounted."""
+    shown = [value for key, value in edits.env.items() if key.startswith(f"{name}{SHOWS}")]
+    if shown or "/" in name:  # of a way (`output_name`)
+        return "".join(f"{one}\n" for one in shown)
     command, _, options = run.partition(" ")
     file = edits.mounts.get(smi.CONTAINER_PATH)
     if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:

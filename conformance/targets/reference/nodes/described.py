@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
-from conformance.scenario.driver.simulated import Health
+from conformance.scenario.driver.simulated import Allocated, Health
+from conformance.scenario.driver.ways import output_name
+from conformance.targets.reference.nodes.containers import SHOWS
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.seam.values import Obj
 from nvml_driver.cdi import specs as cdi
@@ -38,13 +40,12 @@ class DescribedDriver(NodeDriver):
     ) -> None:
         super().__init__(profile.driver, cdi, slices)
         self._profile = profile
-        self._places = {
-            device["name"]: place
+        every = [
+            list(enumerate(device for one in item for device in one["spec"].get("devices") or ()))
             for item in (network, slices)
-            for place, device in enumerate(
-                device for one in item for device in one["spec"].get("devices") or ()
-            )
-        }
+        ]
+        self._places = {device["name"]: place for item in every for place, device in item}
+        self._devices = {device["name"]: device for item in every for _, device in item}
         self._held: dict[str, set[tuple[str, str, str]]] = {}
         self._not_healthy: dict[str, Health] = {}
         self._cdi_root.mkdir(parents=True, exist_ok=True)
@@ -56,17 +57,15 @@ class DescribedDriver(NodeDriver):
             if REFUSED in self._configured(result, allocation.get("config") or ()):
                 raise PrepareError(f"request {result['request']}: refused by its configuration")
         self._hold(uid, results)
+        names = [_cdi_name(uid, result) for result in results]
         edits = {
-            result["device"]: self._edits(result, allocation.get("config") or ())
-            for result in results
+            name: self._edits(uid, result, results, allocation.get("config") or ())
+            for name, result in zip(names, results, strict=True)
         }
-        devices = [
-            {"name": f"{uid}-{device}", "containerEdits": edit} for device, edit in edits.items()
-        ]
         spec = {
             "cdiVersion": cdi.VERSION,
             "kind": f"{cdi.vendor(self.name)}/{cdi.CLASS}",
-            "devices": devices,
+            "devices": [{"name": name, "containerEdits": edit} for name, edit in edits.items()],
         }
         cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
         return [
@@ -74,9 +73,9 @@ class DescribedDriver(NodeDriver):
                 request_names=(result["request"].partition("/")[0],),
                 pool_name=result["pool"],
                 device_name=result["device"],
-                cdi_device_ids=(cdi.qualified_name(self.name, f"{uid}-{result['device']}"),),
+                cdi_device_ids=(cdi.qualified_name(self.name, name),),
             )
-            for result in results
+            for name, result in zip(names, results, strict=True)
         ]
 
     def unprepare(self, uid: str) -> None:
@@ -112,15 +111,31 @@ class DescribedDriver(NodeDriver):
                     raise PrepareError(f"device {device} is prepared for claim {other}")
         self._held[uid] = own
 
-    def _edits(self, result: Obj, config: Sequence[Obj]) -> Mapping[str, Any]:
-        """``containerEdits`` of one allocated device."""
-        device = result["device"]
-        environment, nodes = self._profile.simulated.shown(
-            device, self._places[device], self._configured(result, config)
-        )
+    def _edits(
+        self, uid: str, result: Obj, results: Sequence[Obj], config: Sequence[Obj]
+    ) -> Mapping[str, Any]:
+        """``containerEdits`` of one allocated device.
+
+        What no edit of CDI can give, an interface or CPUs, is a variable that simulated containers
+        know (`containers.view`).
+        """
+        request = result["request"]
+        own = [each["device"] for each in results if each["request"] == request]
+        together = {name: self._places[name] for name in own}
+        device = self._devices[result["device"]]
+        place = self._places[result["device"]]
+        allocated = Allocated(device, place, uid, request.partition("/")[0], together)
+        try:
+            shown = self._profile.simulated.shown(allocated, self._configured(result, config))
+        except ValueError as error:
+            raise PrepareError(f"the driver profile's simulated: {error}") from None
+        environment = shown.environment | {
+            f"{output_name(self.name, way)}{SHOWS}{result['device']}": "\n".join(lines)
+            for way, lines in shown.ways.items()
+        }
         edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
-        if nodes:
-            first = self._places[device] * len(nodes)
+        if nodes := shown.device_nodes:
+            first = place * len(nodes)
             edits["deviceNodes"] = [
                 {"path": path, "type": "c", "major": MAJOR, "minor": first + index}
                 for index, path in enumerate(nodes)
@@ -138,6 +153,11 @@ class DescribedDriver(NodeDriver):
                 for name, parameters in self._profile.config.items():
                     if parameters == opaque.get("parameters"):
                         yield name
+
+
+def _cdi_name(uid: str, result: Obj) -> str:
+    """Of a device, or of a share of it."""
+    return "-".join(filter(None, (uid, result["device"], result.get("shareID"))))
 
 
 def described(profile: ProfileSpec, node: str) -> list[Obj]:

@@ -1,0 +1,1 @@
+"""Third-party drivers: built, checked, run on a local cluster, and recorded."""

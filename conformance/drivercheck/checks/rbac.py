@@ -1,0 +1,29 @@
+"""What the driver asks of the API server, and what its vendor's roles allow."""
+
+from __future__ import annotations
+
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.violations import NotOfferedError, ViolationError
+from conformance.text import one_line
+
+section = Section("rbac", looks_back=True)
+
+_SHOWN = 5
+
+
+@section.required(
+    "kubernetes/pkg/registry/rbac/validation; hardening-guide/dynamic-resource-allocation"
+)
+def roles_allow_what_is_asked(bench: Bench) -> None:
+    """The roles of --rbac allow all that the driver has asked of the API server."""
+    if bench.policy is None:
+        raise NotOfferedError("no roles were given; give --rbac FILE")
+    refused = bench.api.objects.rights.refused
+    if refused:
+        more = f"; and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        raise ViolationError(
+            f"expected {bench.policy.file} to allow it; refused were: "
+            + "; ".join(one_line(one, 300) for one in refused[:_SHOWN])
+            + more
+        )

@@ -1,0 +1,123 @@
+"""Another version of the driver takes over what this one prepared, and hands it back.
+
+Pods outlive an update of their driver, and a bad update is rolled back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from conformance.drivercheck import cdi
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.check import Section
+from conformance.drivercheck.checks.cdi import expect_resolved, ids_of
+from conformance.drivercheck.checks.prepare import expect_free, expect_same
+from conformance.drivercheck.kubelet import Device
+from conformance.drivercheck.violations import NotOfferedError, ViolationError
+from conformance.targets.seam.values import Obj
+from conformance.text import one_line
+
+section = Section("upgrade", starts_driver=True)
+
+_HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go"
+_FIELD = "kubernetes-sigs/dra-driver-nvidia-gpu#394, #1080"
+_ROLLBACK = "kubernetes-sigs/dra-driver-nvidia-gpu#505, #507: rolling back an update"
+
+
+@contextmanager
+def _next_version(bench: Bench) -> Iterator[None]:
+    """The next version runs meanwhile, in the folders of this one."""
+    if bench.next_starter is None:
+        raise NotOfferedError("no next version was given; give --next-driver-command")
+    this, bench.starter = bench.starter, bench.next_starter
+    try:
+        bench.restart()
+        yield
+    finally:
+        bench.starter = this
+
+
+def _begin_anew(bench: Bench) -> None:
+    """Without what the next version has written: that this one reads it is a check of its own."""
+    bench.clean()
+    bench.renew()
+
+
+@section.required(f"{_HELPER}, PrepareResourceClaims: must be idempotent; {_FIELD}")
+def next_version_knows_prepared_claims(bench: Bench) -> None:
+    """After an update CDI ids of prepared claims resolve, and prepare gives the same devices."""
+    claim = bench.claim()
+    first = bench.prepare(claim)
+    with _next_version(bench):
+        _expect_known(bench, claim, first)
+    _begin_anew(bench)
+
+
+@section.required(f"{_HELPER}, UnprepareResourceClaims: cannot assume the same process; {_FIELD}")
+def next_version_unprepares(bench: Bench) -> None:
+    """What this version prepared, the next unprepares, though the claim's object is gone."""
+    claim = bench.prepared_claim()
+    with _next_version(bench):
+        _expect_undone(bench, claim)
+    _begin_anew(bench)
+
+
+@section.recommended(f"{_HELPER}, UnprepareResourceClaims: must undo whatever prepare did")
+def cdi_devices_go_with_the_next_version(bench: Bench) -> None:
+    """A CDI device of this version is gone when the next has unprepared its claim."""
+    before = cdi.device_ids(bench.cdi_folders).keys()
+    claim = bench.claim()
+    made = ids_of(bench.prepare(claim)) - before
+    with _next_version(bench):
+        bench.unprepare(claim)
+        if left := ", ".join(made & cdi.device_ids(bench.cdi_folders).keys()):
+            raise ViolationError(f"expected no spec for {one_line(left, 200)}; found one")
+    _begin_anew(bench)
+
+
+@section.recommended(f"{_ROLLBACK}; {_HELPER}: claims of an earlier process")
+def this_version_takes_back(bench: Bench) -> None:
+    """After an update that is undone, this version knows the claims that either prepared."""
+    claims = [bench.claim()]
+    answers = [bench.prepare(claims[0])]
+    with _next_version(bench):
+        _expect_known(bench, claims[0], answers[0])
+        for claim in _another_claim(bench):
+            claims.append(claim)
+            answers.append(bench.prepare(claim))
+    bench.restart()
+    for claim, answer in zip(claims, answers, strict=True):
+        _expect_known(bench, claim, answer)
+    for claim in claims:
+        _expect_undone(bench, claim)
+
+
+def _another_claim(bench: Bench) -> list[Obj]:
+    try:
+        return [bench.claim()]
+    except NotOfferedError:  # the driver has one device
+        return []
+
+
+def _ids(answer: list[tuple[Device, ...]]) -> set[str]:
+    return {name for devices in answer for one in devices for name in one.cdi_ids}
+
+
+def _expect_known(bench: Bench, claim: Obj, first: list[tuple[Device, ...]]) -> None:
+    """Ids of both answers resolve; they may differ, as names of specs do between versions."""
+    expect_resolved(bench, _ids(first))
+    again = bench.prepare(claim)
+    expect_same(_without_ids(first), _without_ids(again))
+    expect_resolved(bench, _ids(again))
+
+
+def _without_ids(answer: list[tuple[Device, ...]]) -> list[tuple[Device, ...]]:
+    return [tuple(replace(one, cdi_ids=()) for one in devices) for devices in answer]
+
+
+def _expect_undone(bench: Bench, claim: Obj) -> None:
+    bench.drop(claim)
+    bench.unprepare(claim)
+    expect_free(bench, claim)

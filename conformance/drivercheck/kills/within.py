@@ -1,0 +1,189 @@
+"""A driver is killed within a call again and again, and looked at after each start.
+
+Where its changes of files can be heard of (`conformance.drivercheck.kills.changes`), it is killed
+before each of them, so that the verdict is the same every time; else at moments that are spread
+over the time that a call takes, and the verdict says how sure it is.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final
+
+from conformance.drivercheck import kubelet
+from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.kills.changes import UnwatchableError, WatchedDriver
+from conformance.drivercheck.violations import SilenceError, ViolationError
+from conformance.targets.seam.values import Obj
+from conformance.text import counted
+
+_LEAST_MOMENTS: Final = 3
+_MOST_MOMENTS: Final = 50
+_EMPTIES: Final = ("open", "creat", "truncate", "ftruncate")
+"""System calls, or how they begin."""
+_BEYOND: Final = 1.25
+"""Of a call's time, over which moments are spread: the driver goes on after its answer."""
+
+Method = Callable[[kubelet.Plugin], Callable[..., Any]]
+
+
+def killed(
+    bench: Bench,
+    begin: Callable[[], Obj],
+    method: Method,
+    expect: Callable[[Obj], None],
+    seconds: float,
+) -> str:
+    """Kill the driver within calls, and look at it each time when it has started again.
+
+    Args:
+        begin: makes the claim of the next call.
+        method: what of the service is called with it.
+        expect: raises ViolationError if the driver does not do right by the claim afterwards.
+        seconds: how long to go on.
+
+    Returns:
+        How often it was killed where.
+    Raises ViolationError: it did not start again, or not do right.
+    """
+    deadline = time.monotonic() + seconds
+    try:
+        with _watched(bench) as driver:
+            return _at_changes(bench, driver, begin, method, expect, deadline)
+    except UnwatchableError as error:
+        why = str(error)
+    bench.clean()
+    deadline = time.monotonic() + seconds
+    return f"{_at_moments(bench, begin, method, expect, deadline)}, not at its changes ({why})"
+
+
+@contextmanager
+def _watched(bench: Bench) -> Iterator[WatchedDriver]:
+    """The driver is started so that its changes are heard of. Raises UnwatchableError."""
+    starter = bench.starter
+    assert starter is not None
+    folders = (bench.plugins, bench.registry, *bench.cdi_folders)
+    driver = WatchedDriver(starter, folders, bench.folder / "watch.sock")
+    bench.starter = driver
+    try:
+        bench.restart(signal.SIGKILL)
+    except (ViolationError, UnwatchableError) as error:
+        bench.starter = starter
+        bench.renew()
+        raise UnwatchableError(f"it does not start when they are looked at: {error}") from None
+    try:
+        yield driver
+    finally:
+        driver.count_from_zero()
+        bench.starter = starter
+
+
+def _at_changes(
+    bench: Bench,
+    driver: WatchedDriver,
+    begin: Callable[[], Obj],
+    method: Method,
+    expect: Callable[[Obj], None],
+    deadline: float,
+) -> str:
+    claim = begin()
+    driver.count_from_zero()
+    _call(bench, claim, method)
+    changes = driver.changes
+    driver.count_from_zero()
+    if not changes:
+        raise UnwatchableError("none was seen")
+    expect(claim)
+    done = 0
+    # First where a file was just emptied or made: who writes in place has lost what was in it.
+    places = [*_spread(len(changes))]
+    places.sort(key=lambda place: place < 2 or not changes[place - 2].startswith(_EMPTIES))
+    for place in places:
+        if done and time.monotonic() > deadline:
+            break
+        bench.clean()
+        claim = begin()
+        driver.count_from_zero(place)
+        _call(bench, claim, method)
+        seen = driver.changes
+        where = seen[place - 1] if len(seen) >= place else changes[place - 1]
+        _look(bench, claim, expect, f"killed before change {place} of {len(changes)} ({where})")
+        done += 1
+    return f"killed before {done} of {counted(len(changes), 'change')} of files"
+
+
+def _at_moments(
+    bench: Bench,
+    begin: Callable[[], Obj],
+    method: Method,
+    expect: Callable[[Obj], None],
+    deadline: float,
+) -> str:
+    claim = begin()
+    began = time.monotonic()
+    _call(bench, claim, method)
+    took = time.monotonic() - began
+    expect(claim)
+    done = 0
+    for number in range(_MOST_MOMENTS):
+        if done >= _LEAST_MOMENTS and time.monotonic() > deadline:
+            break
+        bench.clean()
+        claim = begin()
+        after = _fraction(number) * took * _BEYOND
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(_call, bench, claim, method)
+            time.sleep(after)
+            assert bench.process is not None
+            bench.process.signal(signal.SIGKILL)
+        _look(bench, claim, expect, f"killed {after * 1000:.1f} ms after the call")
+        done += 1
+    sure = 100 * (1 - 0.9**done)
+    return (
+        f"killed at {done} moments of a call that takes {took * 1000:.0f} ms, so that a fault that"
+        f" shows in a tenth of them is found in {sure:.0f} of 100 runs"
+    )
+
+
+def _call(bench: Bench, claim: Obj, method: Method) -> None:
+    """Call, whatever comes of it."""
+    bench.begin_check()
+    try:
+        method(bench.plugin)([kubelet.reference(claim)])
+    except (kubelet.RefusedError, SilenceError, ValueError):
+        return  # ValueError: grpc, of a channel that was closed meanwhile
+
+
+def _look(bench: Bench, claim: Obj, expect: Callable[[Obj], None], where: str) -> None:
+    try:
+        bench.restart(signal.SIGKILL)
+        expect(claim)
+    except ViolationError as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def _fraction(number: int) -> float:
+    """0, 1/2, 1/4, 3/4, 1/8 ...: however many are taken, they are spread (van der Corput)."""
+    found, part = 0.0, 0.5
+    while number:
+        number, bit = divmod(number, 2)
+        found += part * bit
+        part /= 2
+    return found
+
+
+def _spread(most: int) -> Iterator[int]:
+    """1 to ``most``, each once, in an order that is spread wherever it is left."""
+    seen: set[int] = set()
+    for number in count():
+        place = int(_fraction(number) * most) + 1
+        if place not in seen:
+            seen.add(place)
+            yield place
+        if len(seen) == most:
+            return

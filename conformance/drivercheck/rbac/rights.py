@@ -1,0 +1,111 @@
+"""The driver's requests, authorized by its vendor's roles or by none; and the least role for them.
+
+On every server anybody with a token may ask for what there is, so that is never looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+
+from conformance.drivercheck.rbac.policy import Policy
+from conformance.targets.reference.apiserver.authorization import (
+    Authorizer,
+    PathAttributes,
+    Wanted,
+)
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.seam.values import User
+
+_MOST: Final = 1000
+"""Different requests that are remembered; a driver that asks for more has no end of them."""
+_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+_DISCOVERY: Final = tuple(
+    f"/{name}/" for name in ("api", "apis", "healthz", "livez", "openapi", "readyz", "version")
+)
+"""And what is below: ClusterRole system:discovery of everybody (bootstrappolicy/policy.go)."""
+_GRANULAR: Final = ("binding", "driver")
+"""Of claims: asked for by the feature gate DRAResourceClaimGranularStatusAuthorization only."""
+
+
+class Rights(Authorizer):
+    """Looks at every request of the driver.
+
+    Attributes:
+        refused: what the policy does not allow, in the API server's words, in order.
+    """
+
+    def __init__(self, cluster: Cluster, policy: Policy | None) -> None:
+        super().__init__(cluster)
+        self._policy = policy
+        self._used: dict[tuple[str, str, str, str], None] = {}
+        self._refused: dict[str, None] = {}
+
+    @property
+    def refused(self) -> list[str]:
+        return list(self._refused)
+
+    def allows(self, user: User, *wanted: Wanted) -> bool:
+        match wanted[0]:
+            case PathAttributes("get", path) if f"{path}/".startswith(_DISCOVERY):
+                return True
+        policy = self._policy
+        allowed = next((one for one in wanted if policy is None or policy.allows(one)), None)
+        if allowed is None and len(self._refused) < _MOST:
+            self._refused[wanted[0].refusal(user)] = None
+        if len(self._used) < _MOST:
+            self._used[_key(allowed or wanted[0])] = None
+        return allowed is not None
+
+    def least_role(self, name: str) -> str:
+        """A ClusterRole, as YAML, for what was asked; empty: nothing was."""
+        used = tuple(self._used)
+        if not used:
+            return ""
+        head = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+        }
+        granular = [key for key in used if key[1] in map("resourceclaims/{}".format, _GRANULAR)]
+        lines = [yaml.safe_dump(head, sort_keys=False), "rules:\n"]
+        if ever := _rules([key for key in used if key not in granular]):
+            lines.append(ever)
+        if granular:
+            lines += ["# Kubernetes 1.36 and newer (kubernetes#138149)\n", _rules(granular)]
+        return "".join(lines)
+
+
+def _key(wanted: Wanted) -> tuple[str, str, str, str]:
+    """Group, resource (or path), name and verb; a name only where roles should have it."""
+    if isinstance(wanted, PathAttributes):
+        return "", wanted.path, "", wanted.verb
+    name = wanted.name if wanted.subresource == "driver" else ""
+    return wanted.kind.group, wanted.resource, name, wanted.verb
+
+
+def _rules(keys: list[tuple[str, str, str, str]]) -> str:
+    """Rules, one for all resources of a group with the same verbs."""
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for group, resource, name, verb in keys:
+        # Who gets a list by a watch asks for the list where a server streams none (KEP-3157).
+        verbs.setdefault((group, resource, name), set()).update(
+            ("list", verb) if verb == "watch" else (verb,)
+        )
+    same: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, resource, name), found in sorted(verbs.items()):
+        same.setdefault((group, name, tuple(sorted(found, key=_order))), []).append(resource)
+    rules: list[dict[str, Any]] = []
+    for (group, name, each), resources in same.items():
+        paths = [one for one in resources if one.startswith("/")]
+        if plain := [one for one in resources if one not in paths]:
+            names = {"resourceNames": [name]} if name else {}
+            rules.append({"apiGroups": [group], "resources": plain, **names, "verbs": [*each]})
+        if paths:
+            rules.append({"nonResourceURLs": paths, "verbs": [*each]})
+    return yaml.safe_dump(rules, sort_keys=False, default_flow_style=None, width=100)
+
+
+def _order(verb: str) -> tuple[int, str]:
+    return (_VERBS.index(verb) if verb in _VERBS else len(_VERBS), verb)

@@ -1,0 +1,59 @@
+"""Defects of what the driver remembers across restarts, and of the next version of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from nvml_driver.prepare import checkpoint
+from nvml_driver.prepare.checkpoint import Checkpoint
+from tests.mutants.real_driver.putting import OfTheContract, PutIn, both, instead
+
+
+def _in_place(_original: Any, path: Path, content: bytes, **_: Any) -> None:
+    path.write_bytes(content)
+
+
+def _without_boot_id(
+    original: Callable[..., None], path: Path, content: bytes, **named: Any
+) -> None:
+    """Knows no bootID: drops it, and makes the checksum of what is left."""
+    document = json.loads(content)
+    del document["data"]["bootID"]
+    document["checksum"] = checkpoint._checksum(document["data"])
+    original(path, json.dumps(document).encode(), **named)
+
+
+def _reads_without_boot_id(
+    original: Callable[..., Any], self: Checkpoint, content: bytes
+) -> tuple[Mapping[str, Any], str]:
+    """Reads what it wrote itself, and what its predecessor wrote."""
+    document = json.loads(content)
+    document["data"].setdefault("bootID", "")
+    document["checksum"] = checkpoint._checksum(document["data"])
+    records, _ = original(self, json.dumps(document).encode())
+    return records, ""
+
+
+def _of_version_3() -> None:
+    vars(checkpoint).update(VERSION=3, READ_VERSIONS=(3,))
+
+
+NEXT_VERSIONS: Mapping[str, PutIn] = {
+    "drops-boot-id": both(
+        instead(checkpoint, "write_atomic", _without_boot_id),
+        instead(Checkpoint, "_read", _reads_without_boot_id),
+    ),
+    "reads-no-older-checkpoint": _of_version_3,
+}
+"""Right on their own, and not beside the driver as it is."""
+
+OF_THE_CONTRACT: OfTheContract = {
+    "writes-checkpoint-in-place": (
+        "the checkpoint is emptied before it is written: a kill in between loses it for good",
+        instead(checkpoint, "write_atomic", _in_place),
+        "restart/killed-while-unpreparing",
+    ),
+}
