@@ -15,15 +15,15 @@ It counts as attached when all of these hold, whatever language it is written in
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
 from conformance.clusters.local.api import LocalApi
+from conformance.kubeapi.slices import pools_complete
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
@@ -100,23 +100,6 @@ def published(api: LocalApi, driver_name: str, node_name: str) -> bool:
     return pools_complete(
         [one for one in specs if one["driver"] == driver_name and one.get("nodeName") == node_name]
     )
-
-
-def pools_complete(specs: list[dict[str, Any]]) -> bool:
-    """Whether these ResourceSlice specs are whole pools, and at least one.
-
-    A pool is whole when all slices of its newest generation are there (resource.k8s.io/v1
-    ResourcePool: generation, resourceSliceCount).
-    """
-    pools: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for spec in specs:
-        pools[spec["pool"]["name"]].append(spec["pool"])
-    for slices in pools.values():
-        newest = max(pool["generation"] for pool in slices)
-        current = [pool for pool in slices if pool["generation"] == newest]
-        if len(current) < current[0]["resourceSliceCount"]:
-            return False
-    return bool(pools)
 
 
 def delete_slices(api: LocalApi, driver_name: str, node_name: str = "") -> None:
