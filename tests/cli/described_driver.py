@@ -105,7 +105,8 @@ def main(file: str) -> None:
     options = DriverOptions(
         node_name=node, cdi_root=cdi, state_dir=plugins / profile.driver, driver_name=profile.driver
     )
-    folder = Path(at["DRA_CONFORMANCE_DRIVER_DIRECTORY"])
+    # driver-check has no folder for it
+    folder = Path(at.get("DRA_CONFORMANCE_DRIVER_DIRECTORY") or options.state_dir)
     core = Core(options, RealDriver(file, node, cdi, folder))
     kube = KubeClient.connect(Path(at["KUBECONFIG"]))
     registry = Path(at["KUBELET_REGISTRAR_DIRECTORY_PATH"])
