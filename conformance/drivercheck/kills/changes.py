@@ -149,7 +149,7 @@ def _descriptor(thread: int, number: int) -> Path:
 
 def _changes(call: Syscall, thread: int, arguments: Sequence[int], path: Path) -> bool:
     """Whether a call with a path changes something: to open a file mostly does not."""
-    there = os.path.lexists(path)
+    there = os.path.lexists(f"/proc/{thread}/root{path}")  # it may have mounts of its own
     match call.name:
         case "mkdir" | "mkdirat":
             return not there
