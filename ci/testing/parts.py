@@ -243,7 +243,7 @@ def _drivers() -> Part:
         "everything",
         "that drivers of others come out as docs/drivers.md says",
         tuple((f"ci/drivers/{name}", "--as-recorded") for name in names),
-        seconds=600,
+        seconds=900,
         paths=(
             "ci/drivers/*",
             "ci/local-cluster/*",
