@@ -29,6 +29,7 @@ class Check:
         name: section and rule; public, and never used for another rule.
         source: where the rule is written, or the code that relies on it.
         starts_driver: it stops and starts the driver, so it needs the driver's command.
+        looks_back: it judges what was seen before, and needs no driver that runs.
         run: raises if the rule does not hold.
     """
 
@@ -38,6 +39,7 @@ class Check:
     source: str
     starts_driver: bool
     run: Run = field(repr=False, compare=False)
+    looks_back: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -46,10 +48,11 @@ class Check:
 class Section:
     """The checks of one part of the contract, in order."""
 
-    def __init__(self, name: str, *, starts_driver: bool = False) -> None:
+    def __init__(self, name: str, *, starts_driver: bool = False, looks_back: bool = False) -> None:
         self.name = name
         self.checks: list[Check] = []
         self._starts_driver = starts_driver
+        self._looks_back = looks_back
 
     def required(self, source: str, *, starts_driver: bool | None = None) -> Callable[[Run], Run]:
         """A check of what a kubelet or a pod relies on; its summary is the docstring."""
@@ -67,7 +70,7 @@ class Section:
             name = f"{self.name}/{run.__name__.replace('_', '-')}"
             summary = " ".join(run.__doc__.split())
             needs = self._starts_driver if starts is None else starts
-            self.checks.append(Check(name, level, summary, source, needs, run))
+            self.checks.append(Check(name, level, summary, source, needs, run, self._looks_back))
             return run
 
         return add

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.drivercheck import kubelet
+from conformance.drivercheck import hostpaths, kubelet
 from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, last_words
@@ -25,8 +25,8 @@ START_SECONDS: Final = 30.0  # until it has published its slices; likewise
 STOP_SECONDS: Final = 30.0  # SIGTERM to the end: the default terminationGracePeriodSeconds of pods
 CHECK_SECONDS: Final = 60.0  # for one check, beside what its calls may take
 _LOOK_SECONDS: Final = 0.01
-_FOLDERS: Final = ("plugins_registry", "plugins", "cdi")
-"""The first two as in the kubelet's root, for drivers that take only that."""
+_FOLDERS: Final = ("plugins_registry", "plugins", "cdi", "etc-cdi")
+"""The first two as in the kubelet's root, for drivers that take only that; see `hostpaths`."""
 
 
 class DriverUnderCheck:
@@ -57,8 +57,8 @@ class DriverUnderCheck:
             next_starter: starts another version of it, in the same folders.
         """
         self.folder = folder
-        self.registry, self.plugins, cdi = (folder / name for name in _FOLDERS)
-        self.cdi_folders = (cdi, *cdi_folders)
+        self.registry, self.plugins, *cdi = (folder / name for name in _FOLDERS)
+        self.cdi_folders = (*cdi, *cdi_folders)
         self.log = folder / "driver.log"
         self.api = HttpApi(folder, policy)
         self.policy = policy
@@ -119,6 +119,10 @@ class DriverUnderCheck:
         seconds = seconds or REGISTER_SECONDS
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
+        if not hostpaths.can_be_shown():
+            why += (
+                f"; without root, a driver that has {hostpaths.KUBELET_ROOT} in its code misses it"
+            )
         while True:
             for socket in sorted(kubelet.sockets(self.registry)):
                 registrar = Registrar(socket)
@@ -129,6 +133,7 @@ class DriverUnderCheck:
                     registrar.close()
                     continue
                 self.disconnect()
+                info.endpoint = hostpaths.outside(info.endpoint, self.folder)
                 self.registrar, self.info = registrar, info
                 with suppress(RefusedError, SilenceError):  # has a check of its own
                     registrar.notify(True)

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
-from conformance.drivercheck import launching
+from conformance.drivercheck import hostpaths, launching
 from conformance.errors import UsageError
 from conformance.text import one_line
 
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 
 
@@ -65,6 +64,7 @@ class CommandStarter:
                 " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])
+        self.boot_id: Path | None = None
 
     def watched(self, socket: Path) -> Self:
         """The same command behind a program that makes it announce itself."""
@@ -73,20 +73,25 @@ class CommandStarter:
 
     def rebooted(self, boot_id: Path) -> CommandStarter | None:
         """In a mount namespace of its own, which takes root."""
-        if os.geteuid() != 0 or shutil.which("unshare") is None:
+        if not hostpaths.can_be_shown():
             return None
-        shown = f'mount --bind "$0" {BOOT_ID} && exec "$@"'
         starter = copy.copy(self)
-        starter.command = ("unshare", "--mount", "sh", "-c", shown, str(boot_id), *self.command)
+        starter.boot_id = boot_id
         return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
-        """Start it. Raises UsageError: the system cannot execute it."""
+        """Start it where it finds the log's folder as the kubelet's root (`hostpaths`).
+
+        Raises UsageError: the system cannot execute it.
+        """
+        shown = hostpaths.places(log.parent)
+        if self.boot_id is not None:
+            shown[hostpaths.BOOT_ID] = self.boot_id
         with log.open("ab") as output:
             try:
                 return _Command(
                     subprocess.Popen(
-                        self.command,
+                        (*hostpaths.showing(shown), *self.command),
                         env={**os.environ, **environment},
                         stdin=subprocess.DEVNULL,
                         stdout=output,

@@ -145,12 +145,13 @@ class Runner:
         )
 
     def _outcome(self, check: Check) -> tuple[Outcome, str]:
-        if self._absent:
+        if self._absent and not check.looks_back:
             return Outcome.NOT_RUN, self._absent
         if check.starts_driver and self._bench.starter is None:
             return Outcome.SKIPPED, "it stops and starts the driver; give --driver-command"
         try:
-            self._ready()
+            if not self._absent:
+                self._ready()
             self._bench.begin_check()
             said = check.run(self._bench)
         except NotOfferedError as error:

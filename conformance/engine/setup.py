@@ -31,6 +31,7 @@ class Setup:
         attempt: which of these attempts this is; 0 is the first.
         time_factor: by what time limits are multiplied.
         pool: the nodes on which a scenario runs; None is all of the target.
+        lost: node -> id of the scenario after which the driver publishes nothing for it any more.
     """
 
     run: str
@@ -42,6 +43,7 @@ class Setup:
     attempt: int = 0
     time_factor: float = 1.0
     pool: NodePool | None = None
+    lost: dict[str, str] = field(default_factory=dict)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -65,6 +67,15 @@ class Setup:
         """Why the scenario cannot run on the target, None if it can."""
         opened = self.opened
         return reason_to_skip(loaded.scenario.spec, self.capabilities, opened.profile, opened.other)
+
+    def reason_to_end(self, loaded: LoadedScenario) -> str | None:
+        """Why it is of no use to run a scenario that could run; None if it is."""
+        nodes = self.pool.nodes if self.pool is not None else ()
+        lost = {node: by for node, by in self.lost.items() if not nodes or node in nodes}
+        if not lost or loaded.scenario.spec.tier == "allocation":
+            return None
+        told = ", ".join(f"{node} since {by}" for node, by in sorted(lost.items()))
+        return f"not run: driver {self.capabilities.driver} is lost: no ResourceSlices for {told}"
 
     def profiles(self, scenarios: Iterable[LoadedScenario]) -> list[DriverProfile]:
         """Profiles of the drivers whose devices the scenarios use."""

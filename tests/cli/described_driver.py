@@ -1,9 +1,8 @@
 """A driver that is only described by a profile, run as a kubelet plugin on a real node.
 
 `python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices,
-variables and device files are what the profile says of simulated ones; of the other ways those can
-be real that CDI has an edit for: a file, and a mount from a folder `disks/DEVICE`, in which a file
-is called NAME.
+variables and device files are what the profile says of simulated ones. Of the other ways those can
+be real that CDI has an edit for: a file, and a mount of a folder `disks/DEVICE` with a file `name`.
 """
 
 from __future__ import annotations
@@ -28,12 +27,20 @@ from nvml_driver.options import DriverOptions
 
 
 class RealDriver(DescribedDriver):
-    """What an edit of CDI can give is given; files are below ``folder``."""
+    """What an edit of CDI can give is given; files are below ``folder``.
 
-    def __init__(self, profile: ProfileSpec, cdi: Path, slices: list[Obj], folder: Path) -> None:
-        super().__init__(profile, cdi, slices)
-        self._ways = profile.probe.ways
+    The profile is read for each claim: a test may change what the driver shows.
+    """
+
+    def __init__(self, file: str, node: str, cdi: Path, folder: Path) -> None:
+        profile = _read(file)
+        super().__init__(profile, cdi, described(profile, node))
+        self._file = file
         self._folder = folder
+
+    def prepare(self, claim: Obj) -> list[PreparedDevice]:
+        self._profile = _read(self._file)
+        return super().prepare(claim)
 
     def _edits(self, uid: str, result: Obj, *more: Any) -> Mapping[str, Any]:
         edits = dict(super()._edits(uid, result, *more))
@@ -48,7 +55,7 @@ class RealDriver(DescribedDriver):
         return {**edits, "mounts": mounts} if mounts else edits
 
     def _mounts(self, name: str, result: Obj, text: str) -> list[Obj]:
-        way, device = self._ways[name], result["device"]
+        way, device = self._profile.probe.ways[name], result["device"]
         if way.file is not None:
             file = self._folder / "files" / f"{name}-{device}"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -80,27 +87,27 @@ class Core:
             self._driver.unprepare(uid)
 
     def resource_slices(self, generation: int) -> list[Obj]:
+        specs = [(item, item["spec"]) for item in self._driver.slices]
         return [
-            {
-                **item,
-                "spec": {
-                    **item["spec"],
-                    "pool": {**item["spec"]["pool"], "generation": generation},
-                },
-            }
-            for item in self._driver.slices
+            {**item, "spec": {**spec, "pool": {**spec["pool"], "generation": generation}}}
+            for item, spec in specs
         ]
 
 
+def _read(file: str) -> ProfileSpec:
+    return load_profile(file, Path("/nonexistent")).spec
+
+
 def main(file: str) -> None:
-    at, profile = os.environ, load_profile(file, Path("/nonexistent")).spec
+    at, profile = os.environ, _read(file)
     node, plugins = at["NODE_NAME"], Path(at["KUBELET_PLUGINS_DIRECTORY_PATH"])
     cdi = Path(at["CDI_ROOT"])
     options = DriverOptions(
         node_name=node, cdi_root=cdi, state_dir=plugins / profile.driver, driver_name=profile.driver
     )
-    folder = Path(at["DRA_CONFORMANCE_DRIVER_DIRECTORY"])
-    core = Core(options, RealDriver(profile, cdi, described(profile, node), folder))
+    # driver-check has no folder for it
+    folder = Path(at.get("DRA_CONFORMANCE_DRIVER_DIRECTORY") or options.state_dir)
+    core = Core(options, RealDriver(file, node, cdi, folder))
     kube = KubeClient.connect(Path(at["KUBECONFIG"]))
     registry = Path(at["KUBELET_REGISTRAR_DIRECTORY_PATH"])
     plugin = KubeletPlugin(

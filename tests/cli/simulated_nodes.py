@@ -77,8 +77,10 @@ def running_cluster(name: str, folder: Path, *options: str) -> Iterator[None]:
     call("cluster", "down", "--name", name, cwd=folder)
     done = call("cluster", "up", "--name", name, *options, cwd=folder)
     assert done.returncode == 0, done.stderr
-    yield
-    done = call("cluster", "down", "--name", name, cwd=folder)
+    try:
+        yield
+    finally:
+        done = call("cluster", "down", "--name", name, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 

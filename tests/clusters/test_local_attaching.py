@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -17,7 +18,13 @@ import pytest
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.component import Running
 from conformance.clusters.local.driver import process
-from conformance.clusters.local.driver.attached import KNOWN_SERVICES, Offer, offers, refusal
+from conformance.clusters.local.driver.attached import (
+    KNOWN_SERVICES,
+    Offer,
+    offers,
+    refusal,
+    undiallable,
+)
 from conformance.clusters.local.driver.process import Driver
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes.supervision import Processes, ProcessSpec
@@ -43,11 +50,13 @@ def layout() -> Iterator[Layout]:
 
 
 @contextmanager
-def registering(registrar: Path, name: str, services: Sequence[str]) -> Iterator[None]:
+def registering(
+    registrar: Path, name: str, services: Sequence[str], endpoint: str = ""
+) -> Iterator[None]:
     """A driver that waits for a kubelet."""
     registrar.mkdir(parents=True, exist_ok=True)
     server = grpc.server(ThreadPoolExecutor(1))
-    handler = registration_service(name, "/d/dra.sock", services, lambda: None)
+    handler = registration_service(name, endpoint, services, lambda: None)
     server.add_generic_rpc_handlers((handler,))
     server.add_insecure_port(f"unix:{registrar}/d-reg.sock")
     server.start()
@@ -82,14 +91,19 @@ def attach(
     name: str = DRIVER,
     services: Sequence[str] = tuple(SERVED),
     metrics: str = METRICS,
+    endpoint: str = "",
+    slices: Sequence[dict[str, Any]] = (slice_spec(),),
+    registers: bool = True,
 ) -> None:
     """Start a driver that registers so, and wait for it."""
     found = driver(layout)
+    found.cluster.__dict__["api"] = answering({"items": [{"spec": one} for one in slices]})
 
     def start(spec: ProcessSpec) -> None:
         Processes(layout).start(spec)
         found.kubelet = answering(metrics)
-        stack.enter_context(registering(found.node.registrar, name, services))
+        if registers:
+            stack.enter_context(registering(found.node.registrar, name, services, endpoint))
 
     monkeypatch.setattr(found.processes, "start", start)
     with ExitStack() as stack:
@@ -121,17 +135,49 @@ def test_a_driver_that_registers_another_name_is_told_from_one_that_does_not(
 
 def test_what_does_not_answer_or_is_no_socket_offers_nothing(layout: Layout) -> None:
     registrar = layout.node(1).registrar
-    with registering(registrar, DRIVER, ["v1.DRAPlugin", "x"]):
+    with registering(registrar, DRIVER, ["v1.DRAPlugin", "x"], "/d/dra.sock"):
         (registrar / "notes").touch()
-        assert offers(registrar) == [Offer(DRIVER, ("v1.DRAPlugin", "x"))]
+        assert offers(registrar) == [Offer(DRIVER, ("v1.DRAPlugin", "x"), "/d/dra.sock")]
     assert offers(registrar) == []
     assert offers(registrar / "none") == []
 
 
 def test_one_driver_that_can_be_registered_is_enough() -> None:
     assert refusal([]) == ""
-    assert refusal([Offer("a", ("v99.DRAPlugin",)), Offer("b", KNOWN_SERVICES[1:])]) == ""
-    assert "a offers no service" in refusal([Offer("a", ())])
+    assert refusal([Offer("a", ("v99.DRAPlugin",), ""), Offer("b", KNOWN_SERVICES[1:], "")]) == ""
+    assert "a offers no service" in refusal([Offer("a", (), "")])
+
+
+@pytest.mark.parametrize(
+    ("driver", "said"),
+    [
+        (
+            {"endpoint": "/d/dra.sock"},
+            r"answer at its endpoint.*d\.example\.com registered the endpoint /d/dra\.sock",
+        ),
+        (
+            {"registers": False, "metrics": ""},
+            "to register it.*nobody answers at a socket in KUBELET_REGISTRAR",
+        ),
+        ({"slices": ()}, "complete ResourceSlices.*it is registered, and has published nothing"),
+    ],
+    ids=["endpoint", "silent", "no slices"],
+)
+def test_a_driver_that_does_not_get_there_is_told_the_likely_reason(
+    driver: dict[str, Any], said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("ATTACH_SECONDS", "NAMED_SECONDS"):
+        monkeypatch.setattr(process, limit, 0.5)
+    with pytest.raises(ClusterError, match=f"(?s){said}"):
+        attach(layout, monkeypatch, **driver)
+
+
+def test_an_endpoint_with_the_nodes_path_is_found(layout: Layout) -> None:
+    root = layout.node(1).kubelet_root
+    with registering(root / "plugins", DRIVER, ()):
+        there = Offer(DRIVER, (), "/var/lib/kubelet/plugins/d-reg.sock")
+        assert undiallable([there], root) == ""
+    assert "plugins/d-reg.sock, where no kubelet reaches it" in undiallable([there], root)
 
 
 @pytest.mark.parametrize("action", ["startNext", "startUnregistered", "replace"])

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.driver.attached import pools_complete, published, registered_plugins
+from conformance.clusters.local.driver.attached import published, registered_plugins
 from conformance.clusters.local.driver.spec import (
     RULES,
     check_command,
@@ -20,6 +20,7 @@ from conformance.clusters.local.driver.spec import (
 )
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions, Simulation
+from conformance.kubeapi.slices import pools_complete
 
 LAYOUT = Layout("a", Path("/s/a"))
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conformance.drivercheck.api import NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import restart
+from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome
 from conformance.drivercheck.run import CHECKS, chosen, run
 from conformance.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 
 
-def checked(driver: OwnDriver) -> DriverCheckResult:
+def checked(driver: OwnDriver, **more: Any) -> DriverCheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), driver)
+        bench = Bench(Path(folder), driver, **more)
         try:
             return run(bench, CHECKS)
         finally:
@@ -28,6 +31,7 @@ def not_passed(result: DriverCheckResult) -> dict[str, Outcome]:
     return {one.name: one.outcome for one in result.checks if one.outcome is not Outcome.PASSED}
 
 
+ROLES = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base" / "rbac.yaml"
 NOT_ASKED = {
     *(check.name for check in CHECKS if check.name.startswith("upgrade/")),
     "rbac/roles-allow-what-is-asked",
@@ -42,8 +46,12 @@ def _kills_few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_our_driver_keeps_every_rule() -> None:
-    result = checked(OwnDriver())
-    assert not_passed(result) == dict.fromkeys(NOT_ASKED, Outcome.NOT_OFFERED), result.checks
+    policy = read_policy(ROLES, "", NODE)
+    result = checked(OwnDriver(), policy=policy, next_starter=OwnDriver())
+    assert not_passed(result) == {}, result.checks
+    assert result.unused_rights == (
+        "ClusterRole nvml-dra-driver: resourceslices.resource.k8s.io: update, delete",
+    )
     assert (result.verdict, result.driver, result.devices) == ("conformant", "gpu.nvidia.com", 4)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.cli.driver_check import driver_check
 from conformance.drivercheck import driver
 from conformance.drivercheck.api import NODE, Objects
 from conformance.drivercheck.bench import Bench
@@ -124,7 +126,7 @@ def test_the_file_says_what_the_account_may(
         ([A, binding("ClusterRole/c", account("x"))], "yaml:[0-9]+: .*the ClusterRole 'c' is not"),
         (
             [A, *(binding("ClusterRole/a", account(name)) for name in "xy")],
-            "Give --service-account; bound are: drivers/x, drivers/y",
+            r"give .* \(found 0 that could be it\); bound are: drivers/x, drivers/y",
         ),
         (
             [rbac("ClusterRole", "a", rules=[{**CLAIMS, "resources": [1]}])],
@@ -179,12 +181,24 @@ def test_rules_cover_paths(paths: list[str], covered: bool) -> None:
     assert PathAttributes("get", "/metrics/slis").covered_by(rule) is covered
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/apis/resource.k8s.io", True), ("/version", True), ("/metrics", False)]
+)
+def test_everybody_may_ask_what_there_is(path: str, allowed: bool, tmp_path: Path) -> None:
+    rights = Objects(read_policy(written(tmp_path, A), "", NODE)).rights
+    assert rights.allows(User("default", "driver"), PathAttributes("get", path)) is allowed
+    if not allowed:
+        assert rights.refused[0].endswith(f'cannot get path "{path}"')
+
+
 def checked(tmp_path: Path, *rules: dict[str, Any]) -> DriverCheckResult:
     policy = read_policy(written(tmp_path, rbac("ClusterRole", "a", rules=[*rules])), "", NODE)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), OwnDriver(), policy=policy)
         try:
-            return run(bench, chosen(["prepare/answers-exactly-the-claim", "rbac"]))
+            return run(
+                bench, chosen(["slices/deleted-slice-comes-back", "prepare/answers-*", "rbac"])
+            )
         finally:
             bench.close()
 
@@ -243,3 +257,20 @@ def test_a_report_on_devices_needs_more_since_1_36(tmp_path: Path) -> None:
         assert yaml.safe_load(text)["rules"] == [status, report]
         assert text.index("# Kubernetes 1.36") > text.index("resourceclaims/status")
         assert bool(objects.rights.refused) is (policy is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"driver_command": "true", "service_account": "x"}, "--service-account is about the file"),
+        ({"next_driver_command": "true"}, "--next-driver-command needs --driver-command"),
+        (
+            {"driver_command": "true", "next_driver_command": "no-such-program"},
+            "--next-driver-command: the program 'no-such-program' does not exist",
+        ),
+        ({"driver_command": "true", "rbac": Path("none.yaml")}, "none.yaml: cannot be read"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        driver_check(**options)

@@ -28,7 +28,6 @@ def slow(*case: Any) -> Any:
 @pytest.mark.parametrize(
     ("following", "options", "broken", "message"),
     [
-        ("none", (), set(), ""),
         slow("none", ("--simulate", "t4x1"), set(), ""),
         slow("reads-no-older-checkpoint", (), {KNOWS, UNDOES, LEFT, BACK}, "is of version 2"),
         ("loses-checkpoint", (), {KNOWS, BACK}, "expected specs in .* to define each CDI id"),

@@ -12,6 +12,7 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from reference_allocator.api import schema
+from reference_allocator.api.limits import REQUESTS_MAX
 from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 
@@ -227,7 +228,23 @@ def mistake_driver(obj: Obj) -> None:
         obj["spec"]["deviceSelector"] = {"driver": "other.example.com"}
 
 
+def limits_are_one_less(world: World) -> None:
+    """Lists of a claim that are as long as they may be are refused."""
+
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        if obj.get("kind") == "ResourceClaim":
+            devices = obj["spec"].get("devices") or {}
+            lists = [devices.get(name) or [] for name in ("requests", "constraints", "config")]
+            lists += [wanted.get("selectors") or [] for wanted in alternatives(obj)]
+            if any(len(found) == REQUESTS_MAX for found in lists):
+                raise ApiError(422, "Invalid", f"must have at most {REQUESTS_MAX - 1} items")
+        return original(obj, namespace)
+
+    replace(world.api, "create", create)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.LIMITS_ARE_ONE_LESS: limits_are_one_less,
     Fault.ACCEPT_INVALID_POD_CLAIM: accept_in_spite_of("spec.resourceClaims"),
     Fault.ADMIN_ACCESS_ANYWHERE: accept_in_spite_of("adminAccess"),
     Fault.ACCEPTS_POD_CLAIM_WITHOUT_SOURCE: accept_in_spite_of(

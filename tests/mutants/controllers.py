@@ -252,7 +252,27 @@ def other_namespace(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
+def deletes_claims_at_restarts(world: World) -> None:
+    """A claim that was made for a pod is deleted when a container of the pod starts again."""
+    controller = part(world, ClaimController)
+
+    def sync(original: Callable[[], None]) -> None:
+        original()
+        for pod in world.cluster.store.all("Pod"):
+            restarted = any(
+                status.get("restartCount")
+                for status in pod["status"].get("containerStatuses") or ()
+            )
+            for entry, claim in world.cluster.claims_of(pod):
+                made = "resourceClaimTemplateName" in entry
+                if restarted and made and claim is not None and not pods.is_deleted(claim):
+                    world.api.delete_stored(claim)
+
+    replace(controller, "sync", sync)
+
+
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.DELETES_CLAIMS_AT_RESTARTS: deletes_claims_at_restarts,
     Fault.SAYS_NOTHING_OF_CLAIMS: says_nothing_of_claims,
     Fault.ALLOCATES_WITHOUT_POD: allocates_without_pod,
     Fault.NEVER_RESERVES_FOR_BOUND_PODS: lambda world: replace(

@@ -63,6 +63,15 @@ def by_rule(eviction: Eviction) -> bool:
     return eviction.rule is not None
 
 
+def by_named_claims_only(world: World) -> None:
+    def evictions(
+        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+    ) -> list[Eviction]:
+        return list(original(evictor, pod)) if pod["spec"].get("resourceClaims") else []
+
+    replace(part(world, EvictionController), "evictions", evictions)
+
+
 def as_created(eviction: Eviction) -> bool:
     return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
 
@@ -100,6 +109,7 @@ def no_dry_run(world: World) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.EVICTS_BY_NAMED_CLAIMS_ONLY: by_named_claims_only,
     Fault.EVICTS_BY_RULES_ONLY: only_by(by_rule),
     Fault.EVICTS_FOR_NOSCHEDULE: evicts_for_noschedule,
     Fault.MISSES_CHANGED_RULES: only_by(as_created),

@@ -19,6 +19,9 @@ class Fault(Enum):
     ADMIN_ACCESS_CONSUMES_CAPACITY = "admin access consumes capacity of devices that are shared"
     ADMIN_ACCESS_CONSUMES_COUNTERS = "admin access consumes counters"
     ADMIN_ACCESS_NEEDS_FREE_DEVICE = "a request with admin access waits for a free device"
+    ADMIN_ACCESS_REACHES_NO_CONTAINER = (
+        "containers do not get devices that they have admin access to"
+    )
     ADMIN_ACCESS_TAKES_DEVICE = "a device counts as used where a claim has it for admin access"
     ADMIN_ACCESS_TOLERATES_TAINTS = "a request with admin access gets tainted devices"
     ADMIN_ACCESS_TO_ALL_NEEDS_FREE_DEVICES = (
@@ -49,6 +52,9 @@ class Fault(Enum):
     ALTERNATIVES_LOSE_COUNT = "an alternative of a request gets one device whatever its count"
     ALTERNATIVES_LOSE_MODE = "an alternative for all devices gets one"
     ALTERNATIVES_LOSE_TOLERATIONS = "tolerations of alternatives are ignored"
+    ALTERNATIVES_REACH_NO_CONTAINER = (
+        "a container that names a request does not get the device of its alternative"
+    )
     ANY_NODE = "the scheduler takes devices that are on another node"
     APPLIES_OVER_CHANGES_OF_OTHERS = "fields that others have changed are applied over"
     APPLIES_WITHOUT_MEMORY = "fields that a manager applies no more stay"
@@ -98,6 +104,9 @@ class Fault(Enum):
     CUTS_REQUESTS_TO_32_DEVICES = "a request for more than 32 devices gets 32"
     CUTS_REQUESTS_TO_POLICY_MAXIMUM = "a request above the maximum of a policy gets the maximum"
     DELETES_ALL_OF_A_KIND = "a deletion by label takes all objects of the kind"
+    DELETES_CLAIMS_AT_RESTARTS = (
+        "a generated claim is deleted when a container of its pod starts again"
+    )
     DELETES_CLAIMS_IN_USE = "a claim that is deleted is gone at once, though pods use it"
     DAEMON_SETS_RUN_ONCE = "a DaemonSet runs on one of the nodes that suit"
     DELETES_TEMPLATES_WITH_PODS = "a template is deleted with the pods that use it"
@@ -139,6 +148,9 @@ class Fault(Enum):
     EACH_SHARE_CONSUMES_COUNTERS = "each share of a device consumes its counters once more"
     EMPTY_KEY_TOLERATES_NOTHING = "a toleration without a key covers no taint"
     EVICTS_AT_ONCE = "pods are evicted before the time for which they tolerate a taint is over"
+    EVICTS_BY_NAMED_CLAIMS_ONLY = (
+        "a NoExecute taint evicts no pod whose device came by an extended resource"
+    )
     EVICTS_BY_RULES_ONLY = "a NoExecute taint that a driver publishes evicts nobody"
     EVICTS_FOR_NOSCHEDULE = "pods are evicted from devices that get a NoSchedule taint"
     EVICTS_WHO_TOLERATES_FOR_EVER = (
@@ -274,11 +286,16 @@ class Fault(Enum):
         "a claim is unprepared when the first of its pods is gone"
     )
     KUBELET_NEVER_UNPREPARES = "the kubelet does not unprepare claims of pods that are gone"
+    KUBELET_WAITS_FOR_ENTRIES_WITHOUT_CLAIM = (
+        "the kubelet does not start a pod whose entry needs no claim"
+    )
     LAST_ALTERNATIVE_FIRST = "the scheduler tries the alternatives of a request from the last on"
     LATER_ALTERNATIVES_LOSE_MODE = "an alternative for all devices gets one if it is not the first"
     LEAKS_TO_OTHER_PODS = "a pod without a claim sees the devices of other pods on its node"
     LEAK_CDI = "unprepare leaves the claim prepared and its CDI spec behind"
     LEAVES_CDI_SPEC = "unprepare leaves the CDI spec of the claim behind"
+    LEAVES_UNUSED_CLAIMS_UNPREPARED = "a claim that no container names is not prepared"
+    LIMITS_ARE_ONE_LESS = "lists of a claim that are as long as they may be are refused"
     LISTS_NEED_NOT_DIFFER = "distinctAttribute is ignored for lists"
     LOSES_ADMIN_ACCESS = "the allocation does not say that it is for admin access"
     LOSES_ALTERNATIVES_OF_V1BETA2 = "claims written in v1beta2 lose all alternatives but the first"
@@ -428,6 +445,7 @@ class Fault(Enum):
     TAKES_ANY_RESOURCE_NAME = "extended resources of classes may have any name"
     TAKES_ANY_TAINT_RULE = "a taint rule can be changed to one that is not valid"
     TAKES_ANY_TOLERATION = "tolerations are not checked"
+    TAKES_DELETED_CLAIMS = "the scheduler gives a claim that is being deleted to a new pod"
     TAKES_LISTS_OF_ANY_LENGTH = "lists in claims may be of any length"
     TAKES_NAMES_OF_ANY_FORM = "names in a claim may have any form"
     TAKES_NAMES_TWICE = "names in a claim need not be unique"

@@ -191,6 +191,64 @@ def refuses_unused_claims(world: World) -> None:
         replace(kubelet.dra_manager, "prepare", prepare)
 
 
+def leaves_unused_claims(world: World) -> None:
+    """Claims that no container names are not prepared."""
+
+    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
+        used = {
+            entry["name"]
+            for container in pod["spec"]["containers"]
+            for entry in (container.get("resources") or {}).get("claims") or []
+        }
+        named = pod["spec"].get("resourceClaims") or []
+        claims = [entry for entry in named if entry["name"] in used]
+        original({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
+
+    for kubelet in world.kubelets:
+        replace(kubelet.dra_manager, "prepare", prepare)
+
+
+def waits_for_entries_without_claim(world: World) -> None:
+    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
+        for entry in pods.claim_statuses(pod):
+            if not entry.get("resourceClaimName"):
+                raise NotPreparedError("ResourceClaim not created yet")
+        original(pod)
+
+    for kubelet in world.kubelets:
+        replace(kubelet.dra_manager, "prepare", prepare)
+
+
+def none_where(skipped: Callable[[Obj, Obj], bool]) -> Callable[..., Iterator[str]]:
+    """Entries of a container's claims give it nothing, by the entry and a result of its claim."""
+
+    def ids(manager: DRAManager, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
+        claims = {name: claim for name, claim in manager.claims_of(pod) if claim is not None}
+        resources = container.get("resources") or {}
+        kept = [
+            entry
+            for entry in resources.get("claims") or []
+            if not any(skipped(entry, result) for result in _results(claims.get(entry["name"])))
+        ]
+        return original(pod, {**container, "resources": {**resources, "claims": kept}})
+
+    return ids
+
+
+def _results(claim: Obj | None) -> list[Obj]:
+    allocation = ((claim or {}).get("status") or {}).get("allocation") or {}
+    found: list[Obj] = (allocation.get("devices") or {}).get("results") or []
+    return found
+
+
+def of_an_alternative(entry: Obj, result: Obj) -> bool:
+    return bool(entry.get("request")) and result["request"].startswith(f"{entry['request']}/")
+
+
+def with_admin_access(_entry: Obj, result: Obj) -> bool:
+    return bool(result.get("adminAccess"))
+
+
 def runs_without_allocation(world: World) -> None:
     """A pod is run though a claim of it has no device yet."""
     for kubelet in world.kubelets:
@@ -249,6 +307,10 @@ def prepares_what_is_skipped(world: World) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.LEAVES_UNUSED_CLAIMS_UNPREPARED: leaves_unused_claims,
+    Fault.KUBELET_WAITS_FOR_ENTRIES_WITHOUT_CLAIM: waits_for_entries_without_claim,
+    Fault.ALTERNATIVES_REACH_NO_CONTAINER: gives_containers(none_where(of_an_alternative)),
+    Fault.ADMIN_ACCESS_REACHES_NO_CONTAINER: gives_containers(none_where(with_admin_access)),
     Fault.PREPARES_WHAT_IS_SKIPPED: prepares_what_is_skipped,
     Fault.KUBELET_NEVER_UNPREPARES: never_unprepares,
     Fault.KUBELET_UNPREPARES_WITH_THE_FIRST_POD: unprepares_with_first_pod,

@@ -32,6 +32,16 @@ def take_any_claim(world: World) -> None:
     replace(world.scheduler, "ready_claims", ready_claims)
 
 
+def take_deleted_claims(world: World) -> None:
+    def ready_claims(original: Ready, pod: Obj) -> list[Obj] | None:
+        found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+        if found and any(map(pods.is_deleted, found)):
+            return found
+        return original(pod)
+
+    replace(world.scheduler, "ready_claims", ready_claims)
+
+
 def reserve_without_pod(world: World) -> None:
     def reserve_claim(original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any) -> Obj:
         reserved = original(pod, claim, *args)
@@ -244,6 +254,7 @@ def prefers_no_alternative(world: World) -> None:
 
 
 MUTATIONS: dict[Fault, Mutation] = {
+    Fault.TAKES_DELETED_CLAIMS: take_deleted_claims,
     Fault.BINDS_AT_ONCE: binds_at_once,
     Fault.COMPARES_NODES_BY_ALLOCATED_CLAIMS: compares_nodes_by_allocated_claims,
     Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,

@@ -7,7 +7,7 @@ from conformance.drivercheck.check import Section
 from conformance.drivercheck.violations import NotOfferedError, ViolationError
 from conformance.text import one_line
 
-section = Section("rbac")
+section = Section("rbac", looks_back=True)
 
 _SHOWN = 5
 

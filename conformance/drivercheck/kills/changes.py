@@ -48,6 +48,7 @@ class WatchedDriver:
         self._folders: tuple[Path, ...] = (*folders, *_NODE_FOLDERS)
         self._calls: Mapping[int, Syscall] = syscalls()
         self._kill_at: int = 0
+        self._log = Path()
         self._kill: Callable[[], None] = lambda: None
         self.changes: list[str] = []
 
@@ -62,6 +63,7 @@ class WatchedDriver:
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UnwatchableError; UsageError, as the starter that is watched."""
         self.count_from_zero()
+        self._log = log
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(self._socket))
             try:
@@ -102,7 +104,9 @@ class WatchedDriver:
     def _is_the_end(self, thread: int, number: int, arguments: Sequence[int]) -> bool:
         call = self._calls.get(number)
         path = None if call is None else _file_of(call, thread, arguments)
-        if call is None or path is None or not any(one in path.parents for one in self._folders):
+        if call is None or path in (None, self._log):
+            return False
+        if not any(one in path.parents for one in self._folders):
             return False
         if len(self.changes) < _MOST:
             self.changes.append(one_line(f"{call.name} {path}", 200))
@@ -145,7 +149,7 @@ def _descriptor(thread: int, number: int) -> Path:
 
 def _changes(call: Syscall, thread: int, arguments: Sequence[int], path: Path) -> bool:
     """Whether a call with a path changes something: to open a file mostly does not."""
-    there = os.path.lexists(path)
+    there = os.path.lexists(f"/proc/{thread}/root{path}")  # it may have mounts of its own
     match call.name:
         case "mkdir" | "mkdirat":
             return not there

@@ -57,6 +57,7 @@ def killed(
             return _at_changes(bench, driver, begin, method, expect, deadline)
     except UnwatchableError as error:
         why = str(error)
+    bench.clean()
     deadline = time.monotonic() + seconds
     return f"{_at_moments(bench, begin, method, expect, deadline)}, not at its changes ({why})"
 

@@ -67,9 +67,13 @@ class Granted:
         return True
 
     def unused(self) -> Iterator[tuple[str, ...]]:
-        """Each group, resource and verb that no request needed."""
+        """Each group, resource and verb that no request needed.
+
+        Who watches needs to list, too, on a server that streams no list (KEP-3157).
+        """
+        needed = {*self.used, *((*one, "list") for *one, verb in self.used if verb == "watch")}
         every = product(*(self.rule.get(key) or () for key in _RIGHT))
-        return (one for one in every if one not in self.used)
+        return (one for one in every if one not in needed)
 
 
 @dataclass(frozen=True)
@@ -187,8 +191,8 @@ class _Reader:
         if len(found) != 1:
             names = ", ".join(f"{place}/{name}"[:100] for place, name in sorted(bound)[:10])
             raise UsageError(
-                f"--rbac {self._file}: which service account is the driver's? Give"
-                f" --service-account; bound are: {names or 'none'}"
+                f"--rbac {self._file}: give the driver's service account with --service-account"
+                f" (found {len(found)} that could be it); bound are: {names or 'none'}"
             )
         [(place, name)] = found
         return User(place, name, node)

@@ -12,6 +12,10 @@ from conformance.targets.seam.values import Obj
 
 _LOG = logging.getLogger(__name__)
 
+FINAL_SECONDS: Final = 10.0
+"""For how long an answer that stays as it is may differ from claims and slices: these arrive by
+watches."""
+
 NEVER_ASKED: Final = Seen(False, "nothing: the target never let the check run", {})
 
 
@@ -54,14 +58,18 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
     if expectation.eventually is not None:
         timeout = expectation.eventually
     timeout = context.limit(timeout)
-    last = NEVER_ASKED
+    last, since = NEVER_ASKED, context.scope.now()
 
     def check() -> Seen | None:
-        nonlocal last
-        last = expectation.evaluate(context)
-        if last.holds:
-            _not_too_early(expectation, last, context)
-        return last if last.holds else None
+        nonlocal last, since
+        seen = expectation.evaluate(context)
+        if not seen.final or seen.found != last.found:
+            since = context.scope.now()
+        last = seen
+        if seen.holds:
+            _not_too_early(expectation, seen, context)
+        settled = seen.final and context.scope.now() - since >= FINAL_SECONDS
+        return seen if seen.holds or settled else None
 
     awaited = {name for name, _ in expectation.placed()}
     _LOG.debug(
@@ -71,8 +79,11 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
     while True:
         share = min(left, ASK_AGAIN_SECONDS) if awaited else left
         seen = context.wait(check, share)
-        if seen is not None:
+        if seen is not None and seen.holds:
             return dict(seen.observed)
+        if seen is not None:
+            what = f"{last.found}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
+            raise Divergence(expectation.describe(), what)
         left -= share
         found = troubles(context)
         refused = [one for one in found if one.refused and one.concerns(awaited)]

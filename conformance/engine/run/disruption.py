@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context
+from conformance.engine.run.lost import publishing
 from conformance.scenario.steps import Fault
 from conformance.targets.seam.components import (
     OF_A_NODE,
@@ -29,6 +30,8 @@ def disturb(fault: Fault, context: Context) -> None:
     if node is None and role_of(fault.component) in OF_A_NODE:
         node = context.node
     component = f"{node}/{fault.component}" if node else fault.component
+    if context.progress.published is None:
+        context.progress.published = frozenset(publishing(context))
     if fault.action != "start":
         context.progress.stopped.append(component)  # also by a restart that breaks off
     context.scope.faults.disturb(component, fault.action)

@@ -54,6 +54,16 @@ class Ending:
         self.outcome = Outcome.ERROR
         self.message = f"not judged: {'; '.join(reasons)}\n{self.message}"
 
+    def blame(self, message: str) -> None:
+        """Fail, also where it was taken for an error that the target broke; this is why."""
+        if self.outcome is Outcome.ERROR:
+            self.outcome = Outcome.FAILED
+            self.add(message)
+        elif self.well:
+            self.note(Outcome.FAILED, message)
+        else:
+            self.add(message)
+
     def add(self, message: str) -> None:
         self.message += f"\n{message}"
 
@@ -81,9 +91,12 @@ def ended_by(error: Exception) -> tuple[Outcome, str]:
 def may_be_chance(finished: ScenarioFinished, setup: Setup) -> bool:
     """Whether a failure may be retried.
 
-    Not an allocation against the rules, a device in two claims, or something that is left behind.
+    Not an allocation against the rules, a device in two claims, something that is left behind, or
+    without the driver.
     """
     if finished.outcome not in (Outcome.FAILED, Outcome.ERROR) or setup.stop.is_set():
+        return False
+    if setup.lost:
         return False
     told_here = any(item.namespace == finished.namespace for item in finished.overlaps)
     if finished.left or told_here:

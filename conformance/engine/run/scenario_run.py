@@ -35,6 +35,7 @@ from conformance.engine.run.ending import (
     with_known_issues,
 )
 from conformance.engine.run.interference import interferences
+from conformance.engine.run.lost import PUBLISHED_SECONDS, restart, unpublished
 from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.run.stimuli import make_healthy
 from conformance.engine.schedule.loop import Slot
@@ -103,6 +104,9 @@ class _Run:
         reason = self.setup.reason_to_skip(self.loaded)
         if reason is not None:
             return without_steps(self.loaded, Outcome.SKIPPED, reason)
+        reason = self.setup.reason_to_end(self.loaded)
+        if reason is not None:
+            return without_steps(self.loaded, Outcome.ERROR, reason)
         start = time.perf_counter()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         variables = self.setup.variables(self.loaded)
@@ -140,6 +144,7 @@ class _Run:
                 self._note_overlaps,
                 self._diagnose,
                 restore,
+                self._find_lost,
                 make_healthy,
                 self._settle,
                 self._clean_up,
@@ -174,7 +179,7 @@ class _Run:
         for indices in together(spec.steps):
             if not self._steps(indices, context):
                 return
-            if last_disruption(spec) in indices:
+            if last_disruption(spec) in indices and not unpublished(context):
                 self._settle(context)
 
     def _take_decisions(self, context: Context) -> None:
@@ -205,6 +210,17 @@ class _Run:
             why = diagnostics.get(EXPLANATION)
             if why is not None and self.ending.outcome is Outcome.FAILED:
                 self.ending.add("claims without allocation: " + shorten(why.strip(), 4, 1_000))
+
+    def _find_lost(self, context: Context) -> None:
+        """Fail the scenario after whose faults the driver does not publish again."""
+        nodes = unpublished(context, PUBLISHED_SECONDS)
+        if nodes:
+            left, report = restart(nodes, context, self.setup.capabilities)
+            self.setup.lost.update(dict.fromkeys(left, self.loaded.id))
+            passed = self.ending.well
+            self.ending.blame(report)
+            if passed:
+                self._diagnose(context)
 
     def _settle(self, context: Context) -> None:
         """Let others begin when all runs as before, unless a retry may disrupt them again."""

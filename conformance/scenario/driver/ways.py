@@ -127,10 +127,13 @@ class Way(Strict):
 
     @property
     def script(self) -> str | None:
-        """What the container has to run for its lines; None: what every probe prints has them."""
+        """What the container has to run for its lines; None: what every probe prints has them.
+
+        Messages do not count: a container without devices may have neither the file nor the tool.
+        """
         if self.file is not None:
-            return f"cat {self.file}"
-        return self.run or SCRIPTS.get(str(self.kind))
+            return f'for f in {self.file}; do [ -e "$f" ] && cat "$f"; done'
+        return f"( {self.run} ) 2> /dev/null" if self.run else SCRIPTS.get(str(self.kind))
 
     def lines(self, view: ContainerView, driver: str, name: str) -> Iterable[str]:
         """What a container shows in this way, called ``name`` in the profile of ``driver``."""

@@ -32,12 +32,13 @@ class Seen:
     """The result of evaluating an expectation once; ``found`` is for the failure message.
 
     ``observed`` is the same without uids, times and generated names, to be compared between
-    targets.
+    targets. ``final``: all has been said; only what the API server is about to tell may change it.
     """
 
     holds: bool
     found: str
     observed: Mapping[str, Any]
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def seen(
     wanted = {"seenBy": ["pod0/ctr0"], "command": "query", **(more or {"agrees": ASKED})}
     expectation = HardwareExpectation.model_validate({"hardware": wanted})
     found = expectation.evaluate(cast("Cluster", cluster))
+    assert found.final
     assert found.holds == (found.found == "as described")
     return found.found
 

@@ -158,6 +158,13 @@ def test_a_shell_prints_what_the_kernel_says() -> None:
     assert any(line.startswith("/proc / proc proc ") for line in mounts.splitlines())
 
 
+def test_what_is_not_there_says_nothing() -> None:
+    ways = ({"file": "/etc/no/such*"}, {"run": "no-such-command"}, {"file": "/proc/self/comm"})
+    scripts = [Way.model_validate(way).script for way in ways]
+    outputs = printed(*(script for script in scripts if script is not None)).values()
+    assert [output.strip() for output in outputs] == ["", "", "cat"]
+
+
 def test_a_command_is_bounded_and_does_not_spoil_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "SECONDS", 0.2)
     monkeypatch.setattr(probe, "BYTES", 1000)

@@ -15,15 +15,17 @@ It counts as attached when all of these hold, whatever language it is written in
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
-from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.api import LocalApi, accepts_connections
+from conformance.clusters.local.layout import KUBELET_ROOT
+from conformance.kubeapi.slices import pools_complete
+from conformance.text import one_line
 from nvml_driver.kubelet.rpc import stub
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 
@@ -50,10 +52,14 @@ _REGISTERED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A driver's answer."""
+    """A driver's answer.
+
+    ``endpoint``: the path of its service, as it is named to the kubelet.
+    """
 
     name: str
     services: tuple[str, ...]
+    endpoint: str
 
 
 def offers(registrar: Path) -> list[Offer]:
@@ -67,7 +73,8 @@ def offers(registrar: Path) -> list[Offer]:
             except grpc.RpcError:
                 continue  # it does not serve yet, or not any more
         if info.type == PLUGIN_TYPE:
-            found.append(Offer(info.name, tuple(info.supported_versions)))
+            endpoint = info.endpoint or str(path)
+            found.append(Offer(info.name, tuple(info.supported_versions), endpoint))
     return found
 
 
@@ -80,6 +87,23 @@ def refusal(found: Collection[Offer]) -> str:
         f"no kubelet registers it: {'; '.join(told)}; what kubelets of Kubernetes 1.34 to 1.37 "
         f"know is {', '.join(KNOWN_SERVICES)}"
     )
+
+
+def undiallable(found: Collection[Offer], root: Path) -> str:
+    """Which of these drivers names a socket at which nobody answers; "" if none does.
+
+    ``root``: the kubelet's root, which is `KUBELET_ROOT` on the node.
+    """
+    for offer in found:
+        path = Path(offer.endpoint)
+        below = path.is_relative_to(KUBELET_ROOT)
+        if not accepts_connections(root / path.relative_to(KUBELET_ROOT) if below else path):
+            return (
+                f"{offer.name} registered the endpoint {one_line(offer.endpoint, 200)}, where no "
+                "kubelet reaches it: it will be called for no claim, and its slices are deleted "
+                f"30 s later. It must listen below KUBELET_PLUGINS_DIRECTORY_PATH or {KUBELET_ROOT}"
+            )
+    return ""
 
 
 def registered_plugins(kubelet: LocalApi) -> dict[str, int]:
@@ -100,23 +124,6 @@ def published(api: LocalApi, driver_name: str, node_name: str) -> bool:
     return pools_complete(
         [one for one in specs if one["driver"] == driver_name and one.get("nodeName") == node_name]
     )
-
-
-def pools_complete(specs: list[dict[str, Any]]) -> bool:
-    """Whether these ResourceSlice specs are whole pools, and at least one.
-
-    A pool is whole when all slices of its newest generation are there (resource.k8s.io/v1
-    ResourcePool: generation, resourceSliceCount).
-    """
-    pools: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for spec in specs:
-        pools[spec["pool"]["name"]].append(spec["pool"])
-    for slices in pools.values():
-        newest = max(pool["generation"] for pool in slices)
-        current = [pool for pool in slices if pool["generation"] == newest]
-        if len(current) < current[0]["resourceSliceCount"]:
-            return False
-    return bool(pools)
 
 
 def delete_slices(api: LocalApi, driver_name: str, node_name: str = "") -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -25,9 +26,10 @@ from conformance.clusters.local.driver.attached import (
     published,
     refusal,
     registered_plugins,
+    undiallable,
 )
 from conformance.clusters.local.driver.spec import other_spec
-from conformance.clusters.local.layout import SECOND_POD_UID
+from conformance.clusters.local.layout import KUBELET_ROOT, SECOND_POD_UID
 from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.logs import describe_log
 from conformance.clusters.local.processes.supervision import ProcessSpec
@@ -36,6 +38,16 @@ NEXT_ACTIONS: Final = ("startNext", "startUnregistered", "killNext", "replace")
 
 _POD_UID: Final = "POD_UID"
 _REGISTRAR: Final = "KUBELET_REGISTRAR_DIRECTORY_PATH"
+
+
+_UNREGISTERED: Final = (
+    f"nobody answers at a socket in KUBELET_REGISTRAR_DIRECTORY_PATH, which is {KUBELET_ROOT}"
+    "/plugins_registry on its node"
+)
+_UNPUBLISHED: Final = (
+    "it is registered, and has published nothing for this node: it found no device, or takes its "
+    "node's name from elsewhere than NODE_NAME, or was refused by the API server (its log says so)"
+)
 
 
 class Driver(OfNode):
@@ -74,9 +86,16 @@ class Driver(OfNode):
                 stale.unlink(missing_ok=True)
         self._wait_forgotten(others)
         self.processes.start(spec)
-        self._wait(self.name, lambda: self._registered(others), "the kubelet to register it")
+        with self._explained(lambda: "" if offers(self.node.registrar) else _UNREGISTERED):
+            self._wait(self.name, lambda: self._registered(others), "the kubelet to register it")
         self._wait_named(self.name, self.node.registrar)
-        self.wait_published(self.name)
+        with self._explained(self._undiallable):
+            what = "waiting for somebody to answer at its endpoint"
+            self.processes.wait_ready(
+                self.name, lambda: not self._undiallable(), NAMED_SECONDS, what
+            )
+        with self._explained(lambda: _UNPUBLISHED):
+            self.wait_published(self.name)
 
     def disturb_next(self, action: str) -> None:
         """Carry out one of `NEXT_ACTIONS`.
@@ -105,6 +124,18 @@ class Driver(OfNode):
 
     def _sockets(self, pattern: str) -> set[str]:
         return {str(path) for path in self.node.registrar.glob(pattern)}
+
+    def _undiallable(self) -> str:
+        return undiallable(offers(self.node.registrar), self.node.kubelet_root)
+
+    @contextmanager
+    def _explained(self, why: Callable[[], str]) -> Iterator[None]:
+        """Say with an error what is likely its cause, if the driver still runs."""
+        try:
+            yield
+        except ClusterError as error:
+            reason = why() if self.alive() else ""
+            raise ClusterError(f"{error}\n{reason}" if reason else str(error)) from None
 
     def _registered(self, others: set[str]) -> bool:
         if set(registered_plugins(self.kubelet)) - others:

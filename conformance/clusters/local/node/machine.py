@@ -18,7 +18,7 @@ import uuid
 from pathlib import Path
 
 from conformance.clusters.base import ClusterError
-from conformance.clusters.local.layout import Layout, NodeLayout
+from conformance.clusters.local.layout import KUBELET_ROOT, Layout, NodeLayout
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.supervision import ProcessSpec, enter_command
 from conformance.clusters.local.processes.tools import SYSTEM_PATH, failure_of, find_tool
@@ -65,7 +65,7 @@ def own_directories(node: NodeLayout) -> dict[str, Path]:
         "/run/containerd": node.private / "run-containerd",
         "/var/lib/cni": node.private / "var-lib-cni",
         "/var/log/containers": node.private / "var-log-containers",
-        "/var/lib/kubelet": node.kubelet_root,
+        KUBELET_ROOT: node.kubelet_root,
         "/var/run/cdi": node.cdi,
         "/etc/cdi": node.cdi,
         "/var/run/nri": node.nri,

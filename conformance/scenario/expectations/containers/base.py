@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -26,7 +26,13 @@ class SeenBy(Strict):
 
 
 class ContainersExpectation(Timed):
-    """Something that each of some containers shows."""
+    """Something that each of some containers shows.
+
+    Attributes:
+        final: whether what all have shown stays so for as long as the containers run.
+    """
+
+    final: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -57,7 +63,7 @@ class ContainersExpectation(Timed):
             views[entry] = view
         wrong = self.wrong(views, cluster)
         observed["fits"] = not wrong
-        return Seen(not wrong, "; ".join(wrong) or "as described", observed)
+        return Seen(not wrong, "; ".join(wrong) or "as described", observed, self.final)
 
     def lint(self, known: Known) -> None:
         lint_seen_by(known, self.wanted.seen_by, self.key())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -58,6 +58,8 @@ class Hardware(SeenBy):
 
 class HardwareExpectation(ContainersExpectation):
     """What the vendor's tool shows in containers (tier device)."""
+
+    final: ClassVar[bool] = True  # the probe asks once, when its container starts
 
     hardware: Hardware
 

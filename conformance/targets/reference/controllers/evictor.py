@@ -54,7 +54,9 @@ class Evictor:
         """One for each device of the pod and taint on it that its claims do not tolerate."""
         if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
             return
-        for _, claim in self.cluster.claims_of(pod):
+        # Upstream's controller looks at claims of spec.resourceClaims only (kubernetes#141290).
+        named = (claim for _, claim in self.cluster.claims_of(pod))
+        for claim in (*named, self.cluster.extended_claim_of(pod)):
             if claim is not None and pods.is_reserved(claim, pod):
                 for result in results(claim):
                     yield from self._of_device(result)
