@@ -95,6 +95,8 @@ def demands(scenario: Scenario) -> Demand:
                 one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
                 if claim in written:
                     continue  # its allocation was no decision
+                if not claim and entry.get("resourceClaimTemplateName") not in made:
+                    continue  # it runs without a claim
                 if not any("${" in text for text in (one.owner, one.entry, one.claim)):
                     claims[one] = None
         for name in _kept_waiting(step):

@@ -50,7 +50,11 @@ def test_a_kept_submission_says_what_its_evidence_says(folder: Path) -> None:
     assert (folder / EVIDENCE).stat().st_size < 1 << 20
     report = checked.verification.report
     assert (report.hardware, report.uncertified) == ("simulated", ())
-    assert {item.name: item.result for item in report.profiles}["dra-core-driver"] == "success"
+    results = {item.name: item.result for item in report.profiles}
+    assert results["dra-core-cluster"] == "success"
+    # Kubernetes' test driver prepares devices that another claim has.
+    ours = report.implementation.organization == "dra-conformance"
+    assert results["dra-core-driver"] == ("success" if ours else "failure")
 
 
 def test_the_same_run_gives_the_same_bytes(submitted: Submitted) -> None:
