@@ -98,7 +98,7 @@ spec:
         ("list --coverage --features", "exclude each other"),
         ("schema report --example", "there is no example of report"),
         ("cleanup --cluster local --run a,b=c", "--run-id 'a,b=c'"),
-        ("run --driver nope", "no driver profile 'nope': shipped are gpu.example.com"),
+        ("run --driver nope", "no driver profile 'nope': shipped are dra.cpu, dra.net"),
         ("run --simulate nope", "--simulate nope: profile 'nope' is neither"),
         ("run --compare", "--compare judges a cluster against the reference"),
         ("run -n 0", "must be at least 1, not 0"),

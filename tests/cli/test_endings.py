@@ -182,7 +182,9 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
     )
     assert "clears \\x1b[2J the" in call("list", "s.yaml").out
     about = SimpleNamespace(organization="\x1b[4m", project="\x1b[5m", version="\x1b[7m")
-    report = SimpleNamespace(implementation=about, profiles=[], uncertified=["\x1b[3m"])
+    report = SimpleNamespace(
+        implementation=about, profiles=[], hardware="simulated", uncertified=["\x1b[3m"]
+    )
     forged = SimpleNamespace(
         discrepancies=["\x1b[2J"],
         notes=["\x1b[1m"],
@@ -198,6 +200,7 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
         "differs: \\x1b[2J",
         "note: \\x1b[1m",
         "other suite: \\x1b[0m",
+        "hardware: simulated",
         "certifies nothing: \\x1b[3m",
         "the report does not match the result file",
     ]
