@@ -73,6 +73,10 @@ def _own(finished: ScenarioFinished) -> Outcome:
 def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:
     """The scenarios that fail with a fault, one after the other on one reference."""
     found = outcomes(scenarios, fault)
+    if len(scenarios) > 1:  # a driver that is lost in one is lost for the next
+        for each in scenarios:
+            if found[each.id] is Outcome.ERROR:
+                found |= outcomes([each], fault)
     unclear = {name: o for name, o in found.items() if o not in {Outcome.PASSED, Outcome.FAILED}}
     assert not unclear, f"{fault.title} is taken for something else than a failure: {unclear}"
     return {name for name, outcome in found.items() if outcome is Outcome.FAILED}
