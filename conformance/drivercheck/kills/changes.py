@@ -53,7 +53,7 @@ class WatchedDriver:
         self.changes: list[str] = []
 
     def count_from_zero(self, kill_at: int = 0) -> None:
-        """Count, and kill the driver before it makes so manieth a change (0: never)."""
+        """Count, and kill the driver before its change number ``kill_at`` (0: never)."""
         self.changes, self._kill_at = [], kill_at
 
     def rebooted(self, boot_id: Path) -> Starter | None:
