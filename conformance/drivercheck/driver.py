@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.clusters.local.layout import KUBELET_ROOT
 from conformance.drivercheck import hostpaths, kubelet
 from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
@@ -120,9 +121,7 @@ class DriverUnderCheck:
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
         if not hostpaths.can_be_shown():
-            why += (
-                f"; without root, a driver that has {hostpaths.KUBELET_ROOT} in its code misses it"
-            )
+            why += f"; without root, a driver that has {KUBELET_ROOT} in its code misses it"
         while True:
             for socket in sorted(kubelet.sockets(self.registry)):
                 registrar = Registrar(socket)

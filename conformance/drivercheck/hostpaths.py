@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-KUBELET_ROOT: Final = "/var/lib/kubelet"
+from conformance.clusters.local.layout import KUBELET_ROOT
+
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 PLACES: Final = {KUBELET_ROOT: ".", "/var/run/cdi": "cdi", "/etc/cdi": "etc-cdi"}
 """Where a driver looks -> what it finds there, below the folder of the check."""

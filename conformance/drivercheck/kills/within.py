@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -51,15 +52,16 @@ def killed(
         How often it was killed where.
     Raises ViolationError: it did not start again, or not do right.
     """
+    again = _Again(bench, begin, method, expect)
     deadline = time.monotonic() + seconds
     try:
         with _watched(bench) as driver:
-            return _at_changes(bench, driver, begin, method, expect, deadline)
+            return again.at_changes(driver, deadline)
     except UnwatchableError as error:
         why = str(error)
     bench.clean()
     deadline = time.monotonic() + seconds
-    return f"{_at_moments(bench, begin, method, expect, deadline)}, not at its changes ({why})"
+    return f"{again.at_moments(deadline)}, not at its changes ({why})"
 
 
 @contextmanager
@@ -83,88 +85,81 @@ def _watched(bench: Bench) -> Iterator[WatchedDriver]:
         bench.starter = starter
 
 
-def _at_changes(
-    bench: Bench,
-    driver: WatchedDriver,
-    begin: Callable[[], Obj],
-    method: Method,
-    expect: Callable[[Obj], None],
-    deadline: float,
-) -> str:
-    claim = begin()
-    driver.count_from_zero()
-    _call(bench, claim, method)
-    changes = driver.changes
-    driver.count_from_zero()
-    if not changes:
-        raise UnwatchableError("none was seen")
-    expect(claim)
-    done = 0
-    # First where a file was just emptied or made: who writes in place has lost what was in it.
-    places = [*_spread(len(changes))]
-    places.sort(key=lambda place: place < 2 or not changes[place - 2].startswith(_EMPTIES))
-    for place in places:
-        if done and time.monotonic() > deadline:
-            break
-        bench.clean()
-        claim = begin()
-        driver.count_from_zero(place)
-        _call(bench, claim, method)
-        seen = driver.changes
-        where = seen[place - 1] if len(seen) >= place else changes[place - 1]
-        _look(bench, claim, expect, f"killed before change {place} of {len(changes)} ({where})")
-        done += 1
-    return f"killed before {done} of {counted(len(changes), 'change')} of files"
+@dataclass(frozen=True)
+class _Again:
+    """The same call on a bench again and again, as `killed` describes it."""
 
+    bench: Bench
+    begin: Callable[[], Obj]
+    method: Method
+    expect: Callable[[Obj], None]
 
-def _at_moments(
-    bench: Bench,
-    begin: Callable[[], Obj],
-    method: Method,
-    expect: Callable[[Obj], None],
-    deadline: float,
-) -> str:
-    claim = begin()
-    began = time.monotonic()
-    _call(bench, claim, method)
-    took = time.monotonic() - began
-    expect(claim)
-    done = 0
-    for number in range(_MOST_MOMENTS):
-        if done >= _LEAST_MOMENTS and time.monotonic() > deadline:
-            break
-        bench.clean()
-        claim = begin()
-        after = _fraction(number) * took * _BEYOND
-        with ThreadPoolExecutor(1) as threads:
-            threads.submit(_call, bench, claim, method)
-            time.sleep(after)
-            assert bench.process is not None
-            bench.process.signal(signal.SIGKILL)
-        _look(bench, claim, expect, f"killed {after * 1000:.1f} ms after the call")
-        done += 1
-    sure = 100 * (1 - 0.9**done)
-    return (
-        f"killed at {done} moments of a call that takes {took * 1000:.0f} ms, so that a fault that"
-        f" shows in a tenth of them is found in {sure:.0f} of 100 runs"
-    )
+    def at_changes(self, driver: WatchedDriver, deadline: float) -> str:
+        claim = self.begin()
+        driver.count_from_zero()
+        self._call(claim)
+        changes = driver.changes
+        driver.count_from_zero()
+        if not changes:
+            raise UnwatchableError("none was seen")
+        self.expect(claim)
+        done = 0
+        # First where a file was just emptied or made: who writes in place has lost what was in it.
+        places = [*_spread(len(changes))]
+        places.sort(key=lambda place: place < 2 or not changes[place - 2].startswith(_EMPTIES))
+        for place in places:
+            if done and time.monotonic() > deadline:
+                break
+            self.bench.clean()
+            claim = self.begin()
+            driver.count_from_zero(place)
+            self._call(claim)
+            seen = driver.changes
+            where = seen[place - 1] if len(seen) >= place else changes[place - 1]
+            self._look(claim, f"killed before change {place} of {len(changes)} ({where})")
+            done += 1
+        return f"killed before {done} of {counted(len(changes), 'change')} of files"
 
+    def at_moments(self, deadline: float) -> str:
+        claim = self.begin()
+        began = time.monotonic()
+        self._call(claim)
+        took = time.monotonic() - began
+        self.expect(claim)
+        done = 0
+        for number in range(_MOST_MOMENTS):
+            if done >= _LEAST_MOMENTS and time.monotonic() > deadline:
+                break
+            self.bench.clean()
+            claim = self.begin()
+            after = _fraction(number) * took * _BEYOND
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(self._call, claim)
+                time.sleep(after)
+                assert self.bench.process is not None
+                self.bench.process.signal(signal.SIGKILL)
+            self._look(claim, f"killed {after * 1000:.1f} ms after the call")
+            done += 1
+        sure = 100 * (1 - 0.9**done)
+        return (
+            f"killed at {done} moments of a call that takes {took * 1000:.0f} ms, so that a fault"
+            f" that shows in a tenth of them is found in {sure:.0f} of 100 runs"
+        )
 
-def _call(bench: Bench, claim: Obj, method: Method) -> None:
-    """Call, whatever comes of it."""
-    bench.begin_check()
-    try:
-        method(bench.plugin)([kubelet.reference(claim)])
-    except (kubelet.RefusedError, SilenceError, ValueError):
-        return  # ValueError: grpc, of a channel that was closed meanwhile
+    def _call(self, claim: Obj) -> None:
+        """Call, whatever comes of it."""
+        self.bench.begin_check()
+        try:
+            self.method(self.bench.plugin)([kubelet.reference(claim)])
+        except (kubelet.RefusedError, SilenceError, ValueError):
+            return  # ValueError: grpc, of a channel that was closed meanwhile
 
-
-def _look(bench: Bench, claim: Obj, expect: Callable[[Obj], None], where: str) -> None:
-    try:
-        bench.restart(signal.SIGKILL)
-        expect(claim)
-    except ViolationError as error:
-        raise type(error)(f"{where}: {error}") from None
+    def _look(self, claim: Obj, where: str) -> None:
+        try:
+            self.bench.restart(signal.SIGKILL)
+            self.expect(claim)
+        except ViolationError as error:
+            raise type(error)(f"{where}: {error}") from None
 
 
 def _fraction(number: int) -> float:
