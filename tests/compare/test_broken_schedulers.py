@@ -20,7 +20,6 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
-from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import GATES, read_kills
 from tests.scenario.sampling import SAMPLE, sample
 from tests.scenario.shipped import shipped
@@ -32,14 +31,14 @@ def scenarios() -> tuple[LoadedScenario, ...]:
     return tuple(item for item in shipped() if item.scenario.spec.tier == "allocation")
 
 
-def met(*faults: Fault) -> list[LoadedScenario]:
+def met(*faults: str) -> list[LoadedScenario]:
     """Those that show the defects, and some others."""
-    shows = {name for fault in faults for name in read_kills()[fault.title]}
+    shows = {name for fault in faults for name in read_kills()[fault]}
     others = {item.id for item in sample(scenarios(), 3, str(faults))}
     return [item for item in scenarios() if item.id in shows | others]
 
 
-def ran(*faults: Fault) -> tuple[ScenarioFinished, ...]:
+def ran(*faults: str) -> tuple[ScenarioFinished, ...]:
     with mutant(*faults, feature_gates=GATES) as target:
         recorded = TargetOptions(record=True)
         opened = Opened(target, target.capabilities(), None, "probe", recorded)
@@ -52,7 +51,7 @@ def good() -> tuple[ScenarioFinished, ...]:
     return ran()
 
 
-def judged(*faults: Fault) -> list[ScenarioCompared]:
+def judged(*faults: str) -> list[ScenarioCompared]:
     return [against(good())(event) for event in ran(*faults)]
 
 
@@ -66,26 +65,25 @@ def test_the_reference_itself_is_identical_everywhere() -> None:
 @pytest.mark.parametrize(
     ("fault", "rule"),
     [
-        (Fault.DOUBLE_ALLOCATION, "in-use"),
-        (Fault.IGNORE_SELECTORS, "selector"),
-        (Fault.IGNORE_MATCH_ATTRIBUTE, "constraint"),
-        (Fault.IGNORES_CONSUMED_CAPACITY, "capacity"),
-        (Fault.IGNORES_COUNT, "count"),
-        (Fault.IGNORES_COUNTERS, "counter"),
-        (Fault.IGNORES_DEVICE_TAINTS, "taint"),
-        (Fault.IGNORES_REQUEST_POLICY, "capacity"),
-        (Fault.IGNORES_TAINT_RULES, "taint"),
-        (Fault.ALL_TAKES_ONE, "all"),
-        (Fault.ALL_MAY_BE_NONE, "all"),
-        (Fault.ANY_NODE, "device"),
-        (Fault.CLAIM_CONFIG_FIRST, "config"),
-        (Fault.LOSES_CONFIG, "config"),
-        (Fault.NO_NODE_SELECTOR, "node-selector"),
-        (Fault.ONE_DEVICE_FOR_ALL_REQUESTS, "in-use"),
+        ("double-allocation", "in-use"),
+        ("ignore-selectors", "selector"),
+        ("ignore-match-attribute", "constraint"),
+        ("ignores-consumed-capacity", "capacity"),
+        ("ignores-count", "count"),
+        ("ignores-counters", "counter"),
+        ("ignores-device-taints", "taint"),
+        ("ignores-request-policy", "capacity"),
+        ("ignores-taint-rules", "taint"),
+        ("all-takes-one", "all"),
+        ("all-may-be-none", "all"),
+        ("any-node", "device"),
+        ("claim-config-first", "config"),
+        ("loses-config", "config"),
+        ("no-node-selector", "node-selector"),
+        ("one-device-for-all-requests", "in-use"),
     ],
-    ids=lambda value: value.title if isinstance(value, Fault) else value,
 )
-def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: Fault, rule: str) -> None:
+def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: str, rule: str) -> None:
     compared = judged(fault)
     # What an overlap says already is told there: the judge has no more to say of it.
     verdicts = count_verdicts(compared)
@@ -100,4 +98,4 @@ def test_a_defect_of_the_scheduler_is_found_and_its_rule_named(fault: Fault, rul
 
 
 def test_a_defect_beside_the_allocation_shows_in_what_was_observed() -> None:
-    assert any(item.differences for item in judged(Fault.NO_FINALIZER, Fault.NEVER_RELEASE))
+    assert any(item.differences for item in judged("no-finalizer", "never-release"))

@@ -1,7 +1,8 @@
 """Mutants: references with a deliberate defect, for tests of the suite.
 
 The reference knows nothing of them. A mutation replaces methods of the parts of one reference that
-is running, so that its neighbours in the same process stay sound.
+is running, so that its neighbours in the same process stay sound. What each breaks, and who says
+so, is in `tests.statements`.
 """
 
 from __future__ import annotations
@@ -48,51 +49,50 @@ from tests.mutants.allocator import (
     sharing,
     tainting,
 )
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects
 
-MUTATIONS: dict[Fault, Mutation] = {
-    **api.MUTATIONS,
-    **applying.MUTATIONS,
-    **authorizing.MUTATIONS,
-    **cdi.MUTATIONS,
-    **changing.MUTATIONS,
-    **controllers.MUTATIONS,
-    **listing.MUTATIONS,
-    **metrics.MUTATIONS,
-    **deleting.MUTATIONS,
-    **devicefiles.MUTATIONS,
-    **disrupting.MUTATIONS,
-    **driver.MUTATIONS,
-    **evicting.MUTATIONS,
-    **extended.MUTATIONS,
-    **scheduler.MUTATIONS,
-    **aligning.MUTATIONS,
-    **allocation.MUTATIONS,
-    **alternatives.MUTATIONS,
-    **amounts.MUTATIONS,
-    **choosing.MUTATIONS,
-    **counting.MUTATIONS,
-    **giving_up.MUTATIONS,
-    **pools.MUTATIONS,
-    **remembering.MUTATIONS,
-    **selecting.MUTATIONS,
-    **sharing.MUTATIONS,
-    **tainting.MUTATIONS,
-    **nodes.MUTATIONS,
-    **quota.MUTATIONS,
-    **preempting.MUTATIONS,
-    **several.MUTATIONS,
-    **unhealthy.MUTATIONS,
-    **updating.MUTATIONS,
-    **watching.MUTATIONS,
-    **workloads.MUTATIONS,
+DEFECTS: Defects = {
+    **api.DEFECTS,
+    **applying.DEFECTS,
+    **authorizing.DEFECTS,
+    **cdi.DEFECTS,
+    **changing.DEFECTS,
+    **controllers.DEFECTS,
+    **listing.DEFECTS,
+    **metrics.DEFECTS,
+    **deleting.DEFECTS,
+    **devicefiles.DEFECTS,
+    **disrupting.DEFECTS,
+    **driver.DEFECTS,
+    **evicting.DEFECTS,
+    **extended.DEFECTS,
+    **scheduler.DEFECTS,
+    **aligning.DEFECTS,
+    **allocation.DEFECTS,
+    **alternatives.DEFECTS,
+    **amounts.DEFECTS,
+    **choosing.DEFECTS,
+    **counting.DEFECTS,
+    **giving_up.DEFECTS,
+    **pools.DEFECTS,
+    **remembering.DEFECTS,
+    **selecting.DEFECTS,
+    **sharing.DEFECTS,
+    **tainting.DEFECTS,
+    **nodes.DEFECTS,
+    **quota.DEFECTS,
+    **preempting.DEFECTS,
+    **several.DEFECTS,
+    **unhealthy.DEFECTS,
+    **updating.DEFECTS,
+    **watching.DEFECTS,
+    **workloads.DEFECTS,
 }
 
 
-def mutant(*faults: Fault, **options: Any) -> ReferenceTarget:
-    """A reference that has these faults; ``options`` are those of `ReferenceOptions`."""
+def mutant(*defects: str, **options: Any) -> ReferenceTarget:
+    """A reference that has these defects; ``options`` are those of `ReferenceOptions`."""
     target = ReferenceTarget(ReferenceOptions(**options))
-    for fault in faults:
-        MUTATIONS[fault](target.world)
+    for name in defects:
+        DEFECTS[name](target.world)
     return target

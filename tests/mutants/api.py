@@ -13,8 +13,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from reference_allocator.api import schema
 from reference_allocator.api.limits import REQUESTS_MAX
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"
 SERVED = f"{DRA_GROUP}/v1"
@@ -243,39 +242,37 @@ def limits_are_one_less(world: World) -> None:
     replace(world.api, "create", create)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.LIMITS_ARE_ONE_LESS: limits_are_one_less,
-    Fault.ACCEPT_INVALID_POD_CLAIM: accept_in_spite_of("spec.resourceClaims"),
-    Fault.ADMIN_ACCESS_ANYWHERE: accept_in_spite_of("adminAccess"),
-    Fault.ACCEPTS_POD_CLAIM_WITHOUT_SOURCE: accept_in_spite_of(
-        "spec.resourceClaims", "must specify"
-    ),
-    Fault.ACCEPTS_POD_CLAIM_WITH_TWO_SOURCES: accept_in_spite_of("spec.resourceClaims", "at most"),
-    Fault.DELETES_CLAIMS_IN_USE: deletes_claims_in_use,
-    Fault.IGNORES_UNKNOWN_FIELDS_OF_CLAIMS: ignores_unknown_fields("spec"),
-    Fault.IGNORES_UNKNOWN_FIELDS_OF_POD_CLAIMS: ignores_unknown_fields("resourceClaims"),
-    Fault.IGNORES_UNKNOWN_FIELDS_OF_REQUESTS: ignores_unknown_fields("requests"),
-    Fault.LOSES_CAPACITY_OF_V1BETA1: loses("v1beta1", lose_capacity),
-    Fault.LOSES_ALTERNATIVES_OF_V1BETA2: loses("v1beta2", lose_alternatives),
-    Fault.KEEPS_FIELDS_OF_DISABLED_FEATURES: keeps_disabled_fields,
-    Fault.MISTAKES_RULES_OF_V1BETA2: loses("v1beta2", mistake_driver),
-    Fault.TAKES_ANY_NUMBER_OF_ALTERNATIVES: accept_in_spite_of("firstAvailable"),
-    Fault.TAKES_ANY_NODE_OPERATIONS: accept_in_spite_of("spec.skipNodeOperations"),
-    Fault.TAKES_ANY_NUMBER_OF_TAINTS: accept_in_spite_of("spec.devices[0].taints", "must have at"),
-    Fault.TAKES_ANY_POOL_NAME: accept_in_spite_of("spec.pool.name"),
-    Fault.TAKES_ANY_RESOURCE_NAME: accept_in_spite_of("spec.extendedResourceName"),
-    Fault.TAKES_ANY_TOLERATION: accept_in_spite_of("tolerations"),
-    Fault.TAKES_LISTS_OF_ANY_LENGTH: accept_in_spite_of("spec.devices", "must have at most"),
-    Fault.TAKES_NAMES_TWICE: accept_in_spite_of("spec.devices", "Duplicate value"),
-    Fault.TAKES_NAMES_OF_ANY_FORM: accept_in_spite_of("ame", "RFC 1123"),
-    Fault.TAKES_UNKNOWN_VALUES: accept_in_spite_of("spec.devices", "Unsupported value"),
-    Fault.LOSES_SCHEDULING_GATES: loses_scheduling_gates,
-    Fault.LOSES_CAPACITY: loses("v1beta2", lose_capacity),
-    Fault.NO_REQUEST_DEFAULTS: no_request_defaults,
-    Fault.RETURNS_STORED_FORM: returns_stored_form,
-    Fault.SERVES_RETIRED_CLAIMS: serves_retired("ResourceClaim"),
-    Fault.SERVES_RETIRED_CLASSES: serves_retired("ResourceClass"),
-    Fault.SERVES_RETIRED_TEMPLATES: serves_retired("ResourceClaimTemplate"),
-    Fault.SHOWS_NEW_FORM_TO_OLD_CLIENTS: shows_new_form_to_old_clients,
-    Fault.WRONG_VERSION_CONVERSION: loses("v1beta1", lose_selectors),
+DEFECTS: Defects = {
+    "limits-are-one-less": limits_are_one_less,
+    "accept-invalid-pod-claim": accept_in_spite_of("spec.resourceClaims"),
+    "admin-access-anywhere": accept_in_spite_of("adminAccess"),
+    "accepts-pod-claim-without-source": accept_in_spite_of("spec.resourceClaims", "must specify"),
+    "accepts-pod-claim-with-two-sources": accept_in_spite_of("spec.resourceClaims", "at most"),
+    "deletes-claims-in-use": deletes_claims_in_use,
+    "ignores-unknown-fields-of-claims": ignores_unknown_fields("spec"),
+    "ignores-unknown-fields-of-pod-claims": ignores_unknown_fields("resourceClaims"),
+    "ignores-unknown-fields-of-requests": ignores_unknown_fields("requests"),
+    "loses-capacity-of-v1beta1": loses("v1beta1", lose_capacity),
+    "loses-alternatives-of-v1beta2": loses("v1beta2", lose_alternatives),
+    "keeps-fields-of-disabled-features": keeps_disabled_fields,
+    "mistakes-rules-of-v1beta2": loses("v1beta2", mistake_driver),
+    "takes-any-number-of-alternatives": accept_in_spite_of("firstAvailable"),
+    "takes-any-node-operations": accept_in_spite_of("spec.skipNodeOperations"),
+    "takes-any-number-of-taints": accept_in_spite_of("spec.devices[0].taints", "must have at"),
+    "takes-any-pool-name": accept_in_spite_of("spec.pool.name"),
+    "takes-any-resource-name": accept_in_spite_of("spec.extendedResourceName"),
+    "takes-any-toleration": accept_in_spite_of("tolerations"),
+    "takes-lists-of-any-length": accept_in_spite_of("spec.devices", "must have at most"),
+    "takes-names-twice": accept_in_spite_of("spec.devices", "Duplicate value"),
+    "takes-names-of-any-form": accept_in_spite_of("ame", "RFC 1123"),
+    "takes-unknown-values": accept_in_spite_of("spec.devices", "Unsupported value"),
+    "loses-scheduling-gates": loses_scheduling_gates,
+    "loses-capacity": loses("v1beta2", lose_capacity),
+    "no-request-defaults": no_request_defaults,
+    "returns-stored-form": returns_stored_form,
+    "serves-retired-claims": serves_retired("ResourceClaim"),
+    "serves-retired-classes": serves_retired("ResourceClass"),
+    "serves-retired-templates": serves_retired("ResourceClaimTemplate"),
+    "shows-new-form-to-old-clients": shows_new_form_to_old_clients,
+    "wrong-version-conversion": loses("v1beta1", lose_selectors),
 }

@@ -7,8 +7,7 @@ from dataclasses import replace as changed
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import FieldManager, Obj, Request
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def applies_over_changes(world: World) -> None:
@@ -30,7 +29,7 @@ def applies_without_memory(world: World) -> None:
     replace(world.handler.fields, "applied", lambda *_: None)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.APPLIES_OVER_CHANGES_OF_OTHERS: applies_over_changes,
-    Fault.APPLIES_WITHOUT_MEMORY: applies_without_memory,
+DEFECTS: Defects = {
+    "applies-over-changes-of-others": applies_over_changes,
+    "applies-without-memory": applies_without_memory,
 }

@@ -8,8 +8,7 @@ from dataclasses import replace as changed
 from conformance.targets.reference.apiserver.authorization import Attributes
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import User
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Allows = Callable[..., bool]
 
@@ -47,9 +46,9 @@ def every_node_is_associated(world: World) -> None:
     replace(world.handler.authorizer, "allows", allows)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.AUTHORIZES_EVERY_ACCOUNT: check_nothing,
-    Fault.AUTHORIZES_EVERY_BINDING: allows_subresource("binding"),
-    Fault.AUTHORIZES_EVERY_DRIVER: forgets_names,
-    Fault.AUTHORIZES_EVERY_NODE: every_node_is_associated,
+DEFECTS: Defects = {
+    "authorizes-every-account": check_nothing,
+    "authorizes-every-binding": allows_subresource("binding"),
+    "authorizes-every-driver": forgets_names,
+    "authorizes-every-node": every_node_is_associated,
 }

@@ -12,8 +12,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
 from tests.mutants.driver import drivers, writes
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def lists_ids_of_nothing(world: World) -> None:
@@ -57,8 +56,8 @@ def version_too_old(spec: str) -> str:
     return re.sub(r'("cdiVersion": ")[^"]+', r"\g<1>0.3.0", spec)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CDI_EDITS_OF_SPECS_ARE_LOST: without_common_edits,
-    Fault.CDI_IDS_OF_NOTHING: lists_ids_of_nothing,
-    Fault.CDI_VERSION_TOO_OLD: writes(version_too_old),
+DEFECTS: Defects = {
+    "cdi-edits-of-specs-are-lost": without_common_edits,
+    "cdi-ids-of-nothing": lists_ids_of_nothing,
+    "cdi-version-too-old": writes(version_too_old),
 }

@@ -10,8 +10,7 @@ from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref, Request
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, part, replace
 
 Change = Callable[[Obj], Obj]
 
@@ -103,25 +102,25 @@ def ignores_versions(*subresources: str | None) -> Mutation:
     return mutate
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.BINDS_TWICE: binds_twice,
-    Fault.CHANGES_ALLOCATIONS: accepts_changes("ResourceClaim", "status.allocation"),
-    Fault.CHANGES_CLAIMS: accepts_changes("ResourceClaim", "spec"),
-    Fault.CHANGES_TEMPLATES: accepts_changes("ResourceClaimTemplate", "spec"),
-    Fault.DELETES_ALL_OF_A_KIND: deletes_all_of_a_kind,
-    Fault.FAILED_PODS_KEEP_CLAIMS: failed_pods_keep_claims,
-    Fault.IGNORES_EVICTIONS: ignores_evictions,
-    Fault.IGNORES_FIELD_SELECTORS: ignores_field_selectors,
-    Fault.IGNORES_PRECONDITIONS: ignores_preconditions,
-    Fault.IGNORES_VERSIONS: ignores_versions("", None),
-    Fault.IGNORES_VERSIONS_OF_STATUS: ignores_versions("status"),
-    Fault.MOVES_SLICES: accepts_changes("ResourceSlice", "spec", "immutable"),
-    Fault.RESERVES_CLAIMS_WITHOUT_ALLOCATION: accepts_changes(
+DEFECTS: Defects = {
+    "binds-twice": binds_twice,
+    "changes-allocations": accepts_changes("ResourceClaim", "status.allocation"),
+    "changes-claims": accepts_changes("ResourceClaim", "spec"),
+    "changes-templates": accepts_changes("ResourceClaimTemplate", "spec"),
+    "deletes-all-of-a-kind": deletes_all_of_a_kind,
+    "failed-pods-keep-claims": failed_pods_keep_claims,
+    "ignores-evictions": ignores_evictions,
+    "ignores-field-selectors": ignores_field_selectors,
+    "ignores-preconditions": ignores_preconditions,
+    "ignores-versions": ignores_versions("", None),
+    "ignores-versions-of-status": ignores_versions("status"),
+    "moves-slices": accepts_changes("ResourceSlice", "spec", "immutable"),
+    "reserves-claims-without-allocation": accepts_changes(
         "ResourceClaim", "status.reservedFor", "may not be specified"
     ),
-    Fault.RESERVES_CLAIMS_FOR_ANY_NUMBER: accepts_changes(
+    "reserves-claims-for-any-number": accepts_changes(
         "ResourceClaim", "status.reservedFor", "must have at most"
     ),
-    Fault.TAKES_ANY_REPORT: accepts_changes("ResourceClaim", "status.devices"),
-    Fault.TAKES_ANY_TAINT_RULE: accepts_changes("DeviceTaintRule", "spec"),
+    "takes-any-report": accepts_changes("ResourceClaim", "status.devices"),
+    "takes-any-taint-rule": accepts_changes("DeviceTaintRule", "spec"),
 }

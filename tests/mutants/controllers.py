@@ -12,9 +12,8 @@ from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.api import lose_selectors
-from tests.mutants.faults import Fault
 from tests.mutants.nodes import take_any_reservation
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, part, replace
 from tests.mutants.scheduler import reserve_without_pod, take_any_claim
 
 
@@ -271,28 +270,28 @@ def deletes_claims_at_restarts(world: World) -> None:
     replace(controller, "sync", sync)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DELETES_CLAIMS_AT_RESTARTS: deletes_claims_at_restarts,
-    Fault.SAYS_NOTHING_OF_CLAIMS: says_nothing_of_claims,
-    Fault.ALLOCATES_WITHOUT_POD: allocates_without_pod,
-    Fault.NEVER_RESERVES_FOR_BOUND_PODS: lambda world: replace(
+DEFECTS: Defects = {
+    "deletes-claims-at-restarts": deletes_claims_at_restarts,
+    "says-nothing-of-claims": says_nothing_of_claims,
+    "allocates-without-pod": allocates_without_pod,
+    "never-reserves-for-bound-pods": lambda world: replace(
         part(world, ClaimController), "reserve", lambda *_: None
     ),
-    Fault.RESERVES_FOR_ENDED_PODS: reserves_for_ended_pods,
-    Fault.REFUSES_LONG_CLAIM_NAMES: refuses_long_names,
-    Fault.WAITS_FOR_UNNEEDED_CLAIMS: waits_for_unneeded_claims,
-    Fault.FINISHED_PODS_KEEP_CLAIMS: finished_pods_keep_claims,
-    Fault.TEMPLATE_LOSES_LABELS: in_new_claims(lose_labels),
-    Fault.FORCED_PODS_KEEP_CLAIMS: forced_pods_keep_claims,
-    Fault.FORGETS_RESERVATION: forgets_reservation,
-    Fault.KEEPS_DEVICE_STATUS: keeps_device_status,
-    Fault.MISSES_CLAIMS_OF_A_BURST: misses_claims_of_a_burst,
-    Fault.MISSES_NEW_TEMPLATE: misses_new_template,
-    Fault.NEVER_RELEASE: never_release,
-    Fault.NO_OWNER_REFERENCE: no_owner_reference,
-    Fault.NO_POD_CLAIM_ANNOTATION: in_new_claims(lose_annotation),
-    Fault.OTHER_NAMESPACE: other_namespace,
-    Fault.RELEASES_TOO_EARLY: releases_too_early,
-    Fault.SHARES_TEMPLATE_CLAIM: shares_template_claim,
-    Fault.TEMPLATE_LOSES_SELECTORS: in_new_claims(lose_selectors),
+    "reserves-for-ended-pods": reserves_for_ended_pods,
+    "refuses-long-claim-names": refuses_long_names,
+    "waits-for-unneeded-claims": waits_for_unneeded_claims,
+    "finished-pods-keep-claims": finished_pods_keep_claims,
+    "template-loses-labels": in_new_claims(lose_labels),
+    "forced-pods-keep-claims": forced_pods_keep_claims,
+    "forgets-reservation": forgets_reservation,
+    "keeps-device-status": keeps_device_status,
+    "misses-claims-of-a-burst": misses_claims_of_a_burst,
+    "misses-new-template": misses_new_template,
+    "never-release": never_release,
+    "no-owner-reference": no_owner_reference,
+    "no-pod-claim-annotation": in_new_claims(lose_annotation),
+    "other-namespace": other_namespace,
+    "releases-too-early": releases_too_early,
+    "shares-template-claim": shares_template_claim,
+    "template-loses-selectors": in_new_claims(lose_selectors),
 }

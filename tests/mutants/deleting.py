@@ -13,8 +13,7 @@ from conformance.targets.reference.store import namespace_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
 from tests.mutants.allocator.inputs import wanted
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, part, replace
 
 
 def releases_without_class(world: World) -> None:
@@ -129,16 +128,16 @@ def in_the_background(world: World, policy: str) -> None:
     replace(world.api, "delete", delete)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CLAIMS_OUTLIVE_NAMESPACES: claims_outlive_namespaces,
-    Fault.ORPHANED_PODS_STAY: orphaned_pods_stay,
-    Fault.ORPHANS_ARE_DELETED: lambda world: in_the_background(world, "Orphan"),
-    Fault.OWNERS_GO_FIRST: lambda world: in_the_background(world, "Foreground"),
-    Fault.PODS_OUTLIVE_JOBS: pods_outlive_jobs,
-    Fault.RELEASES_CLAIMS_OF_DELETED_TEMPLATES: releases_without_template,
-    Fault.RELEASES_CLAIMS_OF_WITHDRAWN_DEVICES: releases_withdrawn,
-    Fault.DELETES_TEMPLATES_WITH_PODS: deletes_templates,
-    Fault.EXTENDED_CLAIMS_OUTLIVE_PODS: extended_claims_outlive_pods,
-    Fault.RELEASES_CLAIMS_OF_DELETED_CLASSES: releases_without_class,
-    Fault.CLAIMS_OUTLIVE_PODS: claims_outlive_pods,
+DEFECTS: Defects = {
+    "claims-outlive-namespaces": claims_outlive_namespaces,
+    "orphaned-pods-stay": orphaned_pods_stay,
+    "orphans-are-deleted": lambda world: in_the_background(world, "Orphan"),
+    "owners-go-first": lambda world: in_the_background(world, "Foreground"),
+    "pods-outlive-jobs": pods_outlive_jobs,
+    "releases-claims-of-deleted-templates": releases_without_template,
+    "releases-claims-of-withdrawn-devices": releases_withdrawn,
+    "deletes-templates-with-pods": deletes_templates,
+    "extended-claims-outlive-pods": extended_claims_outlive_pods,
+    "releases-claims-of-deleted-classes": releases_without_class,
+    "claims-outlive-pods": claims_outlive_pods,
 }

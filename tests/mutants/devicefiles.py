@@ -9,8 +9,7 @@ from typing import Any
 from conformance.targets.reference.world import World
 from nvml_driver.cdi.specs import ContainerEdits
 from tests.mutants.driver import drivers
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def given_with(**changed: Any) -> Mutation:
@@ -36,8 +35,8 @@ def open_every_device(world: World) -> None:
         replace(kubelet.device_cgroup, "permits", lambda *_: True)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CONTAINERS_OPEN_EVERY_DEVICE: open_every_device,
-    Fault.DEVICE_FILES_CANNOT_BE_OPENED: given_with(permissions="m"),
-    Fault.DEVICE_FILES_OF_ONE_NUMBER: given_with(minor=0),
+DEFECTS: Defects = {
+    "containers-open-every-device": open_every_device,
+    "device-files-cannot-be-opened": given_with(permissions="m"),
+    "device-files-of-one-number": given_with(minor=0),
 }

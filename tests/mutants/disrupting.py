@@ -17,8 +17,7 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.errors import DriverError
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, part, replace
 
 
 def when_started(change: Callable[[Kubelet], None]) -> Mutation:
@@ -244,20 +243,20 @@ def believed_ready(node: Obj) -> Obj:
     return {**node, "spec": {**spec, "taints": taints}, "status": {**status, "conditions": ready}}
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DRIVER_LOSES_CDI_SPECS: loses_cdi_specs,
-    Fault.KUBELET_FORGETS_GONE_PODS: when_started(forget_gone_pods),
-    Fault.KUBELET_GIVES_UP_UNREGISTERED_DRIVERS: gives_up_unregistered_drivers,
-    Fault.KUBELET_KEEPS_SLICES_OF_GONE_DRIVERS: keeps_slices_of_gone_drivers,
-    Fault.KUBELET_LETS_PODS_GO_UNPREPARED: lets_pods_go_unprepared,
-    Fault.KUBELET_LOSES_WAITING_PODS: keeps_waiting_pods_waiting,
-    Fault.KUBELET_RESTARTS_CONTAINERS: when_started(restart_containers),
-    Fault.KUBELET_UNPREPARES_AT_START: when_started(unprepare_everything),
-    Fault.KUBELET_WIPES_SLICES_AT_ONCE: wipes_slices_at_once,
-    Fault.LEAVES_PODS_ON_LOST_NODES: leaves_pods_on_lost_nodes,
-    Fault.MANAGER_MISSES_WHAT_HAPPENED: misses_what_happened,
-    Fault.RELEASES_CLAIMS_ON_LOST_NODES: releases_on_lost_nodes,
-    Fault.SCHEDULER_FREES_HALF_BOUND: frees_half_bound,
-    Fault.SCHEDULER_SEES_ONLY_NEW_PODS: only_new_pods,
-    Fault.USES_NODES_THAT_ARE_NOT_READY: uses_nodes_that_are_not_ready,
+DEFECTS: Defects = {
+    "driver-loses-cdi-specs": loses_cdi_specs,
+    "kubelet-forgets-gone-pods": when_started(forget_gone_pods),
+    "kubelet-gives-up-unregistered-drivers": gives_up_unregistered_drivers,
+    "kubelet-keeps-slices-of-gone-drivers": keeps_slices_of_gone_drivers,
+    "kubelet-lets-pods-go-unprepared": lets_pods_go_unprepared,
+    "kubelet-loses-waiting-pods": keeps_waiting_pods_waiting,
+    "kubelet-restarts-containers": when_started(restart_containers),
+    "kubelet-unprepares-at-start": when_started(unprepare_everything),
+    "kubelet-wipes-slices-at-once": wipes_slices_at_once,
+    "leaves-pods-on-lost-nodes": leaves_pods_on_lost_nodes,
+    "manager-misses-what-happened": misses_what_happened,
+    "releases-claims-on-lost-nodes": releases_on_lost_nodes,
+    "scheduler-frees-half-bound": frees_half_bound,
+    "scheduler-sees-only-new-pods": only_new_pods,
+    "uses-nodes-that-are-not-ready": uses_nodes_that_are_not_ready,
 }

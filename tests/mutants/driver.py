@@ -17,8 +17,7 @@ from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, part, replace
 
 
 def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
@@ -288,28 +287,28 @@ def drivers(world: World) -> list[NodeDriver]:
     return [kubelet.driver for kubelet in world.kubelets if kubelet.driver is not None]
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DRIVER_DEFAULTS_CONFIG: prepares(default_interval),
-    Fault.DRIVER_GIVES_FIRST_DEVICES: prepares(first_devices),
-    Fault.DRIVER_GIVES_OTHERS_WHEN_ASKED_AGAIN: gives_others_when_asked_again,
-    Fault.DRIVER_KEEPS_OLD_DEVICES: keeps_old_devices,
-    Fault.DRIVER_LOSES_ITS_MEMORY: loses_its_memory,
-    Fault.DRIVER_NEVER_UNPREPARES_NOR_LOOKS: never_unprepares_nor_looks,
-    Fault.DRIVER_PREPARES_DEVICES_IN_USE: prepares_devices_in_use,
-    Fault.DRIVER_PUBLISHES_ONCE: publishes_once,
-    Fault.DRIVER_REFUSES_PREPARED_CLAIMS: refuses_prepared_claims,
-    Fault.DRIVER_REFUSES_UNKNOWN_CLAIMS: refuses_unknown_claims,
-    Fault.DRIVER_CONFIGURES_ALL_DEVICES: prepares(config_of_all_requests),
-    Fault.DRIVER_IGNORES_CLAIM_CONFIG: prepares(without_config("FromClaim")),
-    Fault.DRIVER_IGNORES_CLASS_CONFIG: prepares(without_config("FromClass")),
-    Fault.DRIVER_PREPARES_A_CLAIM_ONCE: refuses_prepared_before,
-    Fault.METADATA_OF_ANOTHER_CLAIM: metadata_of_another_claim,
-    Fault.SHOWS_ANOTHER_CLAIM: writes(another_claim),
-    Fault.SLICES_HAVE_BUS_IDS_AS_ROOTS: publishes(bus_ids_as_roots),
-    Fault.SLICES_HAVE_OTHER_UUIDS: publishes(other_uuids),
-    Fault.SLICES_PROMISE_MORE_MEMORY: publishes(more_memory),
-    Fault.SLICES_WITHOUT_OWNER: slices_without_owner,
-    Fault.LEAK_CDI: leak_cdi,
-    Fault.LEAVES_CDI_SPEC: leaves_cdi_spec,
-    Fault.WRONG_DEVICE_IN_CONTAINER: prepares(next_device),
+DEFECTS: Defects = {
+    "driver-defaults-config": prepares(default_interval),
+    "driver-gives-first-devices": prepares(first_devices),
+    "driver-gives-others-when-asked-again": gives_others_when_asked_again,
+    "driver-keeps-old-devices": keeps_old_devices,
+    "driver-loses-its-memory": loses_its_memory,
+    "driver-never-unprepares-nor-looks": never_unprepares_nor_looks,
+    "driver-prepares-devices-in-use": prepares_devices_in_use,
+    "driver-publishes-once": publishes_once,
+    "driver-refuses-prepared-claims": refuses_prepared_claims,
+    "driver-refuses-unknown-claims": refuses_unknown_claims,
+    "driver-configures-all-devices": prepares(config_of_all_requests),
+    "driver-ignores-claim-config": prepares(without_config("FromClaim")),
+    "driver-ignores-class-config": prepares(without_config("FromClass")),
+    "driver-prepares-a-claim-once": refuses_prepared_before,
+    "metadata-of-another-claim": metadata_of_another_claim,
+    "shows-another-claim": writes(another_claim),
+    "slices-have-bus-ids-as-roots": publishes(bus_ids_as_roots),
+    "slices-have-other-uuids": publishes(other_uuids),
+    "slices-promise-more-memory": publishes(more_memory),
+    "slices-without-owner": slices_without_owner,
+    "leak-cdi": leak_cdi,
+    "leaves-cdi-spec": leaves_cdi_spec,
+    "wrong-device-in-container": prepares(next_device),
 }

@@ -10,8 +10,7 @@ from conformance.targets.reference.controllers.evictor import Eviction, Evictor,
 from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, part, replace
 
 
 def evicts_at_once(world: World) -> None:
@@ -108,13 +107,13 @@ def no_dry_run(world: World) -> None:
     replace(part(world, EvictionController).reporter, "condition", condition)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.EVICTS_BY_NAMED_CLAIMS_ONLY: by_named_claims_only,
-    Fault.EVICTS_BY_RULES_ONLY: only_by(by_rule),
-    Fault.EVICTS_FOR_NOSCHEDULE: evicts_for_noschedule,
-    Fault.MISSES_CHANGED_RULES: only_by(as_created),
-    Fault.EVICTS_AT_ONCE: evicts_at_once,
-    Fault.EVICTS_WHO_TOLERATES_FOR_EVER: evicts_who_tolerates_for_ever,
-    Fault.NO_DRY_RUN: no_dry_run,
-    Fault.NO_EVICTION: no_eviction,
+DEFECTS: Defects = {
+    "evicts-by-named-claims-only": by_named_claims_only,
+    "evicts-by-rules-only": only_by(by_rule),
+    "evicts-for-noschedule": evicts_for_noschedule,
+    "misses-changed-rules": only_by(as_created),
+    "evicts-at-once": evicts_at_once,
+    "evicts-who-tolerates-for-ever": evicts_who_tolerates_for_ever,
+    "no-dry-run": no_dry_run,
+    "no-eviction": no_eviction,
 }

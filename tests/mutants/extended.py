@@ -9,8 +9,7 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def ignores_extended_resources(world: World) -> None:
@@ -91,13 +90,13 @@ def init_containers_keep_theirs(world: World) -> None:
     replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.IGNORES_DEVICE_PLUGINS: ignores_device_plugins,
-    Fault.IGNORES_EXTENDED_RESOURCES: ignores_extended_resources,
-    Fault.IGNORES_IMPLICIT_EXTENDED_RESOURCES: no_implicit_resources,
-    Fault.INIT_CONTAINERS_KEEP_EXTENDED_DEVICES: init_containers_keep_theirs,
-    Fault.REMEMBERS_DEVICE_PLUGINS: remembers_plugins,
-    Fault.SHARES_DEVICES_OF_EXTENDED_RESOURCES: shares_extended_devices,
-    Fault.ZERO_OF_AN_EXTENDED_RESOURCE_IS_ONE: zero_is_one,
-    Fault.ONE_DEVICE_FOR_EXTENDED_RESOURCES: one_extended_device,
+DEFECTS: Defects = {
+    "ignores-device-plugins": ignores_device_plugins,
+    "ignores-extended-resources": ignores_extended_resources,
+    "ignores-implicit-extended-resources": no_implicit_resources,
+    "init-containers-keep-extended-devices": init_containers_keep_theirs,
+    "remembers-device-plugins": remembers_plugins,
+    "shares-devices-of-extended-resources": shares_extended_devices,
+    "zero-of-an-extended-resource-is-one": zero_is_one,
+    "one-device-for-extended-resources": one_extended_device,
 }

@@ -7,8 +7,7 @@ from typing import Any
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def all_for_each_container(world: World) -> None:
@@ -34,7 +33,7 @@ def none_of_templates(world: World) -> None:
         replace(kubelet.pod_resources, "claims_of", claims_of)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.LISTS_ALL_CLAIMS_OF_THE_POD: all_for_each_container,
-    Fault.LISTS_NO_GENERATED_CLAIMS: none_of_templates,
+DEFECTS: Defects = {
+    "lists-all-claims-of-the-pod": all_for_each_container,
+    "lists-no-generated-claims": none_of_templates,
 }

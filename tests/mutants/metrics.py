@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from conformance.scenario.observation import CALLS, CREATES, OPERATIONS
 from conformance.targets.reference.world import World
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def forgets(component: str, metric: str, operation: str = "") -> Mutation:
@@ -35,10 +34,10 @@ def count_success_as_error(world: World) -> None:
     replace(world.cluster.counts, "count", count)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CALLS_OF_DRIVERS_ARE_NOT_COUNTED: forgets("kubelet", CALLS),
-    Fault.EXTENDED_CLAIMS_ARE_NOT_COUNTED: forgets("kube-scheduler", CREATES),
-    Fault.GENERATED_CLAIMS_ARE_NOT_COUNTED: forgets("kube-controller-manager", CREATES),
-    Fault.PREPARATIONS_COUNT_AS_ERRORS: count_success_as_error,
-    Fault.UNPREPARING_IS_NOT_COUNTED: forgets("kubelet", OPERATIONS, "UnprepareResources"),
+DEFECTS: Defects = {
+    "calls-of-drivers-are-not-counted": forgets("kubelet", CALLS),
+    "extended-claims-are-not-counted": forgets("kube-scheduler", CREATES),
+    "generated-claims-are-not-counted": forgets("kube-controller-manager", CREATES),
+    "preparations-count-as-errors": count_success_as_error,
+    "unpreparing-is-not-counted": forgets("kubelet", OPERATIONS, "UnprepareResources"),
 }

@@ -11,8 +11,7 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
@@ -306,28 +305,28 @@ def prepares_what_is_skipped(world: World) -> None:
         replace(kubelet.dra_manager, "asked", asked)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.LEAVES_UNUSED_CLAIMS_UNPREPARED: leaves_unused_claims,
-    Fault.KUBELET_WAITS_FOR_ENTRIES_WITHOUT_CLAIM: waits_for_entries_without_claim,
-    Fault.ALTERNATIVES_REACH_NO_CONTAINER: gives_containers(none_where(of_an_alternative)),
-    Fault.ADMIN_ACCESS_REACHES_NO_CONTAINER: gives_containers(none_where(with_admin_access)),
-    Fault.PREPARES_WHAT_IS_SKIPPED: prepares_what_is_skipped,
-    Fault.KUBELET_NEVER_UNPREPARES: never_unprepares,
-    Fault.KUBELET_UNPREPARES_WITH_THE_FIRST_POD: unprepares_with_first_pod,
-    Fault.CONTAINERS_WITHOUT_CLAIM_SEE_ALL: gives_containers(all_for_containers_without_claims),
-    Fault.GENERATED_CLAIM_FOR_ONE_CONTAINER: gives_containers(generated_for_one_container),
-    Fault.FORGETS_FORCE_DELETED_PODS: forgets_force_deleted,
-    Fault.RUNS_PODS_WITHOUT_ALLOCATION: runs_without_allocation,
-    Fault.INIT_CONTAINERS_SEE_NOTHING: gives_containers(none_for(sidecar=False)),
-    Fault.MIXES_UP_REQUESTS: gives_containers(other_requests),
-    Fault.NO_DEVICES_AFTER_RESTART: none_after_restart,
-    Fault.MIXES_UP_EXTENDED_RESOURCES: gives_containers(all_of_extended_resources),
-    Fault.NO_DEVICES_FOR_EXTENDED_RESOURCES: gives_containers(none_for_extended_resources),
-    Fault.ONE_DEVICE_PER_CLAIM: gives_containers(one_device_per_claim),
-    Fault.REFUSES_UNUSED_CLAIMS: refuses_unused_claims,
-    Fault.SIDECARS_SEE_NOTHING: gives_containers(none_for(sidecar=True)),
-    Fault.FIRST_CONTAINER_ONLY: gives_containers(first_container_only),
-    Fault.LEAKS_TO_OTHER_PODS: gives_containers(others_for_pods_without_claims),
-    Fault.REQUEST_FILTER_IGNORED: gives_containers(all_requests),
-    Fault.SEES_ALL_CLAIMS: gives_containers(all_claims),
+DEFECTS: Defects = {
+    "leaves-unused-claims-unprepared": leaves_unused_claims,
+    "kubelet-waits-for-entries-without-claim": waits_for_entries_without_claim,
+    "alternatives-reach-no-container": gives_containers(none_where(of_an_alternative)),
+    "admin-access-reaches-no-container": gives_containers(none_where(with_admin_access)),
+    "prepares-what-is-skipped": prepares_what_is_skipped,
+    "kubelet-never-unprepares": never_unprepares,
+    "kubelet-unprepares-with-the-first-pod": unprepares_with_first_pod,
+    "containers-without-claim-see-all": gives_containers(all_for_containers_without_claims),
+    "generated-claim-for-one-container": gives_containers(generated_for_one_container),
+    "forgets-force-deleted-pods": forgets_force_deleted,
+    "runs-pods-without-allocation": runs_without_allocation,
+    "init-containers-see-nothing": gives_containers(none_for(sidecar=False)),
+    "mixes-up-requests": gives_containers(other_requests),
+    "no-devices-after-restart": none_after_restart,
+    "mixes-up-extended-resources": gives_containers(all_of_extended_resources),
+    "no-devices-for-extended-resources": gives_containers(none_for_extended_resources),
+    "one-device-per-claim": gives_containers(one_device_per_claim),
+    "refuses-unused-claims": refuses_unused_claims,
+    "sidecars-see-nothing": gives_containers(none_for(sidecar=True)),
+    "first-container-only": gives_containers(first_container_only),
+    "leaks-to-other-pods": gives_containers(others_for_pods_without_claims),
+    "request-filter-ignored": gives_containers(all_requests),
+    "sees-all-claims": gives_containers(all_claims),
 }

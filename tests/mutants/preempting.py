@@ -8,8 +8,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def preempts_nobody(world: World) -> None:
@@ -34,7 +33,7 @@ def preempts_for_devices(world: World) -> None:
     replace(world.scheduler.preemption, "preempt", preempt)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.PREEMPTS_FOR_DEVICES: preempts_for_devices,
-    Fault.PREEMPTS_NOBODY: preempts_nobody,
+DEFECTS: Defects = {
+    "preempts-for-devices": preempts_for_devices,
+    "preempts-nobody": preempts_nobody,
 }

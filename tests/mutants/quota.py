@@ -7,8 +7,7 @@ from collections.abc import Callable
 from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def forgets(kind: str, prefix: str) -> Mutation:
@@ -27,7 +26,7 @@ def forgets(kind: str, prefix: str) -> Mutation:
     return mutate
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.QUOTA_COUNTS_NO_CLAIMS: forgets("ResourceClaim", "count/"),
-    Fault.QUOTA_OF_EXTENDED_RESOURCES_FORGETS_CLAIMS: forgets("ResourceClaim", "requests."),
+DEFECTS: Defects = {
+    "quota-counts-no-claims": forgets("ResourceClaim", "count/"),
+    "quota-of-extended-resources-forgets-claims": forgets("ResourceClaim", "requests."),
 }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from conformance.targets.reference.world import World
 
 Mutation = Callable[[World], None]
 """Puts a defect into a reference that is running."""
+
+Defects = Mapping[str, Mutation]
+"""Name of a defect in the kill matrix, for example ``double-allocation``, and what puts it in."""
 
 P = TypeVar("P")
 

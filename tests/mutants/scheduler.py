@@ -15,8 +15,7 @@ from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import changed
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Ready = Callable[[Obj], list[Obj] | None]
 
@@ -253,31 +252,31 @@ def prefers_no_alternative(world: World) -> None:
     replace(world.scheduler.filter, "score", lambda *_: 0)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.TAKES_DELETED_CLAIMS: take_deleted_claims,
-    Fault.BINDS_AT_ONCE: binds_at_once,
-    Fault.COMPARES_NODES_BY_ALLOCATED_CLAIMS: compares_nodes_by_allocated_claims,
-    Fault.IGNORES_BINDING_FAILURE: ignores_binding_failure,
-    Fault.IGNORES_NODE_OF_ALLOCATED_CLAIMS: ignores_node_of_allocated,
-    Fault.IGNORES_DECLARED_FEATURES: ignores_declared_features,
-    Fault.PREFERS_NO_ALTERNATIVE: prefers_no_alternative,
-    Fault.MISSES_CHANGED_NODE: misses("Node"),
-    Fault.TIES_NETWORK_CLAIMS_TO_A_NODE: ties_network_claims,
-    Fault.IGNORES_NODE_RESOURCES: ignores_node_resources,
-    Fault.MISSES_LIFTED_TAINT: misses("DeviceTaintRule"),
-    Fault.MISSES_NEW_CLAIM: misses_new_claim,
-    Fault.MISSES_CHANGED_CLASS: sees_only("DeviceClass", name_of),
-    Fault.MISSES_CHANGED_SLICE: sees_only("ResourceSlice", name_of),
-    Fault.MISSES_NEW_CLASS: sees_only("DeviceClass", revision_if_changed),
-    Fault.MISSES_NEW_SLICE: misses("ResourceSlice"),
-    Fault.MISSES_ADDED_SLICE: sees_only("ResourceSlice", revision_if_changed),
-    Fault.MISSES_RELEASE: misses("ResourceClaim", "bound pods"),
-    Fault.NO_FINALIZER: no_finalizer,
-    Fault.NEVER_BINDS_READY_PODS: never_binds,
-    Fault.NO_SHARING: no_sharing,
-    Fault.SCHEDULES_BEYOND_THE_LIMIT: beyond_the_limit,
-    Fault.SAYS_IT_IN_OTHER_WORDS: says_it_otherwise,
-    Fault.SAYS_NO_REASON: says_no_reason,
-    Fault.FORGETS_NODE_RESOURCES_OF_OTHERS: counts_node_resources(OwnNodeAllocatable),
-    Fault.SHARES_NODE_RESOURCES: counts_node_resources(SharedNodeAllocatable),
+DEFECTS: Defects = {
+    "takes-deleted-claims": take_deleted_claims,
+    "binds-at-once": binds_at_once,
+    "compares-nodes-by-allocated-claims": compares_nodes_by_allocated_claims,
+    "ignores-binding-failure": ignores_binding_failure,
+    "ignores-node-of-allocated-claims": ignores_node_of_allocated,
+    "ignores-declared-features": ignores_declared_features,
+    "prefers-no-alternative": prefers_no_alternative,
+    "misses-changed-node": misses("Node"),
+    "ties-network-claims-to-a-node": ties_network_claims,
+    "ignores-node-resources": ignores_node_resources,
+    "misses-lifted-taint": misses("DeviceTaintRule"),
+    "misses-new-claim": misses_new_claim,
+    "misses-changed-class": sees_only("DeviceClass", name_of),
+    "misses-changed-slice": sees_only("ResourceSlice", name_of),
+    "misses-new-class": sees_only("DeviceClass", revision_if_changed),
+    "misses-new-slice": misses("ResourceSlice"),
+    "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
+    "misses-release": misses("ResourceClaim", "bound pods"),
+    "no-finalizer": no_finalizer,
+    "never-binds-ready-pods": never_binds,
+    "no-sharing": no_sharing,
+    "schedules-beyond-the-limit": beyond_the_limit,
+    "says-it-in-other-words": says_it_otherwise,
+    "says-no-reason": says_no_reason,
+    "forgets-node-resources-of-others": counts_node_resources(OwnNodeAllocatable),
+    "shares-node-resources": counts_node_resources(SharedNodeAllocatable),
 }

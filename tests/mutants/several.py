@@ -8,8 +8,7 @@ from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPrepa
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def of_each(mutate: Callable[[DRAManager], None]) -> Mutation:
@@ -91,10 +90,10 @@ def knows_who_runs(world: World) -> None:
         replace(kubelet, "start", start)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.KUBELET_FORGETS_DRIVERS_THAT_ARE_DOWN: knows_who_runs,
-    Fault.KUBELET_FORGETS_REFUSED_CLAIMS: of_each(forgets_refused),
-    Fault.KUBELET_GIVES_DEVICES_OF_ONE_DRIVER: of_each(gives_first),
-    Fault.KUBELET_UNPREPARES_WITH_ONE_DRIVER: of_each(unprepares_first),
-    Fault.KUBELET_WAITS_FOR_ALL_DRIVERS: of_each(waits_for_all),
+DEFECTS: Defects = {
+    "kubelet-forgets-drivers-that-are-down": knows_who_runs,
+    "kubelet-forgets-refused-claims": of_each(forgets_refused),
+    "kubelet-gives-devices-of-one-driver": of_each(gives_first),
+    "kubelet-unprepares-with-one-driver": of_each(unprepares_first),
+    "kubelet-waits-for-all-drivers": of_each(waits_for_all),
 }

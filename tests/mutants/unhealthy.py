@@ -11,8 +11,7 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.driver import drivers
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Status = Callable[[Obj, Obj], list[Obj]]
 """``allocatedResourcesStatus`` of a container of a pod."""
@@ -127,13 +126,13 @@ def offers_unhealthy_devices(world: World) -> None:
         replace(driver, "_publish", lambda original, _taints: original({}))
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DRIVER_OFFERS_UNHEALTHY_DEVICES: offers_unhealthy_devices,
-    Fault.HEALTH_IS_SHOWN_TO_THE_FIRST_POD: to_the_first_pod,
-    Fault.HEALTH_IS_THE_WORST_OF_THE_NODE: worst_of_the_node,
-    Fault.HEALTH_NEVER_COMES_BACK: never_healthy_again,
-    Fault.HEALTH_OF_ALL_REQUESTS: shows(of_all_requests),
-    Fault.HEALTH_OUTLIVES_DRIVERS: outlives_drivers,
-    Fault.HEALTH_WITHOUT_REQUESTS: shows(by_claims_alone),
-    Fault.KUBELET_ENDS_UNHEALTHY_CONTAINERS: restarts_containers,
+DEFECTS: Defects = {
+    "driver-offers-unhealthy-devices": offers_unhealthy_devices,
+    "health-is-shown-to-the-first-pod": to_the_first_pod,
+    "health-is-the-worst-of-the-node": worst_of_the_node,
+    "health-never-comes-back": never_healthy_again,
+    "health-of-all-requests": shows(of_all_requests),
+    "health-outlives-drivers": outlives_drivers,
+    "health-without-requests": shows(by_claims_alone),
+    "kubelet-ends-unhealthy-containers": restarts_containers,
 }

@@ -10,8 +10,7 @@ from conformance.targets.reference.nodes.dra_manager import NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.kubelet import _WIPING_DELAY, Kubelet
 from conformance.targets.reference.world import World
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def leaves_claims_of_the_old(world: World) -> None:
@@ -117,10 +116,10 @@ def takes_over_unregistered(world: World) -> None:
     replace(world.components, "kill_next", kill_next)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DRIVER_LEAVES_CLAIMS_OF_THE_OLD: leaves_claims_of_the_old,
-    Fault.DRIVER_TAKES_OVER_UNREGISTERED: takes_over_unregistered,
-    Fault.KUBELET_ASKS_CRASHED_INSTANCES: asks_crashed_instances,
-    Fault.KUBELET_ASKS_EVERY_INSTANCE: asks_every_instance,
-    Fault.KUBELET_WIPES_SLICES_OF_UPDATED_DRIVERS: wipes_slices_of_updated_drivers,
+DEFECTS: Defects = {
+    "driver-leaves-claims-of-the-old": leaves_claims_of_the_old,
+    "driver-takes-over-unregistered": takes_over_unregistered,
+    "kubelet-asks-crashed-instances": asks_crashed_instances,
+    "kubelet-asks-every-instance": asks_every_instance,
+    "kubelet-wipes-slices-of-updated-drivers": wipes_slices_of_updated_drivers,
 }

@@ -8,8 +8,7 @@ from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Selected = Mapping[str, str] | None
 Open = Callable[[str, str, str, Selected, Selected, Tell], Watch]
@@ -83,9 +82,9 @@ def deletions_late(_: World, tell: Tell) -> Tell:
     return told
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.WATCHES_ALL_NODES: without_field("spec.nodeName"),
-    Fault.WATCHES_ALL_POOLS: without_field("spec.pool.name"),
-    Fault.WATCHES_MISS_WHAT_LEAVES: telling(only_what_is_gone),
-    Fault.WATCHES_TELL_DELETIONS_LATE: telling(deletions_late),
+DEFECTS: Defects = {
+    "watches-all-nodes": without_field("spec.nodeName"),
+    "watches-all-pools": without_field("spec.pool.name"),
+    "watches-miss-what-leaves": telling(only_what_is_gone),
+    "watches-tell-deletions-late": telling(deletions_late),
 }

@@ -11,8 +11,7 @@ from conformance.targets.reference.controllers.statefulsets import StatefulSetCo
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, part, replace
+from tests.mutants.replacing import Defects, part, replace
 
 
 def daemon_sets_run_once(world: World) -> None:
@@ -84,14 +83,14 @@ def stateful_sets_end_first_pods_first(world: World) -> None:
     replace(part(world, StatefulSetController), "end_last", end_last)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.DAEMON_SETS_RUN_ONCE: daemon_sets_run_once,
-    Fault.DEPLOYMENTS_KEEP_THEIR_PODS: deployments_keep_their_pods,
-    Fault.RECREATES_WHILE_OLD_PODS_RUN: recreates_while_old_pods_run,
-    Fault.ROLLS_WITHOUT_WAITING: rolls_without_waiting,
-    Fault.STATEFUL_PODS_GET_NEW_NAMES: stateful_pods_get_new_names,
-    Fault.STATEFUL_SETS_END_FIRST_PODS_FIRST: stateful_sets_end_first_pods_first,
-    Fault.STATEFUL_SETS_KEEP_OLD_PODS: stateful_sets_keep_old_pods,
-    Fault.STATEFUL_SETS_KEEP_THEIR_PODS: stateful_sets_keep_their_pods,
-    Fault.STATEFUL_SETS_WAIT_FOR_NO_POD: stateful_sets_wait_for_no_pod,
+DEFECTS: Defects = {
+    "daemon-sets-run-once": daemon_sets_run_once,
+    "deployments-keep-their-pods": deployments_keep_their_pods,
+    "recreates-while-old-pods-run": recreates_while_old_pods_run,
+    "rolls-without-waiting": rolls_without_waiting,
+    "stateful-pods-get-new-names": stateful_pods_get_new_names,
+    "stateful-sets-end-first-pods-first": stateful_sets_end_first_pods_first,
+    "stateful-sets-keep-old-pods": stateful_sets_keep_old_pods,
+    "stateful-sets-keep-their-pods": stateful_sets_keep_their_pods,
+    "stateful-sets-wait-for-no-pod": stateful_sets_wait_for_no_pod,
 }

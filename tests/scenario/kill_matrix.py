@@ -25,9 +25,9 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
-from tests.mutants import mutant
-from tests.mutants.faults import Fault
+from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
+from tests.statements import wrongs
 
 COMMAND: Final = "python -m tests.scenario.kill_matrix"
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/kill-matrix.md"
@@ -52,7 +52,7 @@ def driver_profile(name: str) -> DriverProfile:
     return load_profile(name, ROOT / "drivers")
 
 
-def outcomes(scenarios: Sequence[LoadedScenario], *faults: Fault) -> dict[str, Outcome]:
+def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
     profile, other = (driver_profile(name) for name in ("nvml-dra-driver", OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
@@ -70,7 +70,7 @@ def _own(finished: ScenarioFinished) -> Outcome:
     return finished.outcome
 
 
-def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:
+def failing(scenarios: Sequence[LoadedScenario], fault: str) -> set[str]:
     """The scenarios that fail with a fault, one after the other on one reference."""
     found = outcomes(scenarios, fault)
     if len(scenarios) > 1:  # a driver that is lost in one is lost for the next
@@ -78,11 +78,11 @@ def failing(scenarios: Sequence[LoadedScenario], fault: Fault) -> set[str]:
             if found[each.id] is Outcome.ERROR:
                 found |= outcomes([each], fault)
     unclear = {name: o for name, o in found.items() if o not in {Outcome.PASSED, Outcome.FAILED}}
-    assert not unclear, f"{fault.title} is taken for something else than a failure: {unclear}"
+    assert not unclear, f"{fault} is taken for something else than a failure: {unclear}"
     return {name for name, outcome in found.items() if outcome is Outcome.FAILED}
 
 
-def noticing(fault: Fault, among: Sequence[LoadedScenario]) -> list[str]:
+def noticing(fault: str, among: Sequence[LoadedScenario]) -> list[str]:
     """The scenarios that notice a fault.
 
     What fails is run again on a reference of its own: what another scenario had to leave behind is
@@ -153,10 +153,9 @@ def page(kills: Kills, reasons: Mapping[str, str]) -> str:
         said = ", ".join(alone.get(name, [])) or f"none: {reasons.get(name, '')}"
         lines.append(f"| {_link(name)} | {said} |\n")
     lines.append(_DEFECTS)
-    values = {fault.title: fault.value for fault in Fault}
     for title, found in kills.items():
         links = ", ".join(map(_link, found))
-        lines.append(f"| {title} | {values.get(title, '')} | {links} |\n")
+        lines.append(f"| {title} | {wrongs()[title]} | {links} |\n")
     return "".join(lines)
 
 
@@ -164,27 +163,27 @@ def _link(name: str) -> str:
     return f"[{name.rpartition('/')[2]}](../scenarios/{name}.yaml)"
 
 
-def measured(fault: Fault, named: Set[str], known: Kills) -> list[str]:
+def measured(fault: str, named: Set[str], known: Kills) -> list[str]:
     """The scenarios that notice a fault; with names, only what these may have changed."""
     again = [
         each
         for each in on_reference()
-        if not named or fault.title in named or each.id in named or fault.title not in known
+        if not named or fault in named or each.id in named or fault not in known
     ]
     met = {each.id for each in again}
     kept = {each.id for each in on_reference() if each.id not in met}
-    kept &= {*known.get(fault.title, ())}
+    kept &= {*known.get(fault, ())}
     return sorted({*kept, *(noticing(fault, again) if again else ())})
 
 
 def main(named: Set[str]) -> None:
-    wrong = named - {each.id for each in on_reference()} - {fault.title for fault in Fault}
+    wrong = named - {each.id for each in on_reference()} - DEFECTS.keys()
     if wrong:
         raise SystemExit(f"neither a defect nor a scenario: {', '.join(sorted(wrong))}")
-    faults = sorted(Fault, key=lambda fault: fault.title)
+    faults = sorted(DEFECTS)
     with ProcessPoolExecutor() as pool:
         found = list(pool.map(measured, faults, repeat(named), repeat(read_kills())))
-    kills = {fault.title: names for fault, names in zip(faults, found, strict=True)}
+    kills = dict(zip(faults, found, strict=True))
     unseen = [title for title, names in kills.items() if not names]
     if unseen:
         raise SystemExit(f"no scenario notices: {', '.join(unseen)}")

@@ -17,7 +17,6 @@ from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import Obj
 from tests.mutants import mutant
-from tests.mutants.faults import Fault
 from tests.scenario.shipped import shipped
 from tests.targets.devices import (
     PARTITIONS,
@@ -52,7 +51,7 @@ def on(
     return finished.outcome, finished.message, {str(one["node"]) for one in finished.decisions}
 
 
-def cluster(slices: Sequence[Obj], *faults: Fault) -> ReferenceTarget:
+def cluster(slices: Sequence[Obj], *faults: str) -> ReferenceTarget:
     nodes = (ShapeNode(name="n0"), ShapeNode(name="n1"))
     return mutant(*faults, nodes=nodes, devices=DescribedDevices(TOLERANT, slices))
 
@@ -84,13 +83,13 @@ def test_pods_do_not_go_to_nodes_where_nothing_may_run(do: Do) -> None:
 
 
 def test_a_pod_without_a_claim_is_looked_at_on_the_node_with_devices() -> None:
-    with cluster([gpus("n1", "a")], Fault.LEAKS_TO_OTHER_PODS) as target:
+    with cluster([gpus("n1", "a")], "leaks-to-other-pods") as target:
         outcome, message, _ = on(target, ISOLATION)
     assert outcome is Outcome.FAILED, message
 
 
-@pytest.mark.parametrize("fault", [Fault.CLAIMS_OUTLIVE_PODS, Fault.DOUBLE_ALLOCATION])
-def test_a_device_that_is_not_freed_or_not_waited_for_is_seen_on_two_nodes(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", ["claims-outlive-pods", "double-allocation"])
+def test_a_device_that_is_not_freed_or_not_waited_for_is_seen_on_two_nodes(fault: str) -> None:
     with cluster(TWO_NODES, fault) as target:
         outcome, message, _ = on(target, FREED)
     assert outcome is Outcome.FAILED, message

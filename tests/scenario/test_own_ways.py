@@ -20,11 +20,10 @@ from conformance.targets.opening.target import open_reference
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
-from tests.mutants import MUTATIONS
+from tests.mutants import DEFECTS
 from tests.mutants.allocator.inputs import results
 from tests.mutants.allocator.inputs import writes as allocates
 from tests.mutants.driver import drivers, first_devices, prepares
-from tests.mutants.faults import Fault
 from tests.mutants.replacing import Mutation, replace
 from tests.scenario.shapes import OWN_WAYS
 from tests.scenario.shipped import shipped
@@ -147,7 +146,7 @@ def same_share(allocation: Obj) -> None:
         ),
         pytest.param(
             "single",
-            MUTATIONS[Fault.LEAKS_TO_OTHER_PODS],
+            DEFECTS["leaks-to-other-pods"],
             "core/isolation-pod-without-claim",
             "without-claim/ctr0 sees",
             id="the device of another pod",

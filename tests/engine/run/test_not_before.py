@@ -11,7 +11,6 @@ from conformance.errors import UsageError
 from conformance.scenario.loader import load_file
 from conformance.scenario.model import Scenario
 from tests.engine.miniature import write
-from tests.mutants.faults import Fault
 from tests.scenario.kill_matrix import outcomes
 from tests.scenario.shipped import on_reference
 
@@ -22,7 +21,7 @@ def test_what_comes_too_early_fails_and_what_comes_in_time_does_not() -> None:
     [delayed] = [each for each in on_reference() if each.id == DELAYED]
     assert isinstance(delayed.scenario, Scenario)
     assert outcomes([delayed]) == {DELAYED: Outcome.PASSED}
-    assert outcomes([delayed], Fault.EVICTS_AT_ONCE) == {DELAYED: Outcome.FAILED}
+    assert outcomes([delayed], "evicts-at-once") == {DELAYED: Outcome.FAILED}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
 from tests.engine.miniature import scenario
 from tests.mutants import mutant
-from tests.mutants.faults import Fault
 
 PARTS = {
     "DeviceClass": (
@@ -64,7 +63,7 @@ def three_pods() -> LoadedScenario:
     return scenario({"apply": objects}, {"expect": scheduled}, nodes=["a"])
 
 
-def ran(*faults: Fault, record: bool) -> ScenarioFinished:
+def ran(*faults: str, record: bool) -> ScenarioFinished:
     with mutant(*faults) as target:
         options = TargetOptions(record=record)
         opened = Opened(target, target.capabilities(), None, "image", options)
@@ -73,7 +72,7 @@ def ran(*faults: Fault, record: bool) -> ScenarioFinished:
 
 @pytest.mark.parametrize("record", [False, True])
 def test_a_scheduler_that_allocates_a_device_twice_is_named(record: bool) -> None:
-    ended = ran(Fault.DOUBLE_ALLOCATION, record=record)
+    ended = ran("double-allocation", record=record)
     assert ended.outcome is Outcome.FAILED
     assert {step.outcome for step in ended.steps} == {Outcome.PASSED}
     (found,) = ended.overlaps
@@ -90,7 +89,7 @@ def test_a_scheduler_that_does_not_is_not() -> None:
 
 
 def test_what_the_judge_says_of_the_same_overlap_does_not_count_again() -> None:
-    ended = ran(Fault.DOUBLE_ALLOCATION, record=True)
+    ended = ran("double-allocation", record=True)
     compared = compare_scenario(ended)
     counts = count_verdicts([compared])
     assert (counts[Verdict.IDENTICAL], counts[Verdict.OVERLAPPING]) == (1, 2)

@@ -19,8 +19,7 @@ from tests.mutants.allocator.inputs import (
 )
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selecting import constraints_of, no_distinct_attribute
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 
 def takes_all(claim: Obj) -> bool:
@@ -150,15 +149,15 @@ def all_grows(world: World) -> None:
     reads("claims", change)(world)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ALL_GROWS_WITH_ITS_POOL: all_grows,
-    Fault.ALL_IS_TRIED_ON_THE_FIRST_NODE: refuses(not_on_first_node),
-    Fault.CONSTRAINTS_ARE_TRIED_IN_THE_FIRST_POOL: refuses(not_in_first_pool),
-    Fault.CONSTRAINTS_SPARE_ALL: reads_claims(constraints_spare_all),
-    Fault.DERIVED_LISTS_ARE_NOTHING: without_derived(is_list),
-    Fault.DEVICES_WITH_CONDITIONS_GO_FIRST: reads_all("resource_slices", conditions_first),
-    Fault.KEEPS_FIRST_ALTERNATIVE: keeps_first_choice(first_of_alternatives),
-    Fault.LISTS_NEED_NOT_DIFFER: lists_need_not_differ,
-    Fault.PUBLISHED_GOES_BEFORE_DERIVED: without_derived(is_published),
-    Fault.VALUES_BESIDE_LISTS_ARE_UNKNOWN: values_beside_lists_are_unknown,
+DEFECTS: Defects = {
+    "all-grows-with-its-pool": all_grows,
+    "all-is-tried-on-the-first-node": refuses(not_on_first_node),
+    "constraints-are-tried-in-the-first-pool": refuses(not_in_first_pool),
+    "constraints-spare-all": reads_claims(constraints_spare_all),
+    "derived-lists-are-nothing": without_derived(is_list),
+    "devices-with-conditions-go-first": reads_all("resource_slices", conditions_first),
+    "keeps-first-alternative": keeps_first_choice(first_of_alternatives),
+    "lists-need-not-differ": lists_need_not_differ,
+    "published-goes-before-derived": without_derived(is_published),
+    "values-beside-lists-are-unknown": values_beside_lists_are_unknown,
 }

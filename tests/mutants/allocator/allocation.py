@@ -15,8 +15,7 @@ from tests.mutants.allocator.inputs import (
     without_request_field,
     writes,
 )
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, replace
 
 
 def no_constraints(claim: Obj) -> None:
@@ -121,25 +120,25 @@ def lose_node_selector(allocation: Obj) -> None:
     allocation.pop("nodeSelector", None)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.FORGETS_DEVICES_WITHOUT_SLICE: forgets_unpublished,
-    Fault.NODE_SELECTOR_OF_FIRST_NODE: selector_of_first_node,
-    Fault.ADMIN_ACCESS_NEEDS_FREE_DEVICE: reads_claims(without_request_field("adminAccess")),
-    Fault.ADMIN_ACCESS_TAKES_DEVICE: reads("claims", admin_access_as_any),
-    Fault.ANY_NODE: reads("resource_slices", any_node),
-    Fault.CLAIM_CONFIG_FIRST: writes(claim_config_first),
-    Fault.DOUBLE_ALLOCATION: double_allocation,
-    Fault.IGNORES_CONSUMED_CAPACITY: reads("claims", no_consumed_capacity),
-    Fault.IGNORES_COUNTERS: reads("resource_slices", without_device_field("consumesCounters")),
-    Fault.IGNORES_DEVICE_TAINTS: reads("resource_slices", without_device_field("taints")),
-    Fault.IGNORES_REQUEST_POLICY: reads("resource_slices", no_request_policies),
-    Fault.IGNORES_TAINT_RULES: ignores_taint_rules,
-    Fault.IGNORES_TOLERATIONS: reads_claims(without_request_field("tolerations")),
-    Fault.IGNORE_MATCH_ATTRIBUTE: reads_claims(no_constraints),
-    Fault.IGNORE_SELECTORS: ignore_selectors,
-    Fault.LOSES_ADMIN_ACCESS: writes(lose_admin_access),
-    Fault.LOSES_CONFIG: writes(lose_config),
-    Fault.NO_NODE_SELECTOR: writes(lose_node_selector),
-    Fault.ONE_DEVICE_FOR_ALL_REQUESTS: writes(first_device_for_all),
-    Fault.SELECTORS_SEE_NO_ATTRIBUTES: reads("resource_slices", without_device_field("attributes")),
+DEFECTS: Defects = {
+    "forgets-devices-without-slice": forgets_unpublished,
+    "node-selector-of-first-node": selector_of_first_node,
+    "admin-access-needs-free-device": reads_claims(without_request_field("adminAccess")),
+    "admin-access-takes-device": reads("claims", admin_access_as_any),
+    "any-node": reads("resource_slices", any_node),
+    "claim-config-first": writes(claim_config_first),
+    "double-allocation": double_allocation,
+    "ignores-consumed-capacity": reads("claims", no_consumed_capacity),
+    "ignores-counters": reads("resource_slices", without_device_field("consumesCounters")),
+    "ignores-device-taints": reads("resource_slices", without_device_field("taints")),
+    "ignores-request-policy": reads("resource_slices", no_request_policies),
+    "ignores-taint-rules": ignores_taint_rules,
+    "ignores-tolerations": reads_claims(without_request_field("tolerations")),
+    "ignore-match-attribute": reads_claims(no_constraints),
+    "ignore-selectors": ignore_selectors,
+    "loses-admin-access": writes(lose_admin_access),
+    "loses-config": writes(lose_config),
+    "no-node-selector": writes(lose_node_selector),
+    "one-device-for-all-requests": writes(first_device_for_all),
+    "selectors-see-no-attributes": reads("resource_slices", without_device_field("attributes")),
 }

@@ -9,8 +9,7 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def last_alternative_first(claim: Obj) -> None:
@@ -80,16 +79,16 @@ def copy_config(allocation: Obj, found: list[Obj]) -> None:
     allocation["devices"]["config"] = from_class + from_claim
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ALTERNATIVES_LOSE_COUNT: alternatives_lose("count"),
-    Fault.ALTERNATIVES_LOSE_MODE: alternatives_lose("allocationMode"),
-    Fault.LATER_ALTERNATIVES_LOSE_MODE: reads_claims(later_alternatives_lose_mode),
-    Fault.CONSTRAINTS_SPARE_ALTERNATIVES: reads_claims(constraints_spare_alternatives),
-    Fault.ALTERNATIVES_LOSE_TOLERATIONS: alternatives_lose("tolerations"),
-    Fault.CONFIG_OF_ALL_ALTERNATIVES: config_of_all,
-    Fault.LAST_ALTERNATIVE_FIRST: reads_claims(last_alternative_first),
-    Fault.LOSES_CHOSEN_ALTERNATIVE: writes(lose_alternative),
-    Fault.ONLY_FIRST_ALTERNATIVE: only_first(1),
-    Fault.ONLY_FIRST_ALTERNATIVES_COUNT: reads_claims(only_first_alternatives_count),
-    Fault.ONLY_TWO_ALTERNATIVES: only_first(2),
+DEFECTS: Defects = {
+    "alternatives-lose-count": alternatives_lose("count"),
+    "alternatives-lose-mode": alternatives_lose("allocationMode"),
+    "later-alternatives-lose-mode": reads_claims(later_alternatives_lose_mode),
+    "constraints-spare-alternatives": reads_claims(constraints_spare_alternatives),
+    "alternatives-lose-tolerations": alternatives_lose("tolerations"),
+    "config-of-all-alternatives": config_of_all,
+    "last-alternative-first": reads_claims(last_alternative_first),
+    "loses-chosen-alternative": writes(lose_alternative),
+    "only-first-alternative": only_first(1),
+    "only-first-alternatives-count": reads_claims(only_first_alternatives_count),
+    "only-two-alternatives": only_first(2),
 }

@@ -19,8 +19,7 @@ from tests.mutants.allocator.inputs import (
     results,
     wanted,
 )
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def one_device(claim: Obj) -> None:
@@ -206,19 +205,19 @@ def one_by_one(world: World) -> None:
     replace(world.scheduler.binder, "deallocate", deallocate)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ALLOCATES_CLAIMS_ONE_BY_ONE: one_by_one,
-    Fault.ALL_MAY_BE_NONE: all_may_be_none(unless_in_use=False),
-    Fault.ALL_MAY_BE_NONE_IF_NOTHING_MATCHES: all_may_be_none(unless_in_use=True),
-    Fault.ALL_TAKES_WHAT_IS_FREE: all_that_is_free,
-    Fault.ALL_IS_LEFT_OUT_BESIDE_OTHERS: reads_claims(all_only_alone),
-    Fault.ADMIN_ACCESS_TO_ALL_NEEDS_FREE_DEVICES: reads_claims(admin_all_as_others),
-    Fault.ALL_SKIPS_TAINTED_DEVICES: all_but_tainted,
-    Fault.ALL_TAKES_ONE: reads_claims(one_of_all),
-    Fault.CUTS_REQUESTS_TO_32_DEVICES: reads_claims(at_most_32),
-    Fault.COUNT_IS_A_MAXIMUM: count_is_a_maximum,
-    Fault.IGNORES_COUNT: reads_claims(one_device),
-    Fault.ONE_DEVICE_MORE_THAN_ASKED: reads_claims(one_more_than_two),
-    Fault.REFUSES_MORE_THAN_16_DEVICES: more_than_16_devices,
-    Fault.REFUSES_TWO_DRIVERS: two_drivers,
+DEFECTS: Defects = {
+    "allocates-claims-one-by-one": one_by_one,
+    "all-may-be-none": all_may_be_none(unless_in_use=False),
+    "all-may-be-none-if-nothing-matches": all_may_be_none(unless_in_use=True),
+    "all-takes-what-is-free": all_that_is_free,
+    "all-is-left-out-beside-others": reads_claims(all_only_alone),
+    "admin-access-to-all-needs-free-devices": reads_claims(admin_all_as_others),
+    "all-skips-tainted-devices": all_but_tainted,
+    "all-takes-one": reads_claims(one_of_all),
+    "cuts-requests-to-32-devices": reads_claims(at_most_32),
+    "count-is-a-maximum": count_is_a_maximum,
+    "ignores-count": reads_claims(one_device),
+    "one-device-more-than-asked": reads_claims(one_more_than_two),
+    "refuses-more-than-16-devices": more_than_16_devices,
+    "refuses-two-drivers": two_drivers,
 }

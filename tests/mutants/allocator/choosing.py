@@ -11,8 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Answer, changed, requests, results
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def keeps_first_choice(first: Callable[[Sequence[Obj]], list[Obj]]) -> Mutation:
@@ -67,8 +66,8 @@ def errors_are_no_match(world: World) -> None:
     replace(world.scheduler.filter, "allocate", allocate)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CEL_ERRORS_ARE_NO_MATCH: errors_are_no_match,
-    Fault.KEEPS_FIRST_CHOICE_OF_CLAIMS: keeps_first_choice(first_claim),
-    Fault.KEEPS_FIRST_CHOICE_OF_REQUESTS: keeps_first_choice(first_request),
+DEFECTS: Defects = {
+    "cel-errors-are-no-match": errors_are_no_match,
+    "keeps-first-choice-of-claims": keeps_first_choice(first_claim),
+    "keeps-first-choice-of-requests": keeps_first_choice(first_request),
 }

@@ -22,8 +22,7 @@ from tests.mutants.allocator.inputs import (
 )
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selecting import no_distinct_attribute
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 Counters = dict[tuple[tuple[str, str], str], dict[str, str]]
 """Pool and counter set -> counter -> amount."""
@@ -141,16 +140,16 @@ def distinct_spares_alternatives(claim: Obj) -> None:
         no_distinct_attribute(claim)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ALL_IGNORES_CAPACITY_REQUESTS: reads_claims(all_for_nothing),
-    Fault.ALTERNATIVES_LOSE_CAPACITY: reads_claims(alternatives_for_nothing),
-    Fault.COUNTERS_ARE_CUT_TO_WHAT_THERE_IS: consumption(at_most_all),
-    Fault.DEVICES_STAY_ON_THEIR_FIRST_NODE: where_they_were,
-    Fault.DISTINCT_SPARES_ALTERNATIVES: reads_claims(distinct_spares_alternatives),
-    Fault.DISTINCT_SPARES_SHARES: reads_claims(distinct_spares_shares),
-    Fault.EACH_SHARE_CONSUMES_COUNTERS: each_share_pays,
-    Fault.IGNORES_NODE_SELECTORS_PER_DEVICE: reads("resource_slices", any_node_of_selectors),
-    Fault.IGNORES_UNKNOWN_COUNTERS: consumption(known_only),
-    Fault.KEEPS_FIRST_CHOICE_WITH_COUNTERS: first_choice_with_counters,
-    Fault.MIXES_UP_COUNTERS_OF_POOLS: refuses_all(counters_of_two_pools),
+DEFECTS: Defects = {
+    "all-ignores-capacity-requests": reads_claims(all_for_nothing),
+    "alternatives-lose-capacity": reads_claims(alternatives_for_nothing),
+    "counters-are-cut-to-what-there-is": consumption(at_most_all),
+    "devices-stay-on-their-first-node": where_they_were,
+    "distinct-spares-alternatives": reads_claims(distinct_spares_alternatives),
+    "distinct-spares-shares": reads_claims(distinct_spares_shares),
+    "each-share-consumes-counters": each_share_pays,
+    "ignores-node-selectors-per-device": reads("resource_slices", any_node_of_selectors),
+    "ignores-unknown-counters": consumption(known_only),
+    "keeps-first-choice-with-counters": first_choice_with_counters,
+    "mixes-up-counters-of-pools": refuses_all(counters_of_two_pools),
 }

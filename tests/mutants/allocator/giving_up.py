@@ -12,8 +12,7 @@ from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import devices, refuses, results, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 Refuses = Callable[[Obj, list[Obj], list[Obj]], bool]
 """Of a claim, the devices that were chosen for it, and those that come before the last of them."""
@@ -62,8 +61,8 @@ def all_with_counters(claim: Obj, chosen: list[Obj], _passed: list[Obj]) -> bool
     return takes_all and bool(counter_sets(chosen))
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.KEEPS_COUNTERS_OF_REFUSED_DEVICES: finds_nothing_where(keeps_counters),
-    Fault.KEEPS_LISTS_NARROWED: finds_nothing_where(keeps_lists_narrowed),
-    Fault.NEVER_TAKES_ALL_WITH_COUNTERS: finds_nothing_where(all_with_counters),
+DEFECTS: Defects = {
+    "keeps-counters-of-refused-devices": finds_nothing_where(keeps_counters),
+    "keeps-lists-narrowed": finds_nothing_where(keeps_lists_narrowed),
+    "never-takes-all-with-counters": finds_nothing_where(all_with_counters),
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 
 def without_slices(field: str) -> Mutation:
@@ -134,17 +133,17 @@ def by_name_alone(world: World) -> None:
     reads("claims", change)(world)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.IGNORES_NETWORK_DEVICES: without_slices("allNodes"),
-    Fault.IGNORES_NODE_SELECTORS_OF_SLICES: reads("resource_slices", everywhere("nodeSelector")),
-    Fault.IGNORES_SLICES_WITH_NODE_SELECTOR: without_slices("nodeSelector"),
-    Fault.IGNORES_SLICES_WITH_NODES_PER_DEVICE: without_slices("perDeviceNodeSelection"),
-    Fault.IGNORES_NODES_PER_DEVICE: reads("resource_slices", everywhere("perDeviceNodeSelection")),
-    Fault.NAMES_DEVICES_WITHOUT_POOL: by_name_alone,
-    Fault.NO_POOLS_OVER_SEVERAL_NODES: reads_all("resource_slices", no_pools_over_nodes),
-    Fault.ONLY_FIRST_SLICE: reads_all("resource_slices", first_of_pool),
-    Fault.INVALID_POOLS_STOP_ALL: reads_all("resource_slices", nothing_beside_duplicates),
-    Fault.USES_INCOMPLETE_POOLS: reads_all("resource_slices", complete),
-    Fault.USES_POOLS_WITH_DUPLICATES: reads_all("resource_slices", without_duplicates),
-    Fault.USES_OLD_GENERATIONS: reads_all("resource_slices", all_generations),
+DEFECTS: Defects = {
+    "ignores-network-devices": without_slices("allNodes"),
+    "ignores-node-selectors-of-slices": reads("resource_slices", everywhere("nodeSelector")),
+    "ignores-slices-with-node-selector": without_slices("nodeSelector"),
+    "ignores-slices-with-nodes-per-device": without_slices("perDeviceNodeSelection"),
+    "ignores-nodes-per-device": reads("resource_slices", everywhere("perDeviceNodeSelection")),
+    "names-devices-without-pool": by_name_alone,
+    "no-pools-over-several-nodes": reads_all("resource_slices", no_pools_over_nodes),
+    "only-first-slice": reads_all("resource_slices", first_of_pool),
+    "invalid-pools-stop-all": reads_all("resource_slices", nothing_beside_duplicates),
+    "uses-incomplete-pools": reads_all("resource_slices", complete),
+    "uses-pools-with-duplicates": reads_all("resource_slices", without_duplicates),
+    "uses-old-generations": reads_all("resource_slices", all_generations),
 }

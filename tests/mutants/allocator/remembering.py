@@ -11,8 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 Device = tuple[str, str, str]
 
@@ -146,16 +145,14 @@ def place(result: Obj) -> Device:
     return result["driver"], result["pool"], result["device"]
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ADMIN_ACCESS_CONSUMES_CAPACITY: partial(
-        charges_monitors, field="allowMultipleAllocations"
-    ),
-    Fault.ADMIN_ACCESS_CONSUMES_COUNTERS: partial(charges_monitors, field="consumesCounters"),
-    Fault.FREES_DEVICES_WITH_MONITOR: frees_with_monitor,
-    Fault.CLAIMS_OF_ONE_NAME_ARE_ONE: reads_all("claims", one_of_each_name),
-    Fault.COUNTERS_END_WITH_TAINTS: without_counters_once_tainted,
-    Fault.FORGETS_WITHDRAWN_DEVICES: forgets_withdrawn,
-    Fault.FREES_DEVICES_WITH_FIRST_POD: frees_with_first_pod,
-    Fault.FREES_DEVICES_WITH_FIRST_CLAIM: frees_with_first(shares=False),
-    Fault.FREES_DEVICES_WITH_FIRST_SHARE: frees_with_first(shares=True),
+DEFECTS: Defects = {
+    "admin-access-consumes-capacity": partial(charges_monitors, field="allowMultipleAllocations"),
+    "admin-access-consumes-counters": partial(charges_monitors, field="consumesCounters"),
+    "frees-devices-with-monitor": frees_with_monitor,
+    "claims-of-one-name-are-one": reads_all("claims", one_of_each_name),
+    "counters-end-with-taints": without_counters_once_tainted,
+    "forgets-withdrawn-devices": forgets_withdrawn,
+    "frees-devices-with-first-pod": frees_with_first_pod,
+    "frees-devices-with-first-claim": frees_with_first(shares=False),
+    "frees-devices-with-first-share": frees_with_first(shares=True),
 }

@@ -7,8 +7,7 @@ import re
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 
 def first_class_selector(device_class: Obj) -> None:
@@ -113,17 +112,17 @@ def no_versions(world: World) -> None:
     reads_claims(change)(world)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CLASS_SELECTORS_SEE_NO_ATTRIBUTES: reads("device_classes", no_attributes_in_class),
-    Fault.CLASSES_WITHOUT_SELECTORS_ARE_EMPTY: reads("device_classes", nothing_without_selectors),
-    Fault.COMPARES_VERSIONS_AS_TEXT: reads("resource_slices", versions_as_text),
-    Fault.CONSTRAINTS_IGNORE_VERSIONS: no_versions,
-    Fault.CONSTRAINTS_HOLD_FOR_ALL_REQUESTS: constraints(of_all_requests),
-    Fault.CONSTRAINTS_HOLD_WITHIN_REQUESTS_ONLY: reads_claims(within_requests),
-    Fault.IGNORES_DERIVED_ATTRIBUTES: reads_claims(no_derived_attributes),
-    Fault.IGNORES_DISTINCT_ATTRIBUTE: reads_claims(no_distinct_attribute),
-    Fault.DISTINCT_ACROSS_REQUESTS_ONLY: reads_claims(distinct_across_requests),
-    Fault.ONLY_FIRST_CLASS_SELECTOR: reads("device_classes", first_class_selector),
-    Fault.ONLY_FIRST_CONSTRAINT: reads_claims(only_first_constraint),
-    Fault.ONLY_FIRST_SELECTOR: reads_claims(first_request_selector),
+DEFECTS: Defects = {
+    "class-selectors-see-no-attributes": reads("device_classes", no_attributes_in_class),
+    "classes-without-selectors-are-empty": reads("device_classes", nothing_without_selectors),
+    "compares-versions-as-text": reads("resource_slices", versions_as_text),
+    "constraints-ignore-versions": no_versions,
+    "constraints-hold-for-all-requests": constraints(of_all_requests),
+    "constraints-hold-within-requests-only": reads_claims(within_requests),
+    "ignores-derived-attributes": reads_claims(no_derived_attributes),
+    "ignores-distinct-attribute": reads_claims(no_distinct_attribute),
+    "distinct-across-requests-only": reads_claims(distinct_across_requests),
+    "only-first-class-selector": reads("device_classes", first_class_selector),
+    "only-first-constraint": reads_claims(only_first_constraint),
+    "only-first-selector": reads_claims(first_request_selector),
 }

@@ -16,8 +16,7 @@ from tests.mutants.allocator.inputs import (
     without_device_field,
     writes,
 )
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation
+from tests.mutants.replacing import Defects, Mutation
 
 
 def policies(change: Callable[[Obj], object]) -> Mutation:
@@ -104,21 +103,21 @@ def without_groups(resource_slice: Obj) -> None:
             consumed.pop("compatibilityGroups", None)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.CUTS_REQUESTS_TO_POLICY_MAXIMUM: cut_to_maximum,
-    Fault.IGNORES_CAPACITY_REQUESTS: reads_claims(no_capacity_requests),
-    Fault.IGNORES_COMPATIBILITY_GROUPS: reads("resource_slices", without_groups),
-    Fault.IGNORES_POLICY_DEFAULT: policies(lambda policy: policy.pop("default", None)),
-    Fault.IGNORES_POLICY_MAXIMUM: without_range("max"),
-    Fault.IGNORES_POLICY_STEP: without_range("step"),
-    Fault.IGNORES_VALID_VALUES: policies(lambda policy: policy.pop("validValues", None)),
-    Fault.LOSES_CONSUMED_CAPACITY: writes(lose_consumed_capacity),
-    Fault.IGNORES_CAPACITY_REQUESTS_FOR_WHOLE_DEVICES: no_capacity_requests_of_whole_devices,
-    Fault.ONLY_FIRST_COUNTER: reads("resource_slices", first_counter),
-    Fault.ONLY_FIRST_COUNTER_SET: reads("resource_slices", first_counter_set),
-    Fault.LOSES_SHARE_ID: writes(lose_share_id),
-    Fault.NEVER_SHARES_DEVICES: reads(
+DEFECTS: Defects = {
+    "cuts-requests-to-policy-maximum": cut_to_maximum,
+    "ignores-capacity-requests": reads_claims(no_capacity_requests),
+    "ignores-compatibility-groups": reads("resource_slices", without_groups),
+    "ignores-policy-default": policies(lambda policy: policy.pop("default", None)),
+    "ignores-policy-maximum": without_range("max"),
+    "ignores-policy-step": without_range("step"),
+    "ignores-valid-values": policies(lambda policy: policy.pop("validValues", None)),
+    "loses-consumed-capacity": writes(lose_consumed_capacity),
+    "ignores-capacity-requests-for-whole-devices": no_capacity_requests_of_whole_devices,
+    "only-first-counter": reads("resource_slices", first_counter),
+    "only-first-counter-set": reads("resource_slices", first_counter_set),
+    "loses-share-id": writes(lose_share_id),
+    "never-shares-devices": reads(
         "resource_slices", without_device_field("allowMultipleAllocations")
     ),
-    Fault.SHARES_ALL_DEVICES: reads("resource_slices", all_shareable),
+    "shares-all-devices": reads("resource_slices", all_shareable),
 }

@@ -18,8 +18,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
     writes,
 )
-from tests.mutants.faults import Fault
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, replace
 
 
 def tolerations(change: Change) -> Mutation:
@@ -96,14 +95,14 @@ def lose_tolerations(allocation: Obj) -> None:
         result.pop("tolerations", None)
 
 
-MUTATIONS: dict[Fault, Mutation] = {
-    Fault.ADMIN_ACCESS_TOLERATES_TAINTS: reads_claims(admin_tolerates),
-    Fault.EMPTY_KEY_TOLERATES_NOTHING: reads_claims(only_with_key),
-    Fault.IGNORES_TOLERATION_EFFECT: tolerations(of_any_effect),
-    Fault.IGNORES_TOLERATION_KEY: tolerations(of_any_key),
-    Fault.IGNORES_TOLERATION_VALUE: tolerations(of_any_value),
-    Fault.LOSES_TOLERATIONS: writes(lose_tolerations),
-    Fault.NOEXECUTE_ADMITS_PODS: reads("resource_slices", read_as("NoExecute", "None")),
-    Fault.NONE_KEEPS_PODS_AWAY: reads("resource_slices", read_as("None", "NoSchedule")),
-    Fault.ONLY_FIRST_TAINT: reads("resource_slices", first_taint),
+DEFECTS: Defects = {
+    "admin-access-tolerates-taints": reads_claims(admin_tolerates),
+    "empty-key-tolerates-nothing": reads_claims(only_with_key),
+    "ignores-toleration-effect": tolerations(of_any_effect),
+    "ignores-toleration-key": tolerations(of_any_key),
+    "ignores-toleration-value": tolerations(of_any_value),
+    "loses-tolerations": writes(lose_tolerations),
+    "noexecute-admits-pods": reads("resource_slices", read_as("NoExecute", "None")),
+    "none-keeps-pods-away": reads("resource_slices", read_as("None", "NoSchedule")),
+    "only-first-taint": reads("resource_slices", first_taint),
 }

@@ -8,7 +8,6 @@ import pytest
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
 from tests.mutants import mutant
-from tests.mutants.faults import Fault
 from tests.targets.reference import kit
 
 Open = Callable[..., ReferenceTarget]
@@ -22,7 +21,7 @@ def open_target() -> Iterator[Open]:
     """Opens references with faults and options, and closes them after the test."""
     opened: list[ReferenceTarget] = []
 
-    def open_(*faults: Fault, **options: Any) -> ReferenceTarget:
+    def open_(*faults: str, **options: Any) -> ReferenceTarget:
         target = mutant(*faults, **options)
         opened.append(target)
         return target
@@ -60,10 +59,10 @@ def hollow(open_target: Open) -> ReferenceScope:
 
 
 @pytest.fixture
-def faulty(open_target: Open) -> Callable[[Fault], ReferenceScope]:
+def faulty(open_target: Open) -> Callable[[str], ReferenceScope]:
     """The same with a defect, and every feature that has one."""
 
-    def make(fault: Fault) -> ReferenceScope:
+    def make(fault: str) -> ReferenceScope:
         scope = new_scope(open_target(fault, feature_gates=GATES))
         scope.create(kit.device_class())
         return scope

@@ -15,7 +15,6 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
-from tests.mutants.faults import Fault
 from tests.scenario.shipped import shipped
 
 
@@ -25,7 +24,7 @@ def scenario() -> LoadedScenario:
     return found
 
 
-def run(*faults: Fault, **options: float) -> ScenarioFinished:
+def run(*faults: str, **options: float) -> ScenarioFinished:
     with mutant(*faults) as target:
         opened = Opened.of(target, None, "image", TargetOptions(**options))  # type: ignore[arg-type]
         [finished] = run_suite([scenario()], Setup("churn", opened), ()).finished
@@ -51,7 +50,7 @@ def test_long_churn_is_many_rounds_with_seeds_of_their_own() -> None:
 
 
 def test_long_churn_goes_on_when_something_is_broken_and_tells_all() -> None:
-    finished = run(Fault.DOUBLE_ALLOCATION, churn_time=6.0, churn_seed=17)
+    finished = run("double-allocation", churn_time=6.0, churn_seed=17)
     assert finished.outcome is Outcome.FAILED
     assert "in 2 rounds of 180 operations: overlap with seed 17, overlap with seed 18" in (
         finished.message
@@ -59,7 +58,7 @@ def test_long_churn_goes_on_when_something_is_broken_and_tells_all() -> None:
 
 
 def test_an_overlap_is_the_known_issue_of_a_version_that_has_it() -> None:
-    overlap, other = run(Fault.DOUBLE_ALLOCATION), run(Fault.RELEASES_TOO_EARLY)
+    overlap, other = run("double-allocation"), run("releases-too-early")
     found = {
         version: with_known_issues(overlap, "cluster", version).outcome
         for version in ("1.36.3", "1.37.1")
@@ -71,16 +70,16 @@ def test_an_overlap_is_the_known_issue_of_a_version_that_has_it() -> None:
 @pytest.mark.parametrize(
     ("fault", "rule", "lines"),
     [
-        (Fault.DOUBLE_ALLOCATION, "overlap", 3),
-        (Fault.RELEASES_TOO_EARLY, "in-use", 3),
-        (Fault.FINISHED_PODS_KEEP_CLAIMS, "reserved", 3),
-        (Fault.FORGETS_RESERVATION, "unreserved", 2),
-        (Fault.SHARES_TEMPLATE_CLAIM, "stranger", 3),
-        (Fault.CLAIMS_OUTLIVE_PODS, "left", 1),
+        ("double-allocation", "overlap", 3),
+        ("releases-too-early", "in-use", 3),
+        ("finished-pods-keep-claims", "reserved", 3),
+        ("forgets-reservation", "unreserved", 2),
+        ("shares-template-claim", "stranger", 3),
+        ("claims-outlive-pods", "left", 1),
     ],
 )
 def test_a_broken_rule_is_reported_with_its_seed_and_the_shortest_history(
-    fault: Fault, rule: str, lines: int
+    fault: str, rule: str, lines: int
 ) -> None:
     finished = run(fault)
     assert finished.outcome is Outcome.FAILED
