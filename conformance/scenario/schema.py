@@ -73,6 +73,7 @@ def _add_short(defs: dict[str, Any]) -> None:
         "properties": {
             **{name: {"description": item.summary} for name, item in manifests.items()},
             "like": {**text, "description": "name of an earlier one in short: all that it says"},
+            "on": {**text, "description": "of a pod in short: name of the node that it must be on"},
         },
     }
     for name, one in defs.items():

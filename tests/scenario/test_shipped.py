@@ -109,6 +109,26 @@ def test_it_is_short_or_says_why_not() -> None:
     assert statistics.median(lengths.values()) <= 35
 
 
+def test_its_lines_are_at_most_120_columns_but_for_a_word() -> None:
+    long = [
+        f"{item.document.file.name}: {line}"
+        for item in shipped()
+        for line in item.document.file.read_text(encoding="utf-8").splitlines()
+        if len(line) > 120 and " " in line.strip().removeprefix("- ")
+    ]
+    assert long == []
+
+
+def test_its_pods_are_put_on_a_node_in_one_way() -> None:
+    texts = {item.id: item.document.file.read_text(encoding="utf-8") for item in shipped()}
+    others = re.compile(r"nodeSelector: *\{?kubernetes\.io/hostname|matchFields: \[\{key: metadata")
+    # A preference, and a claim's allocation.
+    assert [name for name, text in texts.items() if others.search(text)] == [
+        "core/cleanup-claim-used-again",
+        "core/pod-waits-for-a-full-claim",
+    ]
+
+
 def test_its_folder_says_its_level() -> None:
     levels = {item.id: item.scenario.spec.level for item in shipped()}
     wrong = [name for name, level in levels.items() if name.split("/")[0] != level]

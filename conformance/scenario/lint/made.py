@@ -35,6 +35,7 @@ class PodShape:
         namespace: None for that of the scenario.
         claims: name in ``resourceClaims`` -> the claim or template it names.
         requests: (place, name in ``resourceClaims``) of each request that a container names.
+        nodes: the nodes that its affinity names.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class PodShape:
     containers: frozenset[str]
     claims: Mapping[str, Named]
     requests: tuple[tuple[Named, str], ...]
+    nodes: tuple[Named, ...]
     step: int
 
 
@@ -201,5 +203,13 @@ def _pod(
         frozenset(containers),
         claims,
         tuple(requests),
+        tuple(_nodes(spec, path)),
         step,
     )
+
+
+def _nodes(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Named]:
+    """The nodes that a pod is ``on``: fields of a node are its name alone."""
+    for place, value in walk(spec.get("affinity"), (*path, "affinity")):
+        if place[-2:-1] == ("values",) and "matchFields" in place:
+            yield Named(place, "Node", text(value))

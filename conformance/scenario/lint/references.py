@@ -23,6 +23,7 @@ def check_references(scenario: Scenario) -> Iterator[Problem]:
     made = made_by(scenario)
     waiting = _waiting(scenario)
     yield from _in_pods(made, waiting)
+    yield from _nodes(made, scenario)
     yield from _in_claims(made)
     yield from _classes(made, waiting, scenario)
     yield from _twice(scenario)
@@ -56,6 +57,17 @@ def _in_pods(made: Made, waiting: frozenset[str]) -> Iterator[Problem]:
                     f"{source.kind} {source.name} has no request {named.name!r};"
                     f" {hint(named.name, known)}",
                 )
+
+
+def _nodes(made: Made, scenario: Scenario) -> Iterator[Problem]:
+    """Nodes that pods are on: in the allocation tier there are those of the scenario alone."""
+    known = made.names("Node")
+    for pod in made.pods if scenario.spec.tier == "allocation" else ():
+        for named in pod.nodes:
+            if named.name in scenario.spec.nodes:
+                yield Problem(named.path, f"write ${{node.{named.name}}}")
+            else:
+                yield from _absent(named, known, may_wait=False)
 
 
 def _in_claims(made: Made) -> Iterator[Problem]:

@@ -168,6 +168,12 @@ _TEXTS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Type of the API -> the field for which a text stands."""
 
+_AFFINITY: Final = (
+    *("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+    "nodeSelectorTerms",
+)
+"""Fields of a pod above the terms by one of which it chooses its node."""
+
 _ATTRIBUTES: Final[dict[type, str]] = {bool: "bool", int: "int", str: "string"}
 """Type of a device attribute -> its field (``resource/v1.DeviceAttribute``)."""
 
@@ -236,7 +242,7 @@ class Completion:
 
     def _pod(self, node: Node, _: str) -> Node:
         """Containers that do not say which claims they use, use all of them."""
-        node = merged(made(self._pods, node.origin), node)
+        node = merged(made(self._pods, node.origin), _placed(node))
         claims = node.get("resourceClaims")
         if claims is None or not isinstance(claims.value, list):
             return node
@@ -258,6 +264,22 @@ def _using(resources: Node, container: Node) -> Node:
     if not isinstance(container.value, dict) or "resources" in container.value:
         return container
     return merged(resources, container)
+
+
+def _placed(pod: Node) -> Node:
+    """``on: NODE``, by the node's name: a label of its name need not be the same."""
+    place = pod.get("on")
+    if place is None:
+        return pod
+    rest = Node({key: item for key, item in pod.value.items() if key != "on"}, pod.origin)
+    if place.value is None:
+        return rest
+    named = made({"key": "metadata.name", "operator": "In"}, place.origin)
+    field = named.with_(values=Node([place], place.origin))
+    node = Node([Node({"matchFields": Node([field], place.origin)}, place.origin)], place.origin)
+    for key in reversed(_AFFINITY):
+        node = Node({key: node}, place.origin)
+    return merged(node, rest)
 
 
 def _slice(node: Node, _: str) -> Node:

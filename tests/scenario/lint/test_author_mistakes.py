@@ -173,6 +173,16 @@ def test_a_right_scenario_is_not_complained_about(tier: str, tmp_path: Path) -> 
     assert lint_documents(read_documents(file)) == []
 
 
+FIRST = "resourceClaimName: first}]\n"
+
+
+def on(node: str) -> str:
+    """The field of a pod by which it is on a node, as `on` writes it."""
+    terms = f'[{{matchFields: [{{key: metadata.name, operator: In, values: ["{node}"]}}]}}]'
+    required = f"requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}"
+    return f"        affinity: {{nodeAffinity: {{{required}}}}}\n"
+
+
 IN_EITHER_TIER = [
     # Variables.
     ("node", "image: ${image}", "image: ${imgae}", "did you mean ${image}?"),
@@ -264,6 +274,9 @@ IN_EITHER_TIER = [
         "[{name: from-clam, req",
         "must be one of the names in the",
     ),
+    ("allocation", FIRST, FIRST + on("left"), "write ${node.left}"),
+    ("allocation", FIRST, FIRST + on("${node.lft}"), "did you mean left"),
+    ("allocation", FIRST, FIRST + on("other"), "makes Node 'other'; kno"),
     ("allocation", 'Name: "${class.gpu}"}}', 'Name: "${class.gppu}"}}', "mean ${class.gpu}?"),
     ("allocation", "resourceClaimName: first}", "resourceClaimName: frst}", "did you mean first?"),
     ("allocation", "resourceClaimName: this-one-is-absent", "resourceClaimName: firts", "first?"),

@@ -170,6 +170,24 @@ SAME = {
           resourceClaims: [{name: x, resourceClaimName: one}]
         """,
     ),
+    "a pod on a node, and with an affinity of its own": (
+        "- {pod: p, on: n, affinity: {podAffinity: {}}}",
+        """
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: p}
+        spec:
+          affinity:
+            nodeAffinity:
+              requiredDuringSchedulingIgnoredDuringExecution:
+                nodeSelectorTerms:
+                - {matchFields: [{key: metadata.name, operator: In, values: [n]}]}
+            podAffinity: {}
+          terminationGracePeriodSeconds: 0
+          tolerations: [{operator: Exists}]
+          containers: [{name: ctr0, image: "${image}", command: "${probe.hold}"}]
+        """,
+    ),
     "a namespace has no spec": (
         "- {namespace: n}",
         "{apiVersion: v1, kind: Namespace, metadata: {name: n}}",
