@@ -41,6 +41,18 @@ def take_deleted_claims(world: World) -> None:
     replace(world.scheduler, "ready_claims", ready_claims)
 
 
+def take_no_claim_of_others(world: World) -> None:
+    def ready_claims(original: Ready, pod: Obj) -> list[Obj] | None:
+        found = original(pod)
+        owners = [
+            owner for one in found or () for owner in one["metadata"].get("ownerReferences", ())
+        ]
+        others = any(one["kind"] == "Pod" and one["uid"] != uid_of(pod) for one in owners)
+        return None if others else found
+
+    replace(world.scheduler, "ready_claims", ready_claims)
+
+
 def reserve_without_pod(world: World) -> None:
     def reserve_claim(original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any) -> Obj:
         reserved = original(pod, claim, *args)
@@ -253,6 +265,7 @@ def prefers_no_alternative(world: World) -> None:
 
 
 DEFECTS: Defects = {
+    "takes-no-generated-claims-of-others": take_no_claim_of_others,
     "takes-deleted-claims": take_deleted_claims,
     "binds-at-once": binds_at_once,
     "compares-nodes-by-allocated-claims": compares_nodes_by_allocated_claims,

@@ -43,6 +43,7 @@ class Progress:
 
     Attributes:
         captured: name -> an object as a step `capture` found it.
+        inserted: text that was put into steps -> the variable of a captured value that it was.
         watches: name -> what a step `watch` selects, and its events.
         began: name of a step -> `Scope.now` before its first request.
         counted: step and metric -> node and value before the step.
@@ -56,6 +57,7 @@ class Progress:
     """
 
     captured: dict[str, Obj] = field(default_factory=dict)
+    inserted: dict[str, str] = field(default_factory=dict)
     watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
     began: dict[str, float] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
@@ -243,6 +245,8 @@ class Context:
         return _refusal(lambda: send(changes, deleted, self))
 
     def canonical(self, text: str) -> str:
+        for inserted, variable in self.progress.inserted.items():
+            text = text.replace(inserted, variable)
         return self.variables.canonical(text)
 
 

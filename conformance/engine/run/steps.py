@@ -15,6 +15,7 @@ from conformance.engine.run.context import Context
 from conformance.engine.run.disruption import disturb
 from conformance.engine.run.stimuli import stimulate
 from conformance.errors import TargetError
+from conformance.scenario.captured import filled
 from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
 from conformance.targets.seam.overlaps import COPIED
@@ -89,6 +90,11 @@ def perform(step: Step, context: Context) -> Observed:
         Divergence: an expectation does not hold, or the API server refused what it must accept.
         TargetError: the target broke.
     """
+    try:
+        step, texts = filled(step, context.captured)
+    except LookupError as error:
+        raise Divergence("the captured values that the step has", str(error.args[0])) from None
+    context.progress.inserted |= texts
     if step.name is not None:
         _count(step.name, context)
         context.progress.began[step.name] = context.scope.now()

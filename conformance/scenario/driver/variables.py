@@ -27,6 +27,8 @@ DEVICE_NAMES = ("tolerations", "worker.device", "worker.majority", "worker.name"
 
 OTHER = "other"  # ``${other.driver}`` and ``${other.class.NAME}`` are of another driver's profile.
 
+CAPTURED = "captured"  # ``${captured.NAME.path}`` is known once a step has captured NAME.
+
 MOST_DEVICES = 32  # That one claim may have (``AllocationResultsMaxSize`` of the API).
 
 SYNTHETIC_DOMAIN = "dra-conformance.dev"
@@ -118,6 +120,8 @@ class Variables:
         if name in self._fixed:
             return self._fixed[name]
         group, _, rest = name.partition(".")
+        if group == CAPTURED:
+            return f"${{{name}}}"
         if rest and (group in {"node", "name"} or (group == "class" and self._profile is None)):
             own = f"{rest}-{self._unique}"
             return f"{own}.{SYNTHETIC_DOMAIN}" if group == "class" else f"dra-{own}"

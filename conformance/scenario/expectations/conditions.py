@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.errors import UsageError
+from conformance.scenario.captured import PART
 from conformance.text import cut
 
 
@@ -53,7 +54,6 @@ _READ: Final = re.compile(
 """A literal text, or a variable with the fields that are read from it; no names of functions."""
 _MOST_SECONDS: Final = 10.0
 """For one condition: loops in loops over many objects need not end in any time."""
-_PART: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
 _MISSING: Final = object()
 
 
@@ -108,7 +108,7 @@ def _values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lookup(value: Any, path: str) -> Any:
-    for part in _PART.finditer(path):
+    for part in PART.finditer(path):
         if part["index"] is not None:
             index = int(part["index"])
             if not isinstance(value, list) or index >= len(value):

@@ -9,6 +9,7 @@ from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSe
 from conformance.scenario.changes import Changes
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
+from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.base import Path, Pods, Timed
 from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
@@ -260,6 +261,8 @@ class _KnownAt:
     ) -> None:
         if kind not in self._checked and "${name." not in name:
             return  # It may have been in the cluster before.
+        if f"${{{CAPTURED}." in name:
+            return  # It is named by what is there.
         keys = [(kind, namespace, name)]
         steps = [self._made.first[key] for key in keys if key in self._made.first]
         if kind == "Pod" and namespace is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, mapping, text
+from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.expectations import check_steps
@@ -98,7 +99,11 @@ def _classes(made: Made, waiting: frozenset[str], scenario: Scenario) -> Iterato
 
 
 def _absent(named: Named, known: list[str], *, may_wait: bool) -> Iterator[Problem]:
-    if named.name in known or (may_wait and nearest(named.name, known) is None):
+    if (
+        named.name in known
+        or f"${{{CAPTURED}." in named.name
+        or (may_wait and nearest(named.name, known) is None)
+    ):
         return
     yield Problem(
         named.path,

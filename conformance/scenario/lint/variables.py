@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from conformance.scenario.captured import split
 from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.driver.variables import (
+    CAPTURED,
     DEVICE_NAMES,
     FIXED_NAMES,
     OTHER,
@@ -68,6 +70,9 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
     synthetic = spec.tier == "allocation"
     if name in FIXED_NAMES:
         return
+    if group == CAPTURED:
+        yield from _captured(name, path, scenario)
+        return
     if group == OTHER and (rest == "driver" or rest.startswith("class.")):
         if not spec.requires.other_devices:
             needs = "requires: {otherDevices: 1}"
@@ -110,6 +115,26 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
             f"{given} needs requires: {{{field}: [{rest}]}}, because not every driver profile has"
             f" it (spec.requires.{field}: {says})",
         )
+
+
+def _captured(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Problem]:
+    """Problems of a captured value: an earlier step must capture it, and it is not for CEL."""
+    _, owner, rest = split(name)
+    if path[:2] != ("spec", "steps"):
+        yield Problem(path, f"${{{name}}}: what a step captures is for the steps after it")
+        return
+    if "cel" in path[-2:] and "apply" not in path:
+        yield Problem(path, f"${{{name}}}: CEL reads it by its name; write {owner}{rest}")
+    earlier = scenario.spec.steps[: int(path[2])]
+    known = {key: item for step in earlier for key, item in (step.capture or {}).items()}
+    if owner not in known:
+        yield Problem(
+            path, f"${{{name}}}: no earlier step captures {owner!r}; {hint(owner, known)}"
+        )
+    elif not rest:
+        yield Problem(path, f"${{{name}}}: say which value, like ${{{name}.metadata.name}}")
+    elif root := schema.root_of(known[owner].kind, known[owner].api_version):
+        yield from _object_fields(f"object{rest}", root, path)
 
 
 def _meant(name: str) -> str:

@@ -9,7 +9,7 @@ from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.allocator.inputs import Answer, changed, requests, results
+from tests.mutants.allocator.inputs import Answer, changed, requests, results, wanted
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.replacing import Defects, Mutation, replace
 
@@ -54,6 +54,33 @@ def first_request(claims: Sequence[Obj]) -> list[Obj]:
     return changed(claims, cut)
 
 
+def all_of_what_is_left(world: World) -> None:
+    """A pod's claim for all devices gets those that its other claims leave."""
+
+    def allocate(
+        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        found = original(allocator, node, claims)
+        for count in range(8, 0, -1) if len(claims) > 1 and not found[0] else ():
+            again = original(allocator, node, changed(claims, exactly(count)))
+            if again[0]:
+                return again
+        return found
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+def exactly(count: int) -> Callable[[Obj], None]:
+    """In place of all devices so many."""
+
+    def change(claim: Obj) -> None:
+        for item in wanted(claim):
+            if item.get("allocationMode") == "All":
+                item |= {"allocationMode": "ExactCount", "count": count}
+
+    return change
+
+
 def errors_are_no_match(world: World) -> None:
     def allocate(
         original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
@@ -67,6 +94,7 @@ def errors_are_no_match(world: World) -> None:
 
 
 DEFECTS: Defects = {
+    "all-leaves-out-devices-of-other-claims": all_of_what_is_left,
     "cel-errors-are-no-match": errors_are_no_match,
     "keeps-first-choice-of-claims": keeps_first_choice(first_claim),
     "keeps-first-choice-of-requests": keeps_first_choice(first_request),

@@ -43,7 +43,39 @@ WATCH = """\
   - expect:
     - {watched: claims, events: [{ADDED: one}]}
 """
+CAPTURED = """\
+  - apply: [{claim: one, metadata: {labels: {a: b}}}]
+  - capture: {before: {kind: ResourceClaim, labels: {a: b}}}
+  - apply:
+    - pod: pod0
+      resourceClaims: [{name: gpu, resourceClaimName: "${captured.before.metadata.name}"}]
+  - expect: [{claim: "${captured.before.metadata.name}", reservedFor: [pod0]}]
+  - delete: [{kind: ResourceClaim, name: "${captured.before.metadata.labels['a']}"}]
+"""
 MISTAKES = {
+    CAPTURED: [
+        (
+            'before.metadata.name}", r',
+            'after.metadata.name}", r',
+            "captures 'after'; known: before",
+        ),
+        (
+            'ed.before.metadata.name}"}]\n',
+            'ed.before}"}]\n',
+            "say which value, like ",
+        ),
+        ('before.metadata.name}", r', 'before.metadata.nam}", r', "did you mean name?"),
+        (
+            "{claim: one, m",
+            "{claim: '${captured.before.kind}', m",
+            "no earlier step captures 'before'",
+        ),
+        (
+            '{claim: "${captured.before.metadata.name}", reservedFor: [pod0]}',
+            "{object: {kind: ResourceClaim}, cel: \"object.kind == '${captured.before.kind}'\"}",
+            "CEL reads it by its name; write before.kind",
+        ),
+    ],
     CHANGES: [
         ("before.spec}", "after.spec}", "undeclared reference to 'after'"),
         ("cel: one.spec == two.spec", "cel: one.spec == tow.spec", "undeclared reference to 'tow'"),

@@ -1,0 +1,48 @@
+"""Steps have values of captured objects: what is not there is told, and texts compare alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.scenario.captured import filled
+from conformance.scenario.steps import Step
+
+POD = {"metadata": {"name": "own-x7k2p", "annotations": {"a.b/c": "d"}}, "spec": {"n": [{"m": 1}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${captured.pod.metadata.name}", "own-x7k2p"),
+        ("a-${captured.pod.metadata.name}-b", "a-own-x7k2p-b"),
+        ("${captured.pod.metadata.annotations['a.b/c']}", "d"),
+        ("${captured.pod.spec.n[0].m}", 1),
+        ("${captured.pod.spec.n}", [{"m": 1}]),
+        ("${driver}", "${driver}"),
+        ("${captured.pod.spec.n[1].m}", LookupError("the captured pod has no spec.n[1].m: [1] is")),
+        ("${captured.pod.status.phase}", LookupError("has no status.phase: .status is not there")),
+        ("${captured.pod.metadata.name.x}", LookupError("metadata.name.x: .x is not there")),
+    ],
+)
+def test_a_value_is_put_in_or_said_to_be_missing(text: str, expected: Any) -> None:
+    step = Step.model_validate({"apply": [{"kind": "Pod", "spec": {"x": [text]}}]})
+    if isinstance(expected, LookupError):
+        with pytest.raises(LookupError) as caught:
+            filled(step, {"pod": POD})
+        assert str(expected.args[0]) in str(caught.value)
+    else:
+        new, _ = filled(step, {"pod": POD})
+        assert new.apply == ({"kind": "Pod", "spec": {"x": [expected]}},)
+
+
+def test_selectors_have_it_too_and_reports_can_tell_it_from_a_name() -> None:
+    document = {"delete": [{"kind": "ResourceClaim", "name": "${captured.pod.metadata.name}"}]}
+    step = Step.model_validate(document)
+    new, texts = filled(step, {"pod": POD})
+    assert new.delete is not None
+    assert new.delete[0].name == "own-x7k2p"
+    assert texts == {"own-x7k2p": "${captured.pod.metadata.name}"}
+    plain = Step.model_validate({"delete": [{"kind": "Pod", "name": "pod0"}]})
+    assert filled(plain, {"pod": POD})[0] is plain
