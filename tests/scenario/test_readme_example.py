@@ -1,4 +1,4 @@
-"""The scenario that README.md shows is complete: who copies it has one that runs."""
+"""The scenarios that pages show are complete: who copies one has one that runs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,24 @@ from conformance.scenario.loader import load_scenarios
 from conformance.targets.opening.target import Opened
 from tests.mutants import mutant
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = {
+    "README.md": ("two-containers-share.yaml", "claims-outlive-pods"),
+    "docs/writing-scenarios.md": ("waiting-pod-gets-freed-device.yaml", "misses-release"),
+}
+"""Page -> the file's name, and a defect that its scenario notices."""
 
 
-@pytest.fixture
-def example(tmp_path: Path) -> Path:
-    """The only scenario in the page, in a file of the name that the page gives it."""
-    blocks = re.findall(
-        r"^```yaml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+@pytest.fixture(params=SHOWN)
+def shown(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """The only scenario in a page, in a file of the name that the page gives it."""
+    page = (ROOT / request.param).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     [text] = [block for block in blocks if "kind: Scenario" in block]
-    file = tmp_path / "two-containers-share.yaml"
+    name, defect = SHOWN[request.param]
+    file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    return file
+    return file, defect
 
 
 def outcome(file: Path, *faults: str) -> Outcome:
@@ -43,10 +48,13 @@ def outcome(file: Path, *faults: str) -> Outcome:
     return finished.outcome
 
 
-def test_it_lints_cleanly(example: Path) -> None:
-    assert lint_documents(read_documents(example)) == []
+def test_it_lints_cleanly(shown: tuple[Path, str]) -> None:
+    assert lint_documents(read_documents(shown[0])) == []
 
 
-def test_it_passes_on_the_reference_and_fails_on_one_that_leaves_claims(example: Path) -> None:
-    assert outcome(example) is Outcome.PASSED
-    assert outcome(example, "claims-outlive-pods") is Outcome.FAILED
+def test_it_passes_on_the_reference_and_fails_on_one_with_a_defect(
+    shown: tuple[Path, str],
+) -> None:
+    file, defect = shown
+    assert outcome(file) is Outcome.PASSED
+    assert outcome(file, defect) is Outcome.FAILED
