@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.engine.events.scenario import Outcome
 from conformance.scenario.captured import filled
+from conformance.scenario.loader import load_file
 from conformance.scenario.steps import Step
+from tests.engine.miniature import write
+from tests.scenario.kill_matrix import outcomes
 
 POD = {"metadata": {"name": "own-x7k2p", "annotations": {"a.b/c": "d"}}, "spec": {"n": [{"m": 1}]}}
 
@@ -46,3 +51,15 @@ def test_selectors_have_it_too_and_reports_can_tell_it_from_a_name() -> None:
     assert texts == {"own-x7k2p": "${captured.pod.metadata.name}"}
     plain = Step.model_validate({"delete": [{"kind": "Pod", "name": "pod0"}]})
     assert filled(plain, {"pod": POD})[0] is plain
+
+
+def test_a_value_that_is_not_there_fails_the_step(tmp_path: Path) -> None:
+    steps = """\
+- apply: [{claim: one}]
+- capture: {before: {kind: ResourceClaim, name: one}}
+- expect: [{none: {kind: ResourceClaim, name: "${captured.before.metadata.generateName}"}}]
+"""
+    loaded = load_file(write(tmp_path, steps, tier="allocation"), tmp_path)
+    assert loaded is not None
+    [(_, outcome)] = outcomes([loaded]).items()
+    assert outcome is Outcome.FAILED
