@@ -60,12 +60,6 @@ def listed(obj: Obj, name: str) -> Sequence[Any]:
     return holder.get(name) or []
 
 
-def expressions(obj: Obj) -> list[str]:
-    holders = [obj["spec"]] if obj["kind"] == CLASS else alternatives(obj)
-    selectors = (one for holder in holders for one in holder.get("selectors") or [])
-    return [(one.get("cel") or {}).get("expression") or "" for one in selectors]
-
-
 def _references(obj: Obj) -> list[str]:
     items = [*listed(obj, "constraints"), *listed(obj, "config")]
     return [name for item in items for name in item.get("requests") or []]
@@ -124,11 +118,8 @@ DEFECTS: Defects = {
         ),
         method=CHANGED,
     ),
-    "refuses-parameters-of-10-kib": refuses(
-        lambda o: any(len(text) == 10240 for text in _parameters(o)), CLAIM, CLASS, TEMPLATE
-    ),
-    "refuses-expressions-of-10-kib": refuses(
-        lambda o: any(len(text) == 10240 for text in expressions(o)), CLAIM, CLASS, TEMPLATE
+    "takes-10-kb-for-10-kib": refuses(
+        lambda o: any(len(text) > 10_000 for text in _parameters(o)), CLAIM, CLASS, TEMPLATE
     ),
     "refuses-request-names-of-63-bytes": refuses(
         lambda o: any(len(r.get("name") or "") == 63 for r in conversion.device_requests(o))

@@ -70,8 +70,8 @@ def takes(*path: str) -> Changed:
     def change(stored: Obj, wanted: Obj, _: Obj) -> None:
         for part in path[:-1]:
             stored, wanted = stored.setdefault(part, {}), wanted.get(part) or {}
-        if path[-1] in wanted:
-            stored[path[-1]] = clone(wanted[path[-1]])
+        if path[-1] in wanted or path == ("status",):
+            stored[path[-1]] = clone(wanted.get(path[-1]) or {})
         else:
             stored.pop(path[-1], None)
 
@@ -192,24 +192,6 @@ def _selectors_merged(world: World) -> None:
     replace(world.handler.fields, "change", change)
 
 
-def _updates_create(world: World) -> None:
-    def update(original: Callable[..., Obj], ref: Ref, obj: Obj, sub: str, *args: Any) -> Obj:
-        if not sub and world.api.get(ref, args[0]) is None:
-            return world.api.create(obj, args[0])
-        return original(ref, obj, sub, *args)
-
-    replace(world.api, "update", update)
-
-
-def _updates_need_versions(world: World) -> None:
-    def update(original: Callable[..., Obj], ref: Ref, obj: Obj, *args: Any) -> Obj:
-        if ref.kind in (CLAIM, TEMPLATE, CLASS) and "resourceVersion" not in obj["metadata"]:
-            obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": "0"}}
-        return original(ref, obj, *args)
-
-    replace(world.api, "update", update)
-
-
 DEFECTS: Defects = {
     "status-is-taken-at-creation": after_creation(CLAIM, _take_status),
     "updates-take-status": after_change(CLAIM, takes("status"), ""),
@@ -243,6 +225,4 @@ DEFECTS: Defects = {
     "status-loses-tolerations": after_change(CLAIM, _status_loses("tolerations"), "status"),
     "reserved-for-is-atomic": _reserved_for_atomic,
     "class-selectors-are-merged": _selectors_merged,
-    "updates-create": _updates_create,
-    "updates-need-versions": _updates_need_versions,
 }

@@ -112,18 +112,6 @@ def lists_stored_form(world: World) -> None:
     replace(world.api, "list", listed)
 
 
-def watches_stored_form(world: World) -> None:
-    def watch(original: Callable[..., Any], version: str, kind: str, *args: Any) -> Any:
-        *others, tell = args
-
-        def told(change: str, obj: Obj) -> None:
-            tell(change, {**obj, "apiVersion": version})
-
-        return original(KINDS[kind].api_version, kind, *others, told)
-
-    replace(world.api, "watch", watch)
-
-
 def no_selecting_by_name(world: World) -> None:
     """Claims that are listed by name are all claims."""
 
@@ -141,7 +129,6 @@ DEFECTS: Defects = {
     "v1beta1-loses-admin-access": loses(OLD, without("adminAccess")),
     "v1beta1-loses-counts": loses(OLD, without("count")),
     "v1beta1-loses-distinct-attributes": loses(OLD, of_kind(CLAIM, without_constraints)),
-    "v1beta1-loses-derived-attributes": loses(OLD, without("derivedAttributes")),
     "v1beta1-templates-lose-selectors": loses(OLD, without_template_selectors),
     "v1beta1-classes-lose-extended-resource-names": loses(
         OLD, of_kind(CLASS, without_spec("extendedResourceName"))
@@ -161,6 +148,5 @@ DEFECTS: Defects = {
     "v1beta2-hides-shares": hides("v1beta2", _result_fields("shareID", "consumedCapacity")),
     "v1beta1-claims-cannot-change": no_old_updates,
     "lists-are-in-stored-form": lists_stored_form,
-    "watches-are-in-stored-form": watches_stored_form,
     "claims-are-not-selected-by-name": no_selecting_by_name,
 }
