@@ -38,6 +38,7 @@ SELECTORS_MAX: Final = 32
 """Of a class, and of a request."""
 REQUESTS_MAX: Final = 32
 FIRST_AVAILABLE_MAX: Final = 8
+DERIVED_ATTRIBUTES_MAX: Final = 32
 CONSTRAINTS_MAX: Final = 32
 CONFIGS_MAX: Final = 32
 """Of a class, and of a claim; an allocation has those of both."""
@@ -53,7 +54,11 @@ _NAME: Final = DNS_LABEL_MAX
 _ATTRIBUTE: Final = ATTRIBUTE_DOMAIN_MAX + 1 + ATTRIBUTE_ID_MAX
 _LISTS: Final = ("ints", "bools", "strings", "versions")
 _BOUND: Final = {"bindingConditions": 4, "bindingFailureConditions": 4}
-_REQUEST: Final = {"selectors": SELECTORS_MAX, "tolerations": 16, "derivedAttributes": 32}
+_REQUEST: Final = {
+    "selectors": SELECTORS_MAX,
+    "tolerations": 16,
+    "derivedAttributes": DERIVED_ATTRIBUTES_MAX,
+}
 _MOST: Final[Mapping[str, Mapping[str, int]]] = {
     "CELDeviceSelector": {"expression": CEL_EXPRESSION_MAX},
     "CapacityRequestPolicy": {"validValues": 10},

@@ -49,6 +49,12 @@ from tests.mutants.allocator import (
     sharing,
     tainting,
 )
+from tests.mutants.claims import changing as claims_changing
+from tests.mutants.claims import checks as claims_checks
+from tests.mutants.claims import quotas as claims_quotas
+from tests.mutants.claims import refusing as claims_refusing
+from tests.mutants.claims import storing as claims_storing
+from tests.mutants.claims import versions as claims_versions
 from tests.mutants.replacing import Defects
 
 DEFECTS: Defects = {
@@ -87,6 +93,12 @@ DEFECTS: Defects = {
     **updating.DEFECTS,
     **watching.DEFECTS,
     **workloads.DEFECTS,
+    **claims_changing.DEFECTS,
+    **claims_checks.DEFECTS,
+    **claims_quotas.DEFECTS,
+    **claims_refusing.DEFECTS,
+    **claims_storing.DEFECTS,
+    **claims_versions.DEFECTS,
 }
 
 

@@ -225,7 +225,8 @@ class ApiServer:
             new = {**clone(old), "status": new.get("status") or {}}
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
-            forbidden = [] if authorize is None else authorize(new, old)
+                forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
+            forbidden += [] if authorize is None else authorize(new, old)
         else:
             for field in _IMMUTABLE_METADATA:
                 new["metadata"].pop(field, None)
@@ -267,6 +268,11 @@ class ApiServer:
     ) -> None:
         """The same for a stored object."""
         deletion.delete(self._store, self._cluster.clock, obj, grace_seconds, propagation)
+
+    def _labels_of_namespace(self, obj: Obj) -> Mapping[str, str]:
+        found = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
+        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+        return labels
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)

@@ -15,12 +15,13 @@ from conformance.targets.reference.apiserver.validation import (
     resource_slice,
     workloads,
 )
+from conformance.targets.reference.apiserver.validation.allocation import check_admin_status
 from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.resources import Kind
 from conformance.targets.seam.values import Obj
 
-__all__ = ["Expressions", "check_create", "check_update"]
+__all__ = ["Expressions", "check_admin_status", "check_create", "check_update"]
 
 
 def check_create(

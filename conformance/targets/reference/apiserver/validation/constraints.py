@@ -21,7 +21,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     unique,
 )
 from conformance.targets.seam.values import Obj
-from reference_allocator.api.limits import REQUESTS_MAX
+from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
 
 if TYPE_CHECKING:
     from reference_allocator.cel import CelFeatures
@@ -120,18 +120,37 @@ def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator
     """The derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
     constraints = devices.get("constraints") or []
     for name, wanted, inner in _wanted(devices, path):
-        for index, derived in enumerate(wanted.get("derivedAttributes") or []):
-            place = f"{inner}.derivedAttributes[{index}]"
-            attribute = derived.get("name")
-            if attribute and not any(_uses(item, attribute, name) for item in constraints):
-                detail = (
-                    "must be referenced by at least one matchAttribute or distinctAttribute "
-                    "constraint targeting this request"
-                )
-                yield invalid(f"{place}.name", attribute, detail)
-            if derived.get("expression"):
-                where = f"{place}.expression"
-                yield from expressions.check(derived["expression"], where, derived=True)
+
+        def check(derived: Obj, place: str, request: str = name) -> Iterator[FieldError]:
+            yield from _derived(derived, place, request, constraints, expressions)
+
+        yield from unique(
+            wanted.get("derivedAttributes") or [],
+            DERIVED_ATTRIBUTES_MAX,
+            check,
+            lambda derived: derived.get("name") or "",
+            f"{inner}.derivedAttributes",
+        )
+
+
+def _derived(
+    derived: Obj, path: str, request: str, constraints: Sequence[Obj], expressions: Expressions
+) -> Iterator[FieldError]:
+    attribute = derived.get("name")
+    if not attribute:
+        yield required(f"{path}.name")
+    else:
+        if not any(_uses(item, attribute, request) for item in constraints):
+            detail = (
+                "must be referenced by at least one matchAttribute or distinctAttribute "
+                "constraint targeting this request"
+            )
+            yield invalid(f"{path}.name", attribute, detail)
+        yield from names.fully_qualified(attribute, f"{path}.name")
+    if derived.get("expression"):
+        yield from expressions.check(derived["expression"], f"{path}.expression", derived=True)
+    else:
+        yield required(f"{path}.expression")
 
 
 def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:

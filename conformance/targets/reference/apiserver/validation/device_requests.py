@@ -134,8 +134,8 @@ def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldE
             yield invalid(f"{path}.count", count, "must be greater than zero")
     else:
         yield not_supported(f"{path}.allocationMode", mode or "", ("All", "ExactCount"))
-    for index, toleration in enumerate(wanted.get("tolerations") or []):
-        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+    for index, tolerated in enumerate(wanted.get("tolerations") or []):
+        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
 
 
 def selectors(
@@ -154,10 +154,11 @@ def selectors(
     yield from each(items, SELECTORS_MAX, check, path)
 
 
-def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
-    operator, value = toleration.get("operator"), toleration.get("value") or ""
-    if toleration.get("key"):
-        yield from names.label_key(toleration["key"], f"{path}.key")
+def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
+    """What a request, or a device that was allocated for it, tolerates."""
+    operator, value = tolerated.get("operator"), tolerated.get("value") or ""
+    if tolerated.get("key"):
+        yield from names.label_key(tolerated["key"], f"{path}.key")
     if operator == "Exists":
         if value:
             yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
@@ -167,7 +168,7 @@ def _toleration(toleration: Obj, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.operator")
     else:
         yield not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
-    effect = toleration.get("effect")
+    effect = tolerated.get("effect")
     if effect and effect not in {"NoSchedule", "NoExecute"}:
         yield not_supported(f"{path}.effect", effect, ("NoExecute", "NoSchedule"))
 

@@ -12,6 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import device_requests, names
+from conformance.targets.reference.apiserver.validation.allocation import (
+    ADMIN_LABEL,
+    admin_refusal,
+    check_allocation,
+)
 from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -26,8 +31,6 @@ from conformance.targets.reference.apiserver.validation.errors import (
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import CONFIGS_MAX, RESERVED_FOR_MAX
 from reference_allocator.api.names import label_key_problems
-
-_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
 
 Labels = Mapping[str, str]
 
@@ -46,7 +49,9 @@ def check_template(
 ) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
-    yield from names.labels(meta.get("labels") or {}, "spec.names.labels")
+    yield from names.labels(meta.get("labels") or {}, "spec.metadata.labels")
+    for field in sorted(meta.keys() - {"annotations", "labels"}):
+        yield forbidden(f"spec.metadata.{field}", "cannot be set")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
     yield from _admin_access(inner, namespace_labels)
@@ -80,6 +85,8 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
     allocations = [status.get("allocation"), before.get("allocation")]
     if None not in allocations and allocations[0] != allocations[1]:
         yield invalid("status.allocation", None, "field cannot be modified once set")
+    elif allocations[0] is not None and allocations[1] is None:
+        yield from check_allocation(new)
 
 
 def _user(user: Obj, path: str) -> Iterator[FieldError]:
@@ -121,13 +128,9 @@ def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
     for index, request in enumerate((spec.get("devices") or {}).get("requests") or []):
         if not (request.get("exactly") or {}).get("adminAccess"):
             continue
-        if namespace_labels.get(_ADMIN_LABEL) != "true":
-            yield forbidden(
-                # The path lacks "exactly" (and a template's second "spec") upstream, too.
-                f"spec.devices.requests[{index}].adminAccess",
-                f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the "
-                "containing namespace",
-            )
+        if namespace_labels.get(ADMIN_LABEL) != "true":
+            # The path lacks "exactly" (and a template's second "spec") upstream, too.
+            yield admin_refusal(f"spec.devices.requests[{index}].adminAccess")
         return
 
 

@@ -31,7 +31,7 @@ def check_job(job: Obj) -> Iterator[FieldError]:
     yield from _not_negative(spec, "parallelism", "completions", "backoffLimit")
     template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
-    yield from names.labels(labels, "spec.template.names.labels")
+    yield from names.labels(labels, "spec.template.metadata.labels")
     yield from check_spec(template["spec"], "spec.template.spec")
     policy = template["spec"].get("restartPolicy") or ""
     path = "spec.template.spec.restartPolicy"

@@ -1,0 +1,160 @@
+"""Defects of what claims count for in a quota."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from conformance.targets.reference.apiserver.admission import Usage
+from conformance.targets.reference.store import clone
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.quota import forgets
+from tests.mutants.replacing import Defects, Mutation, replace
+
+Measure = Callable[[Obj], Usage]
+
+
+def sees(change: Callable[[Obj], None]) -> Mutation:
+    """Claims are counted as if they were others. ``change`` makes the other, in place."""
+
+    def mutate(world: World) -> None:
+        def usage_of(original: Measure, obj: Obj) -> Usage:
+            if obj["kind"] == "ResourceClaim":
+                obj = clone(obj)
+                change(obj)
+            return original(obj)
+
+        replace(world.api.quotas, "usage_of", usage_of)
+
+    return mutate
+
+
+def _requests(claim: Obj) -> list[Any]:
+    return (claim["spec"].get("devices") or {}).get("requests") or []
+
+
+def _each(change: Callable[[Obj], None]) -> Callable[[Obj], None]:
+    def of_claim(claim: Obj) -> None:
+        for request in _requests(claim):
+            for wanted in (request.get("exactly"), *(request.get("firstAvailable") or [])):
+                if wanted:
+                    change(wanted)
+
+    return of_claim
+
+
+def _first_alternative(claim: Obj) -> None:
+    for request in _requests(claim):
+        del (request.get("firstAvailable") or [])[1:]
+
+
+def _all_alternatives(claim: Obj) -> None:
+    """As if all were asked for together."""
+    exact = [
+        {"exactly": wanted}
+        for request in _requests(claim)
+        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or []))
+        if wanted
+    ]
+    claim["spec"]["devices"] = {"requests": exact}
+
+
+def _no_alternatives(claim: Obj) -> None:
+    for request in _requests(claim):
+        request.pop("firstAvailable", None)
+
+
+def _first_request(claim: Obj) -> None:
+    del _requests(claim)[1:]
+
+
+def _one_request_of_a_class(claim: Obj) -> None:
+    """Of several requests for a class the last one counts."""
+    last = {(r.get("exactly") or {}).get("deviceClassName"): r for r in _requests(claim)}
+    if _requests(claim):
+        claim["spec"]["devices"]["requests"] = list(last.values())
+
+
+def _no_monitors(claim: Obj) -> None:
+    for request in _requests(claim):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            request.pop("exactly")
+
+
+def counts_allocated_only(world: World) -> None:
+    """A claim counts for its class once it is allocated, or when it is new."""
+
+    def usage_of(original: Measure, obj: Obj) -> Usage:
+        used = original(obj)
+        status = obj.get("status") or {}
+        if obj["kind"] == "ResourceClaim" and "uid" in obj["metadata"] and not status:
+            return Counter({name: n for name, n in used.items() if name.startswith("count/")})
+        return used
+
+    replace(world.api.quotas, "usage_of", usage_of)
+
+
+def admits_by(difference: int) -> Mutation:
+    """Where a new object is admitted, a quota is smaller by so much than it says."""
+
+    def mutate(world: World) -> None:
+        quotas, admitted = world.api.quotas, list[Obj]()
+
+        def admit(original: Callable[[Obj], None], obj: Obj) -> None:
+            admitted[:] = [obj]
+            try:
+                original(obj)
+            finally:
+                admitted.clear()
+
+        def used_in(original: Callable[[str], Usage], namespace: str) -> Usage:
+            used = original(namespace)
+            for obj in admitted:
+                used.update(dict.fromkeys(quotas.usage_of(obj), difference))
+            return used
+
+        replace(quotas, "admit", admit)
+        replace(quotas, "used_in", used_in)
+
+    return mutate
+
+
+def counts_everywhere(world: World) -> None:
+    def used_in(original: Callable[[str], Usage], namespace: str) -> Usage:
+        names = [item["metadata"]["name"] for item in world.cluster.store.all("Namespace")]
+        return sum((original(name) for name in names), Counter())
+
+    replace(world.api.quotas, "used_in", used_in)
+
+
+def spares_generated(world: World) -> None:
+    def usage_of(original: Measure, obj: Obj) -> Usage:
+        if obj["kind"] == "ResourceClaim" and obj["metadata"].get("ownerReferences"):
+            return Counter()
+        return original(obj)
+
+    replace(world.api.quotas, "usage_of", usage_of)
+
+
+DEFECTS: Defects = {
+    "quota-counts-requests": sees(_each(lambda w: w.update(allocationMode="ExactCount", count=1))),
+    "quota-counts-all-as-one": sees(
+        _each(lambda w: w.update(allocationMode="ExactCount", count=w.get("count", 1)))
+    ),
+    "quota-counts-first-alternatives": sees(_first_alternative),
+    "quota-adds-up-alternatives": sees(_all_alternatives),
+    "quota-forgets-alternatives": sees(_no_alternatives),
+    "quota-counts-first-requests": sees(_first_request),
+    "quota-counts-one-request-of-a-class": sees(_one_request_of_a_class),
+    "quota-spares-admin-access": sees(_no_monitors),
+    "quota-counts-allocated-claims": counts_allocated_only,
+    "quota-refuses-the-last": admits_by(1),
+    "quota-admits-one-more": admits_by(-1),
+    "quota-counts-other-namespaces": counts_everywhere,
+    "quota-spares-generated-claims": spares_generated,
+    "quota-forgets-implicit-resources": forgets(
+        "ResourceClaim", "requests.deviceclass.resource.kubernetes.io/"
+    ),
+}

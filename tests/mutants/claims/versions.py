@@ -1,0 +1,152 @@
+"""Defects of claims, templates and classes in versions before v1, and of selecting them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.targets.reference.apiserver import conversion
+from conformance.targets.reference.resources import KINDS
+from conformance.targets.reference.store import clone
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import ApiError, Obj, Ref
+from tests.mutants.api import alternatives, loses
+from tests.mutants.claims.checks import CLAIM, CLASS, TEMPLATE
+from tests.mutants.replacing import Defects, Mutation, replace
+
+OLD = "v1beta1"
+
+
+def hides(version: str, hide: Callable[[Obj], object], kind: str = CLAIM) -> Mutation:
+    """Objects of a kind that are read in a version lack something. ``hide``: in place."""
+
+    def shown(obj: Obj) -> Obj:
+        if obj["kind"] == kind and obj["apiVersion"].endswith(f"/{version}"):
+            obj = clone(obj)
+            hide(obj)
+        return obj
+
+    def mutate(world: World) -> None:
+        def get(original: Callable[..., Obj | None], *args: Any) -> Obj | None:
+            found = original(*args)
+            return None if found is None else shown(found)
+
+        replace(world.api, "get", get)
+        replace(world.api, "list", lambda original, *args: [shown(o) for o in original(*args)])
+
+    return mutate
+
+
+def without(*fields: str) -> Callable[[Obj], None]:
+    def lose(obj: Obj) -> None:
+        for wanted in alternatives(obj):
+            for field in fields:
+                wanted.pop(field, None)
+
+    return lose
+
+
+def without_constraints(obj: Obj) -> None:
+    for constraint in (obj["spec"].get("devices") or {}).get("constraints") or []:
+        constraint.pop("distinctAttribute", None)
+
+
+def without_spec(*fields: str) -> Callable[[Obj], None]:
+    def lose(obj: Obj) -> None:
+        for field in fields:
+            (obj.get("spec") or {}).pop(field, None)
+
+    return lose
+
+
+def of_kind(kind: str, lose: Callable[[Obj], None]) -> Callable[[Obj], None]:
+    return lambda obj: lose(obj) if obj["kind"] == kind else None
+
+
+def without_template_selectors(obj: Obj) -> None:
+    if obj["kind"] == TEMPLATE:
+        without("selectors")(obj)
+
+
+def with_exactly(world: World) -> None:
+    """A request for alternatives in v1beta1 gets the defaults of a single one beside them."""
+
+    def create(original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
+        if obj.get("apiVersion", "").endswith(OLD) and any(
+            request.get("firstAvailable") for request in conversion.device_requests(obj)
+        ):
+            raise ApiError(422, "Invalid", "exactly one of `exactly` or `firstAvailable`")
+        return original(obj, namespace)
+
+    replace(world.api, "create", create)
+
+
+def _result_fields(*fields: str) -> Callable[[Obj], None]:
+    def hide(obj: Obj) -> None:
+        allocation = (obj.get("status") or {}).get("allocation") or {}
+        for result in (allocation.get("devices") or {}).get("results") or []:
+            for field in fields:
+                result.pop(field, None)
+
+    return hide
+
+
+def no_old_updates(world: World) -> None:
+    """Who has read a claim in v1beta1 cannot write it back."""
+
+    def change(original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any) -> Obj:
+        if ref.kind == CLAIM and ref.api_version.endswith(f"/{OLD}") and not args[0]:
+            raise ApiError(422, "Invalid", "spec: Invalid value: field is immutable")
+        return original(ref, wish, *args)
+
+    replace(world.api, "change", change)
+
+
+def lists_stored_form(world: World) -> None:
+    def listed(original: Callable[..., list[Obj]], version: str, kind: str, *args: Any) -> Any:
+        if kind not in (CLAIM, TEMPLATE) or not version.endswith(f"/{OLD}"):
+            return original(version, kind, *args)
+        found = original(KINDS[kind].api_version, kind, *args)
+        return [{**obj, "apiVersion": version} for obj in found]
+
+    replace(world.api, "list", listed)
+
+
+def no_selecting_by_name(world: World) -> None:
+    """Claims that are listed by name are all claims."""
+
+    def listed(
+        original: Callable[..., list[Obj]], version: str, kind: str, ns: str, labels: Any, *f: Any
+    ) -> list[Obj]:
+        return original(version, kind, ns, labels, *(() if kind == CLAIM else f))
+
+    replace(world.api, "list", listed)
+
+
+DEFECTS: Defects = {
+    "v1beta1-loses-tolerations": loses(OLD, without("tolerations")),
+    "v1beta1-loses-capacity-requests": loses(OLD, of_kind(CLAIM, without("capacity"))),
+    "v1beta1-loses-admin-access": loses(OLD, without("adminAccess")),
+    "v1beta1-loses-counts": loses(OLD, without("count")),
+    "v1beta1-loses-distinct-attributes": loses(OLD, of_kind(CLAIM, without_constraints)),
+    "v1beta1-templates-lose-selectors": loses(OLD, without_template_selectors),
+    "v1beta1-classes-lose-extended-resource-names": loses(
+        OLD, of_kind(CLASS, without_spec("extendedResourceName"))
+    ),
+    "v1beta1-classes-lose-selectors": loses(OLD, of_kind(CLASS, without_spec("selectors"))),
+    "v1beta1-classes-lose-configs": loses(OLD, of_kind(CLASS, without_spec("config"))),
+    "v1beta2-loses-tolerations": loses("v1beta2", without("tolerations")),
+    "v1beta2-loses-capacity-requests": loses("v1beta2", of_kind(CLAIM, without("capacity"))),
+    "v1beta1-takes-no-alternatives": with_exactly,
+    "v1beta1-hides-alternatives": hides(
+        OLD, lambda o: [r.pop("firstAvailable", None) for r in conversion.device_requests(o)]
+    ),
+    "v1beta1-hides-capacity-requests": hides(OLD, without("capacity")),
+    "v1beta1-hides-tolerations": hides(OLD, without("tolerations")),
+    "v1beta1-hides-status": hides(OLD, lambda obj: obj.pop("status", None)),
+    "v1beta1-hides-shares": hides(OLD, _result_fields("shareID", "consumedCapacity")),
+    "v1beta2-hides-shares": hides("v1beta2", _result_fields("shareID", "consumedCapacity")),
+    "v1beta1-claims-cannot-change": no_old_updates,
+    "lists-are-in-stored-form": lists_stored_form,
+    "claims-are-not-selected-by-name": no_selecting_by_name,
+}
