@@ -50,6 +50,9 @@ from tests.mutants.allocator import (
     tainting,
 )
 from tests.mutants.replacing import Defects
+from tests.mutants.slices import changing as changing_slices
+from tests.mutants.slices import pods as pods_with_claims
+from tests.mutants.slices import refusing, reporting, taking
 
 DEFECTS: Defects = {
     **api.DEFECTS,
@@ -87,6 +90,11 @@ DEFECTS: Defects = {
     **updating.DEFECTS,
     **watching.DEFECTS,
     **workloads.DEFECTS,
+    **changing_slices.DEFECTS,
+    **pods_with_claims.DEFECTS,
+    **refusing.DEFECTS,
+    **reporting.DEFECTS,
+    **taking.DEFECTS,
 }
 
 
