@@ -131,7 +131,7 @@ DEFECTS: Defects = {
             "takes-9-conditions-of-rules": (r"^status\.conditions$", "must have at most"),
         },
     ),
-    "checks-new-slices-only": overlooks("ResourceSlice", r"spec\.(devices|pool|shared)", new=False),
+    "checks-new-slices-only": overlooks("ResourceSlice", r"spec\.(devices|shared|pool\.(res|gen))", new=False),
     "changes-nodes-of-slices": overlooks("ResourceSlice", r"nodeName$", "immutable"),
     "changes-pools-of-slices": overlooks("ResourceSlice", r"pool\.name$", "immutable"),
     "changes-drivers-of-slices": overlooks("ResourceSlice", r"driver$", "immutable"),
