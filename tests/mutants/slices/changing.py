@@ -65,11 +65,10 @@ def _without_generation(new: Obj, before: Obj | None) -> None:
     new["metadata"].pop("generation", None)
 
 
-def _taints_without_time(new: Obj, before: Obj | None) -> None:
+def _taints_of_old(new: Obj, before: Obj | None) -> None:
     for device in devices(new):
         for taint in device.get("taints") or ():
-            if taint.get("timeAdded") != LATE:
-                taint.pop("timeAdded", None)
+            taint["timeAdded"] = "1970-01-01T00:00:00Z"
 
 
 def _keeps_time(new: Obj, before: Obj | None) -> None:
@@ -209,7 +208,7 @@ DEFECTS: Defects = {
     "generation-of-slices-counts-everything": stores("ResourceSlice", _counts_everything),
     "generation-of-rules-stays": stores("DeviceTaintRule", _stays),
     "slices-have-no-generation": stores("ResourceSlice", _without_generation),
-    "taints-of-slices-have-no-time": stores("ResourceSlice", _taints_without_time),
+    "taints-of-slices-have-no-time": stores("ResourceSlice", _taints_of_old),
     "rules-keep-the-time-of-the-old-effect": stores("DeviceTaintRule", _keeps_time),
     "rules-get-a-new-time-with-each-change": stores("DeviceTaintRule", _new_time),
     "status-of-rules-changes-their-spec": _status_changes_spec,

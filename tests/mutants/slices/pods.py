@@ -85,7 +85,7 @@ DEFECTS: Defects = {
         {
             "takes-pod-claims-twice": (_ENTRY + r"\.name$", "Duplicate"),
             "takes-pod-claims-without-name": (_ENTRY + r"\.name$", "Required"),
-            "takes-any-name-of-pod-claims": (_ENTRY + r"\.name$", "RFC 1123"),
+            "takes-any-name-of-pod-claims": (_ENTRY + r"\.name$", "must"),
             "takes-any-claim-name-in-pods": (_ENTRY + r"\.resourceClaimName$", ""),
             "takes-any-template-name-in-pods": (_ENTRY + r"\.resourceClaimTemplateName$", ""),
             "takes-unknown-claims-of-containers": (_CLAIMS, "must be one of the names"),
@@ -94,7 +94,6 @@ DEFECTS: Defects = {
             "takes-claims-of-containers-without-name": (_CLAIMS, "Required"),
             "takes-any-request-of-containers": (_CLAIMS + r".*request$", ""),
             "takes-claims-of-static-pods": (r"^$", "static pods"),
-            "takes-claims-of-whole-pods": (r"^spec\.resources\.claims", "pod-level"),
             "takes-any-entry-in-pod-status": (r"^status\.resourceClaimS.*name$", "must match"),
             "takes-entries-of-pod-status-twice": (r"^status\.resourceClaimS", "Duplicate"),
             "takes-any-claim-in-pod-status": (r"^status\.resourceClaimS.*ClaimName$", ""),

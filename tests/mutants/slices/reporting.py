@@ -86,8 +86,6 @@ DEFECTS: Defects = {
         {
             "takes-reports-on-devices-of-others": (_DEVICE, "must be an allocated device"),
             "takes-reports-twice": (_DEVICE, "Duplicate"),
-            "takes-reports-without-driver": (_DEVICE + r"\.driver", ""),
-            "takes-any-share-of-reports": (_DEVICE + r"\.shareID", ""),
             "takes-9-conditions": (_DEVICE + r"\.conditions$", "must have at most"),
             "takes-conditions-twice": (_DEVICE + r"\.conditions\[", "Duplicate"),
             "takes-conditions-without-reason": (_DEVICE + r"\.conditions.*reason$", "Required"),

@@ -20,6 +20,14 @@ def _partitioned(obj: Obj) -> bool:
     return any(device.get("consumesCounters") for device in devices(obj))
 
 
+def _many_values(obj: Obj) -> bool:
+    return any(
+        len((capacity.get("requestPolicy") or {}).get("validValues") or ()) > 10
+        for device in devices(obj)
+        for capacity in (device.get("capacity") or {}).values()
+    )
+
+
 DEFECTS: Defects = {
     "takes-65-devices-with-taints": overlooks(
         "ResourceSlice", r"^spec\.devices$", "at most 64", when=_tainted
@@ -33,6 +41,7 @@ DEFECTS: Defects = {
         "at most 64",
         when=lambda obj: not _tainted(obj) and not _partitioned(obj),
     ),
+    "takes-11-valid-values": overlooks("ResourceSlice", _VALUES, when=_many_values),
     **table(
         "ResourceSlice",
         {
@@ -74,12 +83,10 @@ DEFECTS: Defects = {
             "takes-policies-without-default": (_POLICY, "required when valid"),
             "takes-valid-values-in-any-order": (_VALUES, "ascending"),
             "takes-valid-values-twice": (_VALUES, "Duplicate"),
-            "takes-11-valid-values": (_VALUES, "must have at most"),
             "takes-valid-values-above-capacity": (_VALUES, "larger than capacity"),
             "takes-defaults-that-are-not-valid": (_VALUES, "not valid according"),
             "takes-ranges-without-minimum": (_RANGE, "required when validRange"),
             "takes-minima-above-capacity": (_RANGE, "min is larger than capacity"),
-            "takes-minima-above-maxima": (_RANGE, "min is larger than max"),
             "takes-maxima-above-capacity": (_RANGE, "max is larger than capacity"),
             "takes-defaults-below-minimum": (_RANGE, "less than min"),
             "takes-defaults-above-maximum": (_RANGE, "more than max"),
@@ -131,7 +138,12 @@ DEFECTS: Defects = {
             "takes-9-conditions-of-rules": (r"^status\.conditions$", "must have at most"),
         },
     ),
-    "checks-new-slices-only": overlooks("ResourceSlice", r"spec\.(devices|shared|pool\.(res|gen))", new=False),
+    "checks-new-slices-only": overlooks(
+        "ResourceSlice", r"spec\.(devices|shared|pool\.(res|gen))", new=False
+    ),
+    "checks-changed-slices-only": overlooks(
+        "ResourceSlice", r"spec\.(devices|shared|pool\.(res|gen))", changed=False
+    ),
     "changes-nodes-of-slices": overlooks("ResourceSlice", r"nodeName$", "immutable"),
     "changes-pools-of-slices": overlooks("ResourceSlice", r"pool\.name$", "immutable"),
     "changes-drivers-of-slices": overlooks("ResourceSlice", r"driver$", "immutable"),
