@@ -168,19 +168,6 @@ def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], b
     return mutate
 
 
-def overwrites(world: World) -> None:
-    """A taint rule of v1 is replaced whatever the version is that the client has read."""
-
-    def update(original: Callable[..., Obj], ref: Ref, obj: Obj, *args: Any) -> Obj:
-        if ref.kind == "DeviceTaintRule" and not obj["metadata"].get("resourceVersion"):
-            found = world.cluster.store.get("DeviceTaintRule", "", ref.name)
-            version = found and found["metadata"]["resourceVersion"]
-            obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
-        return original(ref, obj, *args)
-
-    replace(world.api, "update", update)
-
-
 def never_goes_back(world: World) -> None:
     """The generation of a pool must grow."""
 
@@ -214,7 +201,6 @@ DEFECTS: Defects = {
     "status-of-rules-changes-their-spec": _status_changes_spec,
     "changed-rules-lose-their-status": _spec_changes_status,
     "new-rules-bring-their-status": _takes_status("DeviceTaintRule"),
-    "rules-are-overwritten": overwrites,
     "generations-of-pools-must-grow": never_goes_back,
     "lists-slices-of-all-drivers": lists_without("spec.driver"),
     "lists-slices-of-all-nodes": lists_without("spec.nodeName"),

@@ -19,14 +19,10 @@ from conformance.targets.reference.apiserver import (
 )
 from conformance.targets.reference.apiserver.admission import Quotas, set_priority
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.reference.apiserver.validation.errors import (
-    FieldError,
-    invalid,
-    invalid_status,
-)
+from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.watches import Tell, Watch, selects
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.resources import DRA_GROUP, KINDS, Kind, kind_of, resolve
+from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found
 from conformance.targets.seam.values import ApiError, Obj, Ref
 
@@ -184,13 +180,8 @@ class ApiServer:
     ) -> Obj:
         """Replace an object, or its status; without a resourceVersion whatever there is.
 
-        A DeviceTaintRule is not replaced without one in v1, unlike in the versions before
-        (``AllowUnconditionalUpdate`` in pkg/registry/resource/devicetaintrule/strategy.go).
-
         Raises ApiError: as for `patch`.
         """
-        if (ref.kind, ref.api_version) == ("DeviceTaintRule", f"{DRA_GROUP}/v1"):
-            _check_has_version(ref, obj)
 
         def replaced(old: Obj) -> Obj:
             version = {"resourceVersion": old["metadata"]["resourceVersion"]}
@@ -284,10 +275,3 @@ class ApiServer:
         kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)
-
-
-def _check_has_version(ref: Ref, obj: Obj) -> None:
-    if not obj["metadata"].get("resourceVersion"):
-        detail = "must be specified for an update"
-        kind = KINDS[ref.kind]
-        raise invalid_status(kind, ref.name, [invalid("metadata.resourceVersion", 0, detail)])
