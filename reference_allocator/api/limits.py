@@ -210,11 +210,16 @@ def _device(device: Mapping[str, Any]) -> Iterator[InputError]:
             f"{total}: the total number of attributes and capacities must not exceed "
             f"{ATTRIBUTES_AND_CAPACITIES_MAX}"
         )
-    values = sum(_values(attribute) for attribute in attributes.values())
+    values = attribute_values(attributes)
     if values > ATTRIBUTE_VALUES_MAX:
         yield InputError(
             f"{values}: the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
         )
+
+
+def attribute_values(attributes: Mapping[str, object]) -> int:
+    """How many values the attributes of a device have, items of lists counted one by one."""
+    return sum(_values(attribute) for attribute in attributes.values())
 
 
 def _values(attribute: object) -> int:

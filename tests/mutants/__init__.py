@@ -56,6 +56,9 @@ from tests.mutants.claims import refusing as claims_refusing
 from tests.mutants.claims import storing as claims_storing
 from tests.mutants.claims import versions as claims_versions
 from tests.mutants.replacing import Defects
+from tests.mutants.slices import changing as changing_slices
+from tests.mutants.slices import pods as pods_with_claims
+from tests.mutants.slices import refusing, reporting, taking
 
 DEFECTS: Defects = {
     **api.DEFECTS,
@@ -99,6 +102,11 @@ DEFECTS: Defects = {
     **claims_refusing.DEFECTS,
     **claims_storing.DEFECTS,
     **claims_versions.DEFECTS,
+    **changing_slices.DEFECTS,
+    **pods_with_claims.DEFECTS,
+    **refusing.DEFECTS,
+    **reporting.DEFECTS,
+    **taking.DEFECTS,
 }
 
 

@@ -37,9 +37,12 @@ NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 GATES: Final = {
     "DRADerivedAttributes": True,
     "DRADeviceCompatibilityGroups": True,
+    "DRAFractionalCapacityRange": True,
     "DRAListTypeAttributes": True,
     "DRANodeAllocatableResources": True,
     "DRAOptionalNodeOperations": True,
+    "DRAPartitionableDevicesType": True,
+    "DRAResourcePoolStatus": True,
 }
 """Gates of the reference beside its defaults: what scenarios about alpha features need."""
 

@@ -64,7 +64,12 @@ SHAREABLE = {
     "allowMultipleAllocations": True,
     "capacity": {"memory": {"value": "2Gi", "requestPolicy": {"default": "1Gi"}}},
 }
-BINDING = {"name": "d", "bindsToNode": True, "bindingConditions": ["example.com/ready"]}
+BINDING = {
+    "name": "d",
+    "bindsToNode": True,
+    "bindingConditions": ["example.com/ready"],
+    "bindingFailureConditions": ["example.com/failed"],
+}
 COUNTING = {
     "name": "d",
     "consumesCounters": [{"counterSet": "s", "counters": {"a": {"value": "1"}}}],
@@ -91,13 +96,13 @@ def published(device: Obj) -> Obj:
             "DRADeviceBindingConditions",
             published(BINDING),
             "devices/0",
-            {"bindsToNode", "bindingConditions"},
+            {"bindsToNode", "bindingConditions", "bindingFailureConditions"},
         ),
         (
             "DRAResourceClaimDeviceStatus",
             published(BINDING),
             "devices/0",
-            {"bindsToNode", "bindingConditions"},
+            {"bindsToNode", "bindingConditions", "bindingFailureConditions"},
         ),
         ("DRAPartitionableDevices", published(COUNTING), "devices/0", {"consumesCounters"}),
     ],

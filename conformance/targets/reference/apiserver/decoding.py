@@ -14,6 +14,7 @@ from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api import schema
+from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
@@ -54,6 +55,8 @@ def _decoded(shape: str, value: Any) -> Any:
     items: Iterable[tuple[str, str, Any]]
     if shape == "any":
         return clone(value)
+    if shape == "quantity":
+        return str(parse_quantity(str(value).strip()))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
         return [_zero(inner) if item is None else _decoded(inner, item) for item in value]

@@ -1,8 +1,9 @@
 """Fields whose gate is off, and devices that only nodes with a declared feature may have.
 
-Fields behind a gate that is off are dropped without a word from new objects. Sources: the functions
-dropDisabled... in pkg/registry/resource, and for devices that stand for a node's own resources the
-admission plugin NodeDeclaredFeatures (plugin/pkg/admission/nodedeclaredfeatures).
+Fields behind a gate that is off are dropped without a word from what did not have them before.
+Sources: the functions dropDisabled... in pkg/registry/resource, and for devices that stand for a
+node's own resources the admission plugin NodeDeclaredFeatures
+(plugin/pkg/admission/nodedeclaredfeatures).
 """
 
 from __future__ import annotations
@@ -44,30 +45,57 @@ _DEVICE_FIELDS: Final = {
 }
 
 
-def drop(gates: Mapping[str, bool], obj: Obj) -> None:
-    """Drop what is off from a new object in its stored version, in place."""
+_ATTRIBUTE_FIELDS: Final = dict.fromkeys(
+    ("bools", "ints", "strings", "versions"), ("DRAListTypeAttributes",)
+)
+
+
+def drop(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
+    """Drop what is off from a new or changed object in its stored version, in place.
+
+    What belongs to a gate stays if there was something of it before the change, in ``old``.
+    """
+    used = {
+        gate: True
+        for part, fields in (() if old is None else _gated(old))
+        for field, needed in fields.items()
+        if field in part
+        for gate in needed
+    }
+    for part, fields in _gated(obj):
+        _drop({**gates, **used}, part, fields)
+
+
+def _gated(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Each part of an object that may have fields of gates, and these fields."""
     spec = obj.get("spec") or {}
     if obj["kind"] == "DeviceClass":
-        _drop(gates, spec, {"extendedResourceName": ("DRAExtendedResource",)})
-    elif obj["kind"] == "Pod" and not gates.get("DynamicResourceAllocation"):
-        spec.pop("resourceClaims", None)
+        yield spec, {"extendedResourceName": ("DRAExtendedResource",)}
+    elif obj["kind"] == "Pod":
+        gate = ("DynamicResourceAllocation",)
+        yield spec, {"resourceClaims": gate}
         for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
-            (container.get("resources") or {}).pop("claims", None)
+            yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "ResourceSlice":
-        _drop(gates, spec, _SLICE_FIELDS)
+        yield spec, _SLICE_FIELDS
         for device in devices(obj):
-            _drop(gates, device, _DEVICE_FIELDS)
-            for capacity in (device.get("capacity") or {}).values():
-                _drop(gates, capacity, {"requestPolicy": ("DRAConsumableCapacity",)})
-            for consumed in device.get("consumesCounters") or []:
-                groups = {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
-                _drop(gates, consumed, groups)
+            yield from _gated_of_device(device)
     for request in device_requests(obj):
-        _drop(gates, request, {"firstAvailable": ("DRAPrioritizedList",)})
+        yield request, {"firstAvailable": ("DRAPrioritizedList",)}
         for wanted in (request.get("exactly") or {}, *(request.get("firstAvailable") or [])):
-            _drop(gates, wanted, _REQUEST_FIELDS)
+            yield wanted, _REQUEST_FIELDS
     for constraint in _constraints(obj):
-        _drop(gates, constraint, {"distinctAttribute": ("DRAConsumableCapacity",)})
+        yield constraint, {"distinctAttribute": ("DRAConsumableCapacity",)}
+
+
+def _gated_of_device(device: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    yield device, _DEVICE_FIELDS
+    for attribute in (device.get("attributes") or {}).values():
+        yield attribute, _ATTRIBUTE_FIELDS
+    for capacity in (device.get("capacity") or {}).values():
+        yield capacity, {"requestPolicy": ("DRAConsumableCapacity",)}
+    for consumed in device.get("consumesCounters") or []:
+        yield consumed, {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
 
 
 def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:

@@ -226,6 +226,8 @@ class ApiServer:
             if kind.name == "ResourceClaim":
                 defaulting.drop_deallocated(new, old)
                 forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
+            elif kind.name == "Pod":
+                validation.keep_claims(new, old)
             forbidden += [] if authorize is None else authorize(new, old)
         else:
             for field in _IMMUTABLE_METADATA:
@@ -236,6 +238,7 @@ class ApiServer:
             if "status" in old:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
+            disabled_fields.drop(self._cluster.gates, new, old)
             disabled_fields.admit(self._cluster.gates, self._store, new)
         try:
             self.validate_change(kind, new, old, status=subresource == "status")

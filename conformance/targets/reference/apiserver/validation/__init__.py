@@ -12,16 +12,24 @@ from conformance.targets.reference.apiserver.validation import (
     dra,
     names,
     pod,
+    pod_status,
     resource_slice,
     workloads,
 )
 from conformance.targets.reference.apiserver.validation.allocation import check_admin_status
 from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
+from conformance.targets.reference.apiserver.validation.pod_status import keep_claims
 from conformance.targets.reference.resources import Kind
 from conformance.targets.seam.values import Obj
 
-__all__ = ["Expressions", "check_admin_status", "check_create", "check_update"]
+__all__ = [
+    "Expressions",
+    "check_admin_status",
+    "check_create",
+    "check_update",
+    "keep_claims",
+]
 
 
 def check_create(
@@ -48,7 +56,7 @@ def check_update(
     Raises ApiError: 422 Invalid.
     """
     if status:
-        errors = list(dra.check_status(new, old)) if kind.name == "ResourceClaim" else []
+        errors = list(_status(kind, new, old))
     else:
         errors = [*names.check_metadata(kind, new), *_change(kind, new, old, expressions)]
     if errors:
@@ -60,7 +68,7 @@ def _spec(
 ) -> Iterator[FieldError]:
     match kind.name:
         case "Pod":
-            yield from pod.check_spec(obj["spec"], "spec")
+            yield from pod.check_spec(obj["spec"], "spec", mirror=pod.is_mirror(obj))
         case "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet":
             yield from workloads.check_selecting(obj)
         case "Job":
@@ -77,6 +85,16 @@ def _spec(
             yield from resource_slice.check_slice(obj)
         case "DeviceTaintRule":
             yield from resource_slice.check_taint_rule(obj)
+
+
+def _status(kind: Kind, new: Obj, old: Obj) -> Iterator[FieldError]:
+    match kind.name:
+        case "DeviceTaintRule":
+            yield from resource_slice.check_taint_rule_status(new)
+        case "Pod":
+            yield from pod_status.check_pod_status(new)
+        case "ResourceClaim":
+            yield from dra.check_status(new, old)
 
 
 def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:

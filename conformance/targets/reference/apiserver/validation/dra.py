@@ -1,13 +1,13 @@
 """Checks of the resource.k8s.io kinds other than the requests in a claim.
 
-Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (admin access). Of the
-conditions in ``status.devices`` (KEP-4817) only their number is checked.
+Source: pkg/apis/resource/validation/validation.go and pkg/registry/resource (admin access).
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from conformance.targets.reference.apiserver.validation.allocation import (
     admin_refusal,
     check_allocation,
 )
+from conformance.targets.reference.apiserver.validation.conditions import check_conditions
 from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
@@ -25,7 +26,6 @@ from conformance.targets.reference.apiserver.validation.errors import (
     invalid,
     required,
     too_long,
-    too_many,
     unique,
 )
 from conformance.targets.seam.values import Obj
@@ -134,7 +134,7 @@ def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
         return
 
 
-_CONDITIONS_MAX: Final = 8
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DATA_MAX: Final = 10 * 1024
 _IPS_MAX: Final = 16
 _INTERFACE_NAME_MAX: Final = 256
@@ -151,11 +151,12 @@ def check_devices(status: Obj) -> Iterator[FieldError]:
         yield from names.driver(device.get("driver") or "", f"{path}.driver")
         yield from names.pool(device.get("pool") or "", f"{path}.pool")
         yield from names.label(device.get("device") or "", f"{path}.device")
+        if device.get("shareID") is not None and not _UUID.fullmatch(device["shareID"]):
+            detail = "must be a lowercase UUID in 8-4-4-4-12 format"
+            yield invalid(f"{path}.shareID", device["shareID"], detail)
         if _key(device) not in allocated:
             yield invalid(path, _key(device), "must be an allocated device in the claim")
-        conditions = device.get("conditions") or []
-        if len(conditions) > _CONDITIONS_MAX:
-            yield too_many(f"{path}.conditions", len(conditions), _CONDITIONS_MAX)
+        yield from check_conditions(device.get("conditions") or [], f"{path}.conditions")
         if device.get("data") is not None:
             yield from _data(device["data"], f"{path}.data")
         yield from _network(device.get("networkData") or {}, f"{path}.networkData")

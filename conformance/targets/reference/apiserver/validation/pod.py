@@ -24,11 +24,19 @@ from conformance.targets.seam.values import Obj
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
-def check_spec(spec: Obj, path: str) -> Iterator[FieldError]:
+def is_mirror(pod: Obj) -> bool:
+    """Whether a pod stands for a static pod of a kubelet."""
+    return "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
+
+
+def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldError]:
     """A pod's or pod template's spec, defaults applied; ``path`` is its field path."""
     pod_claims = spec.get("resourceClaims") or []
     claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
-    yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
+    if mirror:
+        yield from (forbidden("", "static pods do not support resource claims") for _ in pod_claims)
+    else:
+        yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     seen: set[str] = set()
@@ -40,6 +48,9 @@ def check_spec(spec: Obj, path: str) -> Iterator[FieldError]:
             if name and name in seen:
                 yield duplicate(f"{inner}.name", name)
             seen.add(name)
+    if (spec.get("resources") or {}).get("claims") is not None:
+        detail = "claims may not be set for Resources at pod-level"
+        yield forbidden(f"{path}.resources.claims", detail)
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         yield not_supported(
             f"{path}.restartPolicy", spec.get("restartPolicy") or "", _RESTART_POLICIES

@@ -1,6 +1,6 @@
-"""Checks of a ResourceSlice: pool, node selection, devices with attributes and capacity.
+"""Checks of a ResourceSlice but for its devices, and of a DeviceTaintRule.
 
-Source: pkg/apis/resource/validation/validation.go, validateResourceSliceSpec and validateDevice.
+Source: ``validateResourceSliceSpec`` in pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -9,34 +9,33 @@ from collections.abc import Iterator
 from typing import Final
 
 from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.conditions import check_conditions
+from conformance.targets.reference.apiserver.validation.device import (
+    check_counters,
+    check_device,
+    check_taint,
+)
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
-    each,
+    duplicate,
     invalid,
     not_supported,
     required,
-    too_long,
     unique,
 )
+from conformance.targets.reference.apiserver.validation.node_selector import check_node_selector
 from conformance.targets.seam.values import Obj
-from reference_allocator.api.limits import (
-    ATTRIBUTE_VALUE_MAX,
-    ATTRIBUTES_AND_CAPACITIES_MAX,
-    CONSUMES_COUNTERS_MAX,
-    COUNTER_SETS_MAX,
-    TAINTS_MAX,
-    devices_max,
-)
-from reference_allocator.api.semver import SemverError, parse_semver
+from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
 
-_NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
 _NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources")
-_VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
-_LISTS: Final = ("bools", "ints", "strings", "versions")
 
 
-def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
+def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldError]:
+    """A new slice, or one that was ``old`` before it was changed."""
     spec = resource_slice.get("spec") or {}
+    before = {
+        device["name"]: device for device in ((old or {}).get("spec") or {}).get("devices") or []
+    }
     yield from names.driver(spec.get("driver") or "", "spec.driver")
     pool = spec.get("pool") or {}
     yield from names.pool(pool.get("name") or "", "spec.pool.name")
@@ -54,23 +53,56 @@ def check_slice(resource_slice: Obj) -> Iterator[FieldError]:
     yield from unique(
         devices,
         devices_max(devices),
-        lambda device, path: _device(device, path, per_device=per_device),
+        lambda device, path: check_device(
+            device, before.get(device.get("name") or ""), path, per_device=per_device
+        ),
         lambda device: device.get("name") or "",
         "spec.devices",
     )
-    yield from _skipped(spec.get("skipNodeOperations") or [])
     yield from unique(
         spec.get("sharedCounters") or [],
         COUNTER_SETS_MAX,
-        lambda counter_set, path: _counters(counter_set, "name", path),
+        lambda counter_set, path: check_counters(counter_set, "name", path),
         lambda counter_set: counter_set.get("name") or "",
         "spec.sharedCounters",
     )
+    if spec.get("partitionTypeAttribute") is not None:
+        yield from _partition_type(spec, spec["partitionTypeAttribute"])
+    yield from _skipped(spec.get("skipNodeOperations") or [])
+
+
+def _partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
+    """``validatePartitionTypeAttribute``: devices that consume counters say what they are."""
+    devices = list(enumerate(spec.get("devices") or []))
+    partitions = [(index, device) for index, device in devices if device.get("consumesCounters")]
+    path = "spec.partitionTypeAttribute"
+    if not partitions:
+        detail = "may only be set on a slice which declares devices that consume counters"
+        yield invalid(path, name, detail)
+        return
+    problems = list(names.fully_qualified(name, path))
+    yield from problems
+    bare = name.removeprefix(f"{spec.get('driver')}/")
+    for index, device in () if problems else partitions:
+        attributes = device.get("attributes") or {}
+        found = attributes.get(name) or attributes.get(bare)
+        inner = f"spec.devices[{index}].attributes[{name}]"
+        if found is None:
+            detail = (
+                "device consumes counters and `partitionTypeAttribute` names this attribute, so it "
+                "must be set"
+            )
+            yield required(inner, detail)
+        elif found.get("string") is None:
+            detail = "must be a string value because `partitionTypeAttribute` names this attribute"
+            yield invalid(inner, found, detail)
 
 
 def _skipped(operations: list[str]) -> Iterator[FieldError]:
     """What the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
     for index, operation in enumerate(operations):
+        if operation in operations[:index]:
+            yield duplicate(f"spec.skipNodeOperations[{index}]", operation)
         if operation not in _NODE_OPERATIONS:
             yield not_supported(f"spec.skipNodeOperations[{index}]", operation, _NODE_OPERATIONS)
     if "NodePrepareResources" in operations and not {"*", "NodeUnprepareResources"} & {*operations}:
@@ -88,12 +120,18 @@ def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
     for field, check in checks:
         if selector.get(field) is not None:
             yield from check(selector[field], f"spec.deviceSelector.{field}")
-    yield from _taint(spec.get("taint") or {}, "spec.taint")
+    yield from check_taint(spec.get("taint") or {}, "spec.taint")
+
+
+def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
+    """A changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
+    status = rule.get("status") or {}
+    yield from check_conditions(status.get("conditions") or [], "status.conditions")
 
 
 def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     """The parts of a slice that identify it do not change."""
-    yield from check_slice(new)
+    yield from check_slice(new, old)
     new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     for path, value, before in (
         ("pool.name", (new_spec.get("pool") or {}).get("name"), old_spec["pool"]["name"]),
@@ -116,9 +154,7 @@ def _node_selection(spec: Obj) -> Iterator[FieldError]:
     if spec.get("nodeSelector") is not None:
         chosen.append("`nodeSelector`")
         terms = spec["nodeSelector"].get("nodeSelectorTerms") or []
-        if not terms:
-            detail = "must have at least one node selector term"
-            yield required("spec.nodeSelector.nodeSelectorTerms", detail)
+        yield from check_node_selector(spec["nodeSelector"], "spec.nodeSelector")
         if len(terms) != 1:
             detail = "must have exactly one node selector term"
             yield invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail)
@@ -136,97 +172,3 @@ def _node_selection(spec: Obj) -> Iterator[FieldError]:
     elif len(chosen) > 1:
         shown = "{" + ", ".join(chosen) + "}"
         yield invalid("spec", shown, f"{rule}, but multiple fields are set")
-
-
-def _device(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
-    yield from names.label(device.get("name") or "", f"{path}.name")
-    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
-    total = len(attributes) + len(capacity)
-    if total > ATTRIBUTES_AND_CAPACITIES_MAX:
-        most = ATTRIBUTES_AND_CAPACITIES_MAX
-        detail = f"the total number of attributes and capacities must not exceed {most}"
-        yield invalid(path, total, detail)
-    for name, attribute in attributes.items():
-        yield from names.qualified(name, f"{path}.attributes")
-        yield from _attribute(attribute, f"{path}.attributes[{name}]")
-    for name, value in capacity.items():
-        yield from names.qualified(name, f"{path}.capacity")
-        if value.get("requestPolicy") is not None and not device.get("allowMultipleAllocations"):
-            detail = "allowMultipleAllocations must be true"
-            inner = f"{path}.capacity[{name}].requestPolicy"
-            yield FieldError(inner, "FieldValueForbidden", f"Forbidden: {detail}")
-    yield from each(device.get("taints") or [], TAINTS_MAX, _taint, f"{path}.taints")
-    yield from unique(
-        device.get("consumesCounters") or [],
-        CONSUMES_COUNTERS_MAX,
-        lambda consumption, path: _counters(consumption, "counterSet", path),
-        lambda consumption: consumption.get("counterSet") or "",
-        f"{path}.consumesCounters",
-    )
-    chosen = [field for field in _NODE_FIELDS if device.get(field)]
-    if per_device and len(chosen) != 1:
-        rule = (
-            "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
-            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
-        )
-        if chosen:
-            shown = "{" + ", ".join(f"`{field}`" for field in chosen) + "}"
-            yield invalid(path, shown, rule)
-        else:
-            yield required(path, rule)
-    elif not per_device and any(device.get(field) is not None for field in _NODE_FIELDS):
-        yield invalid(
-            path,
-            None,
-            "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
-            "`perDeviceNodeSelection` is set to true in the ResourceSlice spec",
-        )
-
-
-def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
-    values = [field for field, value in attribute.items() if value is not None]
-    for field in values:
-        texts = attribute[field] if field in _LISTS else [attribute[field]]
-        if field in _LISTS and not texts:
-            yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
-        for index, text in enumerate(texts):
-            inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
-            if field.startswith("version") and not _is_semver(text):
-                yield invalid(inner, text, "must be a string compatible with semver.org spec 2.0.0")
-            if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
-                yield too_long(inner, ATTRIBUTE_VALUE_MAX)
-    listed = ", ".join(f"`{field}`" for field in _VALUES)
-    if not values:
-        yield invalid(path, "", f"must specify one of: {listed}")
-    elif len(values) > 1:
-        shown = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
-        yield invalid(path, shown, f"must specify exactly one of: {listed}")
-
-
-def _is_semver(text: str) -> bool:
-    try:
-        parse_semver(text)
-    except SemverError:
-        return False
-    return True
-
-
-def _taint(taint: Obj, path: str) -> Iterator[FieldError]:
-    yield from names.label_key(taint.get("key") or "", f"{path}.key")
-    yield from names.label_value(taint.get("value") or "", f"{path}.value")
-    effects = ("NoExecute", "NoSchedule", "None")
-    if not taint.get("effect"):
-        yield required(f"{path}.effect")
-    elif taint["effect"] not in effects:
-        yield not_supported(f"{path}.effect", taint["effect"], effects)
-
-
-def _counters(holder: Obj, field: str, path: str) -> Iterator[FieldError]:
-    if not holder.get(field):
-        yield required(f"{path}.{field}")
-    else:
-        yield from names.label(holder[field], f"{path}.{field}")
-    if not holder.get("counters"):
-        yield required(f"{path}.counters")
-    for name in holder.get("counters") or {}:
-        yield from names.label(name, f"{path}.counters")
