@@ -49,6 +49,8 @@ from tests.mutants.allocator import (
     sharing,
     tainting,
 )
+from tests.mutants.control import binding, extending, making, releasing, scheduling
+from tests.mutants.control import evicting as evictions
 from tests.mutants.replacing import Defects
 
 DEFECTS: Defects = {
@@ -87,6 +89,12 @@ DEFECTS: Defects = {
     **updating.DEFECTS,
     **watching.DEFECTS,
     **workloads.DEFECTS,
+    **binding.DEFECTS,
+    **evictions.DEFECTS,
+    **extending.DEFECTS,
+    **making.DEFECTS,
+    **releasing.DEFECTS,
+    **scheduling.DEFECTS,
 }
 
 
