@@ -86,24 +86,6 @@ def first_claim_only(world: World) -> None:
     replace(conditions, "readiness", readiness)
 
 
-def never_late(world: World) -> None:
-    replace(world.scheduler.conditions, "is_late", lambda *_: False)
-
-
-def late_after(seconds: float) -> Mutation:
-    def mutate(world: World) -> None:
-        clock = world.cluster.clock
-
-        def is_late(_: Callable[[Obj], bool], claim: Obj) -> bool:
-            since = claim["status"]["allocation"].get("allocationTimestamp")
-            clock.wake_in(seconds + 1)
-            return since is not None and clock.timestamp(-seconds) > since
-
-        replace(world.scheduler.conditions, "is_late", is_late)
-
-    return mutate
-
-
 def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
     """Something is wrong in a claim once it is reserved; told whether it was allocated with it."""
 
@@ -128,12 +110,6 @@ def timestamp_of_last_pod(world: World, claim: Obj, _: bool) -> None:
 
 def no_timestamp(_: World, claim: Obj, __: bool) -> None:
     claim["status"]["allocation"].pop("allocationTimestamp", None)
-
-
-def newest_user_only(_: World, claim: Obj, new: bool) -> None:
-    """Who comes to a claim that is allocated already takes the place of the last one."""
-    if not new and len(claim["status"]["reservedFor"]) > 2:
-        del claim["status"]["reservedFor"][-2]
 
 
 def unreserving(world: World, change: Callable[..., None]) -> None:
@@ -214,10 +190,7 @@ DEFECTS: Defects = {
     "extended-claims-outlive-attempts": extended_claims_stay,
     "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
-    "gives-up-devices-after-a-minute": late_after(60.0),
-    "gives-up-no-device": never_late,
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "keeps-allocations-that-no-node-suits": deallocates_for(lambda _: False),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),
-    "third-pods-push-out-the-second": written(newest_user_only),
 }
