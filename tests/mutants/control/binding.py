@@ -172,6 +172,16 @@ def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutati
     return mutate
 
 
+def only_failed_bindings(world: World) -> None:
+    """An allocation is given up where binding failed, and not where no node suits."""
+
+    def deallocate(original: Callable[..., None], pod: Obj, plan: Plan) -> None:
+        if any(map(world.scheduler.conditions.applies, plan.unavailable)):
+            original(pod, plan)
+
+    replace(world.scheduler.binder, "deallocate", deallocate)
+
+
 def lose(claim: Obj, keep: str) -> None:
     for field in {"allocation", "reservedFor", "devices"} - {keep}:
         claim["status"].pop(field, None)
@@ -190,6 +200,7 @@ DEFECTS: Defects = {
     "extended-claims-outlive-attempts": extended_claims_stay,
     "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
+    "gives-up-allocations-only-after-failed-bindings": only_failed_bindings,
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "keeps-allocations-that-no-node-suits": deallocates_for(lambda _: False),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),

@@ -121,30 +121,6 @@ def remembers(world: World) -> None:
     replace(controller, "sync", sync)
 
 
-def counts_from_notice(world: World) -> None:
-    """The time for which a taint is tolerated begins when the controller sees it, at each start."""
-    seen: dict[str, float] = {}
-    controller = part(world, EvictionController)
-
-    def later(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
-        found = original(evictor, pod)
-        clock = evictor.cluster.clock
-        if not found:
-            seen.pop(uid_of(pod), None)
-            return found
-        since = seen.setdefault(uid_of(pod), clock.now)
-        rule = found[0].rule["spec"]["taint"] if found[0].rule else None
-        added = clock.seconds_of(rule["timeAdded"]) if rule else since
-        return [changed(one, when=one.when + max(0.0, since - added)) for one in found]
-
-    def restart(original: Callable[[], None]) -> None:
-        original()
-        seen.clear()
-
-    evictions(later)(world)
-    replace(controller, "restart", restart)
-
-
 def finished_pods_go(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
     """A pod that has ended is evicted, too, as long as its claim is allocated."""
     if not pods.is_finished(pod) or pods.is_deleted(pod):
@@ -234,6 +210,5 @@ DEFECTS: Defects = {
     "rules-stay-in-progress": says(always_in_progress),
     "says-of-changed-rules-what-was": first_generation,
     "the-longest-toleration-counts": tolerated_by(longest),
-    "toleration-begins-anew-at-restarts": counts_from_notice,
     "zero-seconds-tolerate-for-ever": tolerated_by(zero_is_for_ever),
 }

@@ -130,15 +130,19 @@ def makes_once(world: World) -> None:
 
 
 def forgets_other_entries(world: World) -> None:
-    """When a claim is made the pod's status forgets the claims that it had before."""
+    """When a claim is made again the pod's status forgets the others, once and for all."""
+    hidden: set[str] = set()
 
     def sync_pod(original: Callable[[Obj], None], pod: Obj) -> None:
+        if uid_of(pod) in hidden:
+            return
         before = {one["name"]: one for one in pods.claim_statuses(pod)}
         original(pod)
         current = world.cluster.store.by_uid(uid_of(pod)) or pod
         after = pods.claim_statuses(current)
         new = [one for one in after if before.get(one["name"]) != one]
         if new and len(new) < len(after):
+            hidden.add(uid_of(pod))
             world.cluster.store.modify(
                 current, lambda pod: pod["status"].update(resourceClaimStatuses=new)
             )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER, ClaimController
-from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import ANNOTATION
@@ -134,19 +133,6 @@ def leaves_unallocated_protected(world: World) -> None:
     replace(part(world, ClaimController), "_sync_claim", sync_claim)
 
 
-def deletes_with_first_owner(world: World) -> None:
-    """A generated claim is deleted with its owner's end, though another pod uses it."""
-    controller = part(world, ClaimController)
-
-    def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
-        original(claim)
-        current = world.cluster.store.by_uid(uid_of(claim))
-        if current is not None and reserved(current) and not pods.is_deleted(current):
-            controller._delete_unneeded(current)
-
-    replace(controller, "_sync_claim", sync_claim)
-
-
 def spares(claims: Callable[[Obj], bool]) -> Mutation:
     """Some claims are not released, nor deleted, when their pods are done."""
 
@@ -180,7 +166,6 @@ DEFECTS: Defects = {
     "claims-of-extended-resources-outlive-finished-pods": spares(is_extended),
     "deallocates-claims-that-nobody-uses": deallocates_unused,
     "deletes-claims-of-users": deletes_named_claims,
-    "deletes-generated-claims-in-use": deletes_with_first_owner,
     "ending-pods-lose-claims": ending_pods_lose_claims,
     "leaves-unallocated-claims-protected": leaves_unallocated_protected,
     "mistakes-new-pods-for-old-ones": mistakes_new_pods_for_old,
