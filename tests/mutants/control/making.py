@@ -151,15 +151,24 @@ def forgets_other_entries(world: World) -> None:
 
 
 def makes_for_deleted_pods(world: World) -> None:
-    controller = part(world, ClaimController)
+    """A pod that is being deleted gets claims, which stay as long as it does."""
+    controller, store = part(world, ClaimController), world.cluster.store
+    kept: set[str] = set()
 
     def sync(original: Callable[[], None]) -> None:
         original()
-        for pod in world.cluster.store.all("Pod"):
+        for pod in store.all("Pod"):
             if pod["spec"].get("resourceClaims") and pods.is_deleted(pod):
+                before = {uid_of(claim) for claim in store.all("ResourceClaim")}
                 controller._sync_pod(pod)
+                kept.update({uid_of(claim) for claim in store.all("ResourceClaim")} - before)
+
+    def delete(original: Callable[[Obj], None], claim: Obj) -> None:
+        if uid_of(claim) not in kept:
+            original(claim)
 
     replace(controller, "sync", sync)
+    replace(controller, "_delete_unneeded", delete)
 
 
 def skips_bound_pods(world: World) -> None:
