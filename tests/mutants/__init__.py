@@ -55,6 +55,8 @@ from tests.mutants.claims import quotas as claims_quotas
 from tests.mutants.claims import refusing as claims_refusing
 from tests.mutants.claims import storing as claims_storing
 from tests.mutants.claims import versions as claims_versions
+from tests.mutants.control import binding, extending, making, releasing, scheduling
+from tests.mutants.control import evicting as evictions
 from tests.mutants.replacing import Defects
 from tests.mutants.slices import changing as changing_slices
 from tests.mutants.slices import pods as pods_with_claims
@@ -107,6 +109,12 @@ DEFECTS: Defects = {
     **refusing.DEFECTS,
     **reporting.DEFECTS,
     **taking.DEFECTS,
+    **binding.DEFECTS,
+    **evictions.DEFECTS,
+    **extending.DEFECTS,
+    **making.DEFECTS,
+    **releasing.DEFECTS,
+    **scheduling.DEFECTS,
 }
 
 

@@ -45,7 +45,10 @@ class ClaimController:
         if pods.is_finished(pod):
             return
         made: dict[str, str] = {}
-        for entry, claim in self._cluster.claims_of(pod):
+        entries = list(self._cluster.claims_of(pod))
+        if all(claim is not None for _, claim in entries):
+            entries = []  # Also where one is not the pod's: that must go first (`podNeedsWork`).
+        for entry, claim in entries:
             template = entry.get("resourceClaimTemplateName")
             if template is None or (claim is not None and self.belongs(claim, pod)):
                 continue

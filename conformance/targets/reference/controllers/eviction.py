@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.evictor import (
@@ -43,10 +44,13 @@ class EvictionController:
         self._api = api
         self._evicted: Counter[str] = Counter()
         """Rule uid -> pods that had to go because of it."""
+        self._waiting: set[str] = set()
+        """Uids of pods that have to go later."""
         self.reporter = RuleReporter(cluster, self._evicted)
 
     def restart(self) -> None:
         self._evicted.clear()
+        self._waiting.clear()
         self.reporter.restart()
 
     def sync(self) -> None:
@@ -55,7 +59,7 @@ class EvictionController:
             return
         self.reporter.report()
         evictor = Evictor.of(self._cluster)
-        if not (evictor.published or evictor.rules):
+        if not (evictor.published or evictor.rules or self._waiting):
             return
         for pod in self._store.all("Pod"):
             evictions = self.evictions(evictor, pod)
@@ -63,21 +67,27 @@ class EvictionController:
             if due is not None and due <= self._cluster.clock.now:
                 self._evict(pod, evictions)
             elif due is not None:
+                self._waiting.add(uid_of(pod))
                 self._cluster.clock.wake_in(due - self._cluster.clock.now)
+            elif uid_of(pod) in self._waiting and not pods.is_deleted(pod):
+                self._waiting.discard(uid_of(pod))
+                self._event(pod, "Cancelling deletion")
 
     def evictions(self, evictor: Evictor, pod: Obj) -> list[Eviction]:
         """Why and when a pod has to leave its devices."""
         return list(evictor.evictions(pod))
 
     def _evict(self, pod: Obj, evictions: list[Eviction]) -> None:
-        who = "device-taint-eviction"
-        self._cluster.event(
-            pod, "Normal", "DeviceTaintManagerEviction", "Marking for deletion", who
-        )
+        self._event(pod, "Marking for deletion")
+        self._waiting.discard(uid_of(pod))
         now = self._cluster.clock.timestamp()
         pod = self._store.modify(pod, lambda new: set_condition(new["status"], _CONDITION, now))
         self._evicted.update({uid_of(item.rule) for item in evictions if item.rule is not None})
         self._api.delete_stored(pod)
+
+    def _event(self, pod: Obj, message: str) -> None:
+        reason = "DeviceTaintManagerEviction"
+        self._cluster.event(pod, "Normal", reason, message, "device-taint-eviction")
 
 
 _PERIOD: Final = 10.0  # Seconds between two updates of one rule.
@@ -137,20 +147,22 @@ class RuleReporter:
         evicted = self._evicted.get(uid_of(rule), 0)
         status, reason, message = "False", "OtherEffect", ""
         if effect == "NoExecute":
-            pods, namespaces = self._concerned(rule)
+            concerned, namespaces = self._concerned(rule)
             reason = "Completed" if evicted else "NotStarted"
-            if pods:
+            if concerned:
                 status, reason = "True", "PodsPendingEviction"
-                verb = "needs" if pods == 1 else "need"
-                message = f"{_count(pods, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+                verb = "needs" if concerned == 1 else "need"
+                message = (
+                    f"{_count(concerned, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+                )
         elif effect == "None":
-            pods, namespaces = self._concerned(rule)
+            concerned, namespaces = self._concerned(rule)
             published, allocated = self._devices(rule)
             reason = "NoEffect"
             message = (
                 f"{_count(published, 'published device')} selected. "
                 f"{_count(allocated, 'allocated device')} selected. "
-                f"{_count(pods, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
+                f"{_count(concerned, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
             )
         else:
             message = "Eviction only happens for the NoExecute effect."

@@ -39,6 +39,10 @@ class Misfit:
     resolvable: bool = False
 
 
+STALE_EXTENDED_CLAIM: Final = Misfit("cannot schedule extended resource claim")
+"""What an earlier attempt made for the pod is still there."""
+
+
 def misfits(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:

@@ -21,12 +21,20 @@ from conformance.targets.reference.scheduling.bindingconditions import (
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.preemption import Preemption
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Decision, Obj
+from conformance.targets.seam.values import ApiError, Decision, Obj
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
+from reference_allocator.extended import ANNOTATION
 from reference_allocator.snapshot import Snapshot
 
-_EVENTS: Final = ("DeviceClass", "DeviceTaintRule", "Node", "ResourceClaim", "ResourceSlice")
+_EVENTS: Final = (
+    "DeviceClass",
+    "DeviceTaintRule",
+    "Node",
+    "ResourceClaim",
+    "ResourceQuota",
+    "ResourceSlice",
+)
 """Kinds whose changes make another attempt worthwhile."""
 
 
@@ -42,6 +50,7 @@ class Scheduler:
 
     def __init__(self, cluster: Cluster, api: ApiServer, kubernetes_version: str) -> None:
         self.decisions: list[Decision] = []
+        self._api = api
         self._cluster = cluster
         self._store = cluster.store
         self._version = kubernetes_version
@@ -124,6 +133,10 @@ class Scheduler:
         if reason is not None:
             self.binder.fail(pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason))
             return
+        if self.discard_stale(pod):
+            stale = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
+            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(stale))
+            return
         plan = Plan(claims)
         try:
             unfit = self.filter.filter(pod, plan, nodes)
@@ -135,6 +148,10 @@ class Scheduler:
         if plan.node is None:
             self.binder.deallocate(pod, plan)
             self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit, helped))
+            return
+        problem = self._refused(plan)
+        if problem is not None:
+            self.binder.fail(pod, "SchedulerError", problem)
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)
@@ -151,6 +168,36 @@ class Scheduler:
                     snapshot=snapshot,
                 )
             )
+
+    def _refused(self, plan: Plan) -> str | None:
+        """Why the claim for extended resources cannot be made, None if it can or is not needed."""
+        if plan.special is None:
+            return None
+        try:
+            self._api.quotas.admit(plan.special)
+        except ApiError as error:
+            self._cluster.counts.created(COMPONENT, plan.special, success=False)
+            return (
+                'running PreBind plugin "DynamicResources": create claim for extended resources '
+                f"{namespace_of(plan.special)}/: {error.message}"
+            )
+        return None
+
+    def discard_stale(self, pod: Obj) -> bool:
+        """Delete what an earlier attempt made for a pod's extended resources; True if it did.
+
+        The pod is tried again then: it may get other devices (``preFilterExtendedResources`` and
+        PostFilter of the dynamicresources plugin).
+        """
+        made = [
+            claim
+            for claim in self._store.all("ResourceClaim", namespace_of(pod))
+            if (claim["metadata"].get("annotations") or {}).get(ANNOTATION) == "true"
+            and pods.is_controlled_by(claim, pod)
+        ]
+        for claim in made:
+            self._store.remove(claim)
+        return bool(made)
 
 
 def _is_pending(pod: Obj) -> bool:

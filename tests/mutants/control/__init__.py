@@ -1,0 +1,1 @@
+"""Defects of controllers and scheduler, written from Kubernetes' sources without the scenarios."""

@@ -1,0 +1,207 @@
+"""Defects of binding: what devices say before it, and what is taken back when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from conformance.targets.reference import pods
+from conformance.targets.reference.scheduling.binding import Plan
+from conformance.targets.reference.scheduling.bindingconditions import Readiness
+from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.allocator.inputs import results
+from tests.mutants.replacing import Defects, Mutation, replace
+
+Conditions = dict[str, str]
+
+
+def devices(
+    claim: Obj, fields: Iterable[str] = ("driver", "pool", "device")
+) -> Iterator[tuple[Obj, Conditions | None]]:
+    """Each allocated device that must be waited for, and what is reported of it."""
+    for result in results(claim["status"].get("allocation") or {}):
+        if not result.get("bindingConditions"):
+            continue
+        reported = [
+            {one["type"]: one["status"] for one in device.get("conditions") or []}
+            for device in claim["status"].get("devices") or []
+            if all(device.get(field) == result[field] for field in fields)
+        ]
+        yield result, reported[0] if reported else None
+
+
+def all_true(seen: list[str]) -> bool:
+    return {*seen} == {"True"}
+
+
+def some_true(seen: list[str]) -> bool:
+    return "True" in seen
+
+
+def judged(
+    ready: Callable[[list[str]], bool] = all_true,
+    failed: Callable[[list[str]], bool] = some_true,
+    fields: Iterable[str] = ("driver", "pool", "device"),
+    failure_first: bool = True,
+    first_only: bool = False,
+) -> Mutation:
+    """Binding conditions are judged in another way.
+
+    ``ready``, ``failed``: of the states of a device's conditions, in their order.
+    """
+
+    def readiness(_: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        found = Readiness.READY
+        for result, reported in [*devices(claim, fields)][: 1 if first_only else None]:
+            seen = reported or {}
+            state = [seen.get(name, "") for name in result["bindingConditions"]]
+            failures = [seen.get(name, "") for name in result.get("bindingFailureConditions") or []]
+            if failures and failed(failures) and (failure_first or not ready(state)):
+                return Readiness.FAILED
+            if not ready(state):
+                found = Readiness.WAITING
+        return found
+
+    return lambda world: replace(world.scheduler.conditions, "readiness", readiness)
+
+
+def first_claim_only(world: World) -> None:
+    """Of a pod's claims only the first that has binding conditions is waited for."""
+    conditions = world.scheduler.conditions
+
+    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        for user in claim["status"].get("reservedFor") or []:
+            pod = world.cluster.store.by_uid(user["uid"])
+            waited = [
+                found
+                for _, found in (world.cluster.claims_of(pod) if pod else ())
+                if found is not None and conditions.applies(found)
+            ]
+            if len(waited) > 1 and uid_of(waited[0]) != uid_of(claim):
+                return Readiness.READY
+        return original(claim)
+
+    replace(conditions, "readiness", readiness)
+
+
+def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
+    """Something is wrong in a claim once it is reserved; told whether it was allocated with it."""
+
+    def mutate(world: World) -> None:
+        def reserve_claim(
+            original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+        ) -> Obj:
+            stored = original(pod, claim, allocation)
+            new = allocation is not None
+            return world.cluster.store.modify(stored, lambda claim: change(world, claim, new))
+
+        replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+
+    return mutate
+
+
+def timestamp_of_last_pod(world: World, claim: Obj, _: bool) -> None:
+    if "allocationTimestamp" in claim["status"]["allocation"]:
+        now = world.cluster.clock.timestamp()
+        claim["status"]["allocation"]["allocationTimestamp"] = now
+
+
+def no_timestamp(_: World, claim: Obj, __: bool) -> None:
+    claim["status"]["allocation"].pop("allocationTimestamp", None)
+
+
+def unreserving(world: World, change: Callable[..., None]) -> None:
+    """After a binding that failed something is wrong: told pod, claim, and users before."""
+    store = world.cluster.store
+
+    def unreserve(original: Callable[[Obj], None], pod: Obj) -> None:
+        before = {
+            uid_of(claim): claim["status"].get("reservedFor") or []
+            for _, claim in world.cluster.claims_of(pod)
+            if claim is not None and pods.is_reserved(claim, pod)
+        }
+        original(pod)
+        for uid, users in before.items():
+            claim = store.by_uid(uid)
+            if claim is not None:
+                store.modify(claim, partial(change, pod, users=users))
+
+    replace(world.scheduler.binder, "unreserve", unreserve)
+
+
+def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
+    assert users
+    claim["status"].pop("reservedFor", None)
+
+
+def unreserve_none(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
+    claim["status"]["reservedFor"] = users
+
+
+def extended_claims_stay(world: World) -> None:
+    """What was made for extended resources stays when binding fails, or the scheduler restarts."""
+    store = world.cluster.store
+    replace(world.scheduler, "discard_stale", lambda *_: False)
+
+    def unreserve(original: Callable[[Obj], None], pod: Obj) -> None:
+        def forget(new: Obj) -> None:
+            new["status"].pop("extendedResourceClaimStatus", None)
+
+        original(store.modify(pod, forget))
+
+    replace(world.scheduler.binder, "unreserve", unreserve)
+
+
+def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutation:
+    """Which claims that a pod cannot use anywhere lose their allocation, by their users."""
+
+    def mutate(world: World) -> None:
+        store = world.cluster.store
+
+        def deallocate(_: Callable[..., None], pod: Obj, plan: Plan) -> None:
+            for claim in plan.unavailable:
+                users = claim["status"].get("reservedFor") or []
+                if whom([user for user in users if user["uid"] != uid_of(pod)]):
+                    store.modify(claim, lambda new: lose(new, keep))
+                    return
+
+        replace(world.scheduler.binder, "deallocate", deallocate)
+
+    return mutate
+
+
+def only_failed_bindings(world: World) -> None:
+    """An allocation is given up where binding failed, and not where no node suits."""
+
+    def deallocate(original: Callable[..., None], pod: Obj, plan: Plan) -> None:
+        if any(map(world.scheduler.conditions.applies, plan.unavailable)):
+            original(pod, plan)
+
+    replace(world.scheduler.binder, "deallocate", deallocate)
+
+
+def lose(claim: Obj, keep: str) -> None:
+    for field in {"allocation", "reservedFor", "devices"} - {keep}:
+        claim["status"].pop(field, None)
+
+
+DEFECTS: Defects = {
+    "a-failure-of-some-other-device-counts": judged(fields=("driver",)),
+    "allocations-have-no-time": written(no_timestamp),
+    "binds-though-devices-failed": judged(failure_first=False),
+    "binds-when-the-first-device-is-ready": judged(first_only=True),
+    "binds-with-the-first-claim": first_claim_only,
+    "binds-with-the-first-condition": judged(ready=some_true),
+    "deallocates-claims-of-other-pods": deallocates_for(lambda _: True),
+    "deallocation-keeps-reports-of-devices": deallocates_for(lambda users: not users, "devices"),
+    "devices-are-ready-by-any-status": judged(ready=all),
+    "extended-claims-outlive-attempts": extended_claims_stay,
+    "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
+    "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
+    "gives-up-allocations-only-after-failed-bindings": only_failed_bindings,
+    "gives-up-when-all-failures-are-true": judged(failed=all_true),
+    "keeps-allocations-that-no-node-suits": deallocates_for(lambda _: False),
+    "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),
+}

@@ -1,0 +1,180 @@
+"""Defects of the claims that the scheduler makes for extended resources (KEP-5004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.targets.reference.store import clone, name_of
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from reference_allocator.extended import ANNOTATION, is_extended_resource
+from tests.mutants.replacing import Defects, Mutation, replace
+
+Made = tuple[Obj | None, list[Obj]]
+
+
+def made(change: Callable[[Obj, Obj, list[Obj]], None]) -> Mutation:
+    """Something is wrong in what is made: told the pod, the claim, and the request mappings."""
+
+    def mutate(world: World) -> None:
+        def extended_claim(original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
+            claim, mappings = original(pod, *args)
+            if claim is not None:
+                change(pod, claim, mappings)
+            return claim, mappings
+
+        replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+    return mutate
+
+
+def of_pod(change: Callable[[Obj], None]) -> Mutation:
+    """The claim is made for the pod as it would be with a change."""
+
+    def mutate(world: World) -> None:
+        def extended_claim(original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
+            other = clone(pod)
+            change(other)
+            return original(other, *args)
+
+        replace(world.scheduler.filter, "extended_claim", extended_claim)
+
+    return mutate
+
+
+def meta(change: Callable[[Obj, Obj], None]) -> Mutation:
+    return made(lambda pod, claim, _: change(pod, claim["metadata"]))
+
+
+def renamed(name: Callable[[Obj, int, int], str]) -> Mutation:
+    """Requests have other names; told the pod, and the numbers of container and request."""
+
+    def change(pod: Obj, claim: Obj, mappings: list[Obj]) -> None:
+        requests = claim["spec"]["devices"]["requests"]
+        for key, items in (("name", requests), ("requestName", mappings)):
+            for item in items:
+                _, container, __, request = item[key].split("-")
+                item[key] = name(pod, int(container), int(request))
+
+    return made(change)
+
+
+def without_init_containers(pod: Obj, container: int, request: int) -> str:
+    init = len(pod["spec"].get("initContainers") or [])
+    return f"container-{container - init if container >= init else container}-request-{request}"
+
+
+def among_extended(pod: Obj, container: int, request: int) -> str:
+    all_of_them = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
+    names = sorted((all_of_them[container].get("resources") or {}).get("requests") or {})
+    before = sum(1 for name in names[:request] if is_extended_resource(name))
+    return f"container-{container}-request-{before}"
+
+
+def sidecars_share(pod: Obj) -> None:
+    for container in pod["spec"].get("initContainers") or []:
+        container.pop("restartPolicy", None)
+
+
+def tolerate_everything(_: Obj, claim: Obj, __: list[Obj]) -> None:
+    for request in claim["spec"]["devices"]["requests"]:
+        request["exactly"]["tolerations"] = [{"operator": "Exists"}]
+
+
+def first_mapping_only(_: Obj, __: Obj, mappings: list[Obj]) -> None:
+    del mappings[1:]
+
+
+def smallest_init_container_counts(_: Obj, claim: Obj, mappings: list[Obj]) -> None:
+    """Of the short-lived containers that share a request the first decides on its size."""
+    for request in claim["spec"]["devices"]["requests"]:
+        users = [one for one in mappings if one["requestName"] == request["name"]]
+        if len({one["containerName"] for one in users}) > 1:
+            request["exactly"]["count"] = 1
+
+
+def one_resource_per_container(pod: Obj) -> None:
+    """Of the extended resources of a container the first by name is looked at."""
+    for container in pod["spec"]["containers"]:
+        requests = (container.get("resources") or {}).get("requests") or {}
+        for name in sorted(filter(is_extended_resource, requests))[1:]:
+            del requests[name]
+
+
+def oldest_class(world: World) -> None:
+    """Of several classes for a resource the oldest provides it."""
+
+    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        found = dict(original())
+        classes = world.scheduler.filter.listers.device_classes()
+        classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
+        for item in reversed(classes):
+            if item["spec"].get("extendedResourceName") in found:
+                found[item["spec"]["extendedResourceName"]] = name_of(item)
+        return found
+
+    replace(world.scheduler.filter, "extended_resources", resources)
+
+
+def last_class_by_name(world: World) -> None:
+    """Of equally old classes for a resource the last by name provides it."""
+
+    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        found = dict(original())
+        classes = world.scheduler.filter.listers.device_classes()
+        classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
+        for item in classes:
+            if item["spec"].get("extendedResourceName") in found:
+                found[item["spec"]["extendedResourceName"]] = name_of(item)
+        return found
+
+    replace(world.scheduler.filter, "extended_resources", resources)
+
+
+def implicit_only_without_name(world: World) -> None:
+    """A class that gives an extended resource its own name has no implicit one."""
+
+    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        found = original()
+        named = {c for n, c in found.items() if not n.endswith(f"/{c}") or "deviceclass." not in n}
+        return {n: c for n, c in found.items() if c not in named or "deviceclass." not in n}
+
+    replace(world.scheduler.filter, "extended_resources", resources)
+
+
+def apart(world: World) -> None:
+    """The claim for extended resources is allocated as if the pod had no other claim."""
+
+    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+        special = [claim for claim in claims if name_of(claim).startswith("<")]
+        if not special or len(claims) == 1:
+            return original(allocator, node, claims)
+        first = original(allocator, node, [claim for claim in claims if claim not in special])
+        then = original(allocator, node, special)
+        return (*first[0], *then[0]), (*first[1], *then[1])
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+DEFECTS: Defects = {
+    "extended-claims-are-allocated-apart": apart,
+    "extended-claims-are-not-marked": meta(lambda _, meta: meta["annotations"].pop(ANNOTATION)),
+    "extended-claims-belong-to-nobody": meta(lambda _, meta: meta.pop("ownerReferences")),
+    "extended-claims-are-named-like-pods": meta(
+        lambda pod, meta: meta.update(generateName=f"{name_of(pod)}-")
+    ),
+    "extended-claims-pass-quotas": lambda world: replace(
+        world.scheduler, "_refused", lambda *_: None
+    ),
+    "extended-claims-tolerate-taints": made(tolerate_everything),
+    "extended-requests-count-extended-resources": renamed(among_extended),
+    "extended-requests-count-no-init-containers": renamed(without_init_containers),
+    "extended-resources-by-the-last-class": last_class_by_name,
+    "extended-resources-by-the-oldest-class": oldest_class,
+    "extended-resources-map-the-first-container": made(first_mapping_only),
+    "first-init-container-decides-on-devices": made(smallest_init_container_counts),
+    "named-classes-have-no-implicit-resource": implicit_only_without_name,
+    "one-extended-resource-per-container": of_pod(one_resource_per_container),
+    "sidecars-share-extended-devices": of_pod(sidecars_share),
+}

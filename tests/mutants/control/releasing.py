@@ -1,0 +1,176 @@
+"""Defects of what becomes of claims when their pods are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conformance.targets.reference import pods
+from conformance.targets.reference.controllers.claims import FINALIZER, ClaimController
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from reference_allocator.extended import ANNOTATION
+from tests.mutants.replacing import Defects, Mutation, part, replace
+
+Users = Callable[[Obj], list[Obj]]
+
+
+def users(world: World, kept: Callable[[Obj, Sequence[Obj]], list[Obj]]) -> None:
+    """The claim controller keeps other entries of reservedFor than it should.
+
+    ``kept``: called with the claim and the entries that it should keep.
+    """
+
+    def remaining_users(original: Users, claim: Obj) -> list[Obj]:
+        return kept(claim, original(claim))
+
+    replace(part(world, ClaimController), "remaining_users", remaining_users)
+
+
+def reserved(claim: Obj) -> list[Obj]:
+    found: list[Obj] = claim["status"].get("reservedFor") or []
+    return found
+
+
+def ending_pods_lose_claims(world: World) -> None:
+    """A claim is released as soon as its pod is to be deleted, though its containers run."""
+    store = world.cluster.store
+
+    def kept(_: Obj, remaining: Sequence[Obj]) -> list[Obj]:
+        found = [(user, store.by_uid(user["uid"])) for user in remaining]
+        return [user for user, pod in found if pod is None or not pods.is_deleted(pod)]
+
+    users(world, kept)
+
+
+def unscheduled_pods_keep_claims(world: World) -> None:
+    """A pod that was deleted before it got a node counts as one that may run."""
+    controller, store = part(world, ClaimController), world.cluster.store
+
+    def unscheduled(pod: Obj | None) -> bool:
+        return pod is not None and pods.is_deleted(pod) and not pods.is_finished(pod)
+
+    def kept(claim: Obj, remaining: Sequence[Obj]) -> list[Obj]:
+        deleted = [user for user in reserved(claim) if unscheduled(store.by_uid(user["uid"]))]
+        return [*remaining, *(user for user in deleted if user not in remaining)]
+
+    def delete(original: Callable[[Obj], None], claim: Obj) -> None:
+        owners = claim["metadata"].get("ownerReferences") or []
+        if not any(unscheduled(store.by_uid(owner["uid"])) for owner in owners):
+            original(claim)
+
+    users(world, kept)
+    replace(controller, "_delete_unneeded", delete)
+
+
+def mistakes_new_pods_for_old(world: World) -> None:
+    """A pod is known by its name alone."""
+    store = world.cluster.store
+
+    def kept(claim: Obj, remaining: Sequence[Obj]) -> list[Obj]:
+        def there(user: Obj) -> bool:
+            pod = store.get("Pod", claim["metadata"]["namespace"], user["name"])
+            return pod is not None and not pods.will_not_run(pod)
+
+        return [user for user in reserved(claim) if user in remaining or there(user)]
+
+    users(world, kept)
+
+
+def removes_unknown_consumers(world: World) -> None:
+    users(world, lambda _, kept: [user for user in kept if user["resource"] == "pods"])
+
+
+def deallocates_unused(world: World) -> None:
+    """An allocated claim is released as soon as it is seen unused, whoever allocated it."""
+    controller = part(world, ClaimController)
+
+    def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
+        if "allocation" in claim["status"] and not reserved(claim):
+            claim = controller.set_users(claim, [], release=True)
+        original(claim)
+
+    replace(controller, "_sync_claim", sync_claim)
+
+
+def keeps_finalizer(world: World) -> None:
+    """Released claims keep the finalizer until they are deleted."""
+    store = world.cluster.store
+
+    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
+        released = original(claim, *args, release=release)
+        if not release or pods.is_deleted(claim):
+            return released
+
+        def protect(new: Obj) -> None:
+            new["metadata"]["finalizers"] = [FINALIZER]
+
+        return store.modify(released, protect)
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+def loses_other_finalizers(world: World) -> None:
+    """With its own finalizer the controller removes those of others."""
+
+    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
+        released = original(claim, *args, release=release)
+        if not release or "finalizers" not in released["metadata"]:
+            return released
+        return world.cluster.store.modify(
+            released, lambda new: new["metadata"].pop("finalizers", None)
+        )
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+def leaves_unallocated_protected(world: World) -> None:
+    """Only the deletion of an allocated claim ends with its finalizer removed."""
+
+    def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
+        if not pods.is_deleted(claim) or "allocation" in claim["status"] or reserved(claim):
+            original(claim)
+
+    replace(part(world, ClaimController), "_sync_claim", sync_claim)
+
+
+def spares(claims: Callable[[Obj], bool]) -> Mutation:
+    """Some claims are not released, nor deleted, when their pods are done."""
+
+    def mutate(world: World) -> None:
+        def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
+            if not claims(claim) or pods.is_deleted(claim):
+                original(claim)
+
+        replace(part(world, ClaimController), "_sync_claim", sync_claim)
+
+    return mutate
+
+
+def is_extended(claim: Obj) -> bool:
+    return ANNOTATION in (claim["metadata"].get("annotations") or {})
+
+
+def deletes_named_claims(world: World) -> None:
+    """A claim that a user made is deleted like a generated one when its only pod is done."""
+
+    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
+        released = original(claim, *args, release=release)
+        if release and not pods.is_deleted(released):
+            world.api.delete_stored(released)
+        return released
+
+    replace(part(world, ClaimController), "set_users", set_users)
+
+
+DEFECTS: Defects = {
+    "claims-of-extended-resources-outlive-finished-pods": spares(is_extended),
+    "deallocates-claims-that-nobody-uses": deallocates_unused,
+    "deletes-claims-of-users": deletes_named_claims,
+    "ending-pods-lose-claims": ending_pods_lose_claims,
+    "leaves-unallocated-claims-protected": leaves_unallocated_protected,
+    "mistakes-new-pods-for-old-ones": mistakes_new_pods_for_old,
+    "released-claims-keep-the-finalizer": keeps_finalizer,
+    "releasing-removes-finalizers-of-others": loses_other_finalizers,
+    "removes-unknown-consumers": removes_unknown_consumers,
+    "unscheduled-pods-keep-claims": unscheduled_pods_keep_claims,
+}

@@ -1,0 +1,179 @@
+"""Defects of which pods the scheduler takes on, and what it compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conformance.targets.reference import pods
+from conformance.targets.reference.scheduling.binding import Plan
+from conformance.targets.reference.store import namespace_of
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.allocator.inputs import requests
+from tests.mutants.replacing import Defects, Mutation, replace
+
+
+def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Mutation:
+    """Pods that are not the scheduler's, or not yet, are scheduled, too."""
+
+    def mutate(world: World) -> None:
+        scheduler, store = world.scheduler, world.cluster.store
+
+        def sync(original: Callable[[], None]) -> None:
+            for pod in store.all("Pod"):
+                if whom(pod) and not pods.is_deleted(pod) and not pod["spec"].get("nodeName"):
+                    claims = scheduler.ready_claims(pod)
+                    if claims and not pods.is_finished(pod):
+                        scheduler._schedule(store.modify(pod, change), claims)
+            original()
+
+        replace(scheduler, "sync", sync)
+
+    return mutate
+
+
+def prefilter(problem: Callable[[World, Obj, Sequence[Obj]], bool]) -> Mutation:
+    """What PreFilter finds wrong is passed over, in some cases."""
+
+    def mutate(world: World) -> None:
+        def check(original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]) -> Any:
+            why = original(pod, claims)
+            return None if why and problem(world, pod, claims) else why
+
+        replace(world.scheduler.filter, "prefilter", check)
+
+    return mutate
+
+
+def has_some_class(world: World, _: Obj, claims: Sequence[Obj]) -> bool:
+    """Every request has an alternative whose class exists."""
+    known = {item["metadata"]["name"] for item in world.cluster.store.all("DeviceClass")}
+    return all(
+        any(one["deviceClassName"] in known for one in request.get("firstAvailable") or [])
+        for claim in claims
+        for request in requests(claim)
+    )
+
+
+def skips_missing_classes(world: World) -> None:
+    """An alternative whose class does not exist is skipped."""
+    prefilter(has_some_class)(world)
+
+    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+        known = {item["metadata"]["name"] for item in world.cluster.store.all("DeviceClass")}
+        return original(allocator, node, [with_known(claim, known) for claim in claims])
+
+    replace(world.scheduler.filter, "allocate", allocate)
+
+
+def with_known(claim: Obj, known: set[str]) -> Obj:
+    def kept(request: Obj) -> Obj:
+        found = [one for one in request["firstAvailable"] if one["deviceClassName"] in known]
+        return {**request, "firstAvailable": found}
+
+    asked = [kept(one) if one.get("firstAvailable") else one for one in requests(claim)]
+    return {
+        **claim,
+        "spec": {**claim["spec"], "devices": {**claim["spec"]["devices"], "requests": asked}},
+    }
+
+
+def scoring(score: Callable[[Obj, Obj], int]) -> Mutation:
+    """Nodes are compared by something else: of a claim and the allocation it would get."""
+
+    def mutate(world: World) -> None:
+        replace(
+            world.scheduler.filter,
+            "score",
+            lambda _, plan: sum(map(score, plan.to_allocate, plan.allocations)),
+        )
+
+    return mutate
+
+
+def places(claim: Obj, allocation: Obj) -> list[int]:
+    """For each request with alternatives, which of them was taken, from 0."""
+    chosen = {result["request"] for result in allocation["devices"].get("results") or ()}
+    return [
+        index
+        for request in requests(claim)
+        for index, one in enumerate(request.get("firstAvailable") or [])
+        if f"{request['name']}/{one['name']}" in chosen
+    ]
+
+
+def first_claim_scores(world: World) -> None:
+    def score(original: Callable[[Plan], int], plan: Plan) -> int:
+        first = Plan(plan.claims[:1])
+        first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
+        return original(first)
+
+    replace(world.scheduler.filter, "score", score)
+
+
+def retries_own_namespace(world: World) -> None:
+    """Only releases in its own namespace make the scheduler look at a pod again."""
+    scheduler, store = world.scheduler, world.cluster.store
+
+    def state(original: Callable[[], Any]) -> Any:
+        pending = {
+            namespace_of(pod)
+            for pod in store.all("Pod")
+            if not pod["spec"].get("nodeName") and not pods.is_finished(pod)
+        }
+        seen = sorted(
+            claim["metadata"]["resourceVersion"]
+            for claim in store.all("ResourceClaim")
+            if namespace_of(claim) in pending
+        )
+        return {**original(), "ResourceClaim": seen, "bound pods": 0}
+
+    replace(scheduler, "state", state)
+
+
+def admin_access_is_not_told(world: World) -> None:
+    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+        if "admin_access" in labels:
+            labels["admin_access"] = "false"
+        original(of, name, **labels)
+
+    replace(world.cluster.counts, "count", count)
+
+
+def failures_count_as_successes(world: World) -> None:
+    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+        if labels.get("status") == "failure":
+            labels["status"] = "success"
+        original(of, name, **labels)
+
+    replace(world.cluster.counts, "count", count)
+
+
+def says_it_once(world: World) -> None:
+    """The condition keeps the first reason for which a pod waited."""
+
+    def fail(original: Callable[..., None], pod: Obj, reason: str, message: str) -> None:
+        told = [c for c in pod["status"].get("conditions") or [] if c["type"] == "PodScheduled"]
+        if not told or told[0]["status"] == "True":
+            original(pod, reason, message)
+
+    replace(world.scheduler.binder, "fail", fail)
+
+
+DEFECTS: Defects = {
+    "admin-access-of-new-claims-is-not-counted": admin_access_is_not_told,
+    "alternatives-of-later-claims-do-not-score": first_claim_scores,
+    "alternatives-without-class-are-skipped": skips_missing_classes,
+    "claims-that-were-refused-count-as-made": failures_count_as_successes,
+    "later-alternatives-score-more": scoring(lambda *of: sum(place + 1 for place in places(*of))),
+    "misses-releases-in-other-namespaces": retries_own_namespace,
+    "schedules-gated-pods": takes_on(
+        lambda pod: bool(pod["spec"].get("schedulingGates")),
+        lambda pod: pod["spec"].pop("schedulingGates", None),
+    ),
+    "schedules-pods-of-other-schedulers": takes_on(
+        lambda pod: pod["spec"].get("schedulerName") != "default-scheduler", lambda _: None
+    ),
+    "says-only-the-first-reason": says_it_once,
+}
