@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from tests.mutants import (
+    alloc,
     api,
     applying,
     authorizing,
@@ -52,6 +53,7 @@ from tests.mutants.allocator import (
 from tests.mutants.replacing import Defects
 
 DEFECTS: Defects = {
+    **alloc.DEFECTS,
     **api.DEFECTS,
     **applying.DEFECTS,
     **authorizing.DEFECTS,
