@@ -81,6 +81,8 @@ def split(claim: Obj) -> None:
 
 def shared_in_pod(_world: World, pairs: list[tuple[Obj, Obj]]) -> bool:
     """A device of one claim of a pod is watched by another."""
+    if not any(is_admin(claim) for claim, _ in pairs):
+        return False
     found = [{*map(place, results(allocation))} for _, allocation in pairs]
     return sum(map(len, found)) > len(set().union(*found))
 

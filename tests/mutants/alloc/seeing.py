@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
@@ -86,11 +87,18 @@ def allows(other: Callable[[Alone, Sequence[Obj]], Sequence[Obj]]) -> Mutation:
         def allocate(
             original: Callable[..., Answer], allocator: Allocator, node: Obj, claims: Sequence[Obj]
         ) -> Answer:
-            found = original(allocator, node, claims)
-            if found[0]:
-                return found
-            wrong = other(lambda some: original(allocator, node, some)[0], claims)
-            return (tuple(wrong), ()) if len(wrong) == len(claims) else found
+            def alone(some: Sequence[Obj]) -> tuple[Obj, ...]:
+                try:
+                    return original(allocator, node, some)[0]
+                except SchedulingError:
+                    return ()
+
+            if found := alone(claims):
+                return found, ()
+            wrong = other(alone, claims)
+            if len(wrong) == len(claims):
+                return tuple(wrong), ()
+            return original(allocator, node, claims)
 
         replace(world.scheduler.filter, "allocate", allocate)
 

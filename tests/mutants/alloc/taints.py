@@ -100,7 +100,6 @@ def selects(*fields: str) -> Callable[[Obj], None]:
 
 
 DEFECTS: Defects = {
-    "any-effect-is-noschedule": each(lambda item: item.setdefault("effect", "NoSchedule")),
     "exists-tolerates-no-values": each(no_values),
     "limited-tolerations-admit-nobody": tolerations(unlimited),
     "only-first-toleration": tolerations(lambda found: found[:1]),
