@@ -40,8 +40,7 @@ def first_of_a_name(slices: list[Obj]) -> list[Obj]:
             if (pool_of(item), found["name"]) not in seen:
                 kept.append(found)
             seen.add((pool_of(item), found["name"]))
-        if kept:
-            item["spec"]["sharedCounters"] = kept
+        item["spec"]["sharedCounters"] = kept
 
     return changed(slices, change)
 
@@ -71,10 +70,11 @@ def in_another_pool(wanted: Key, known: set[Key]) -> bool:
 def elsewhere_ignored(view: View) -> None:
     """Slices for other nodes may consume what there is not."""
     known = counters_of(view.slices)
-    for item, _, consumed in [*consumptions(view.slices)]:
-        if item["spec"].get("nodeName") not in (None, view.node["metadata"]["name"]):
-            there = known.get(key(item, consumed), {})
-            consumed["counters"] = {k: v for k, v in consumed["counters"].items() if k in there}
+    for item, device, consumed in [*consumptions(view.slices)]:
+        there = known.get(key(item, consumed), {})
+        elsewhere = item["spec"].get("nodeName") not in (None, view.node["metadata"]["name"])
+        if elsewhere and not consumed["counters"].keys() <= there.keys():
+            device["consumesCounters"].remove(consumed)
 
 
 def free_elsewhere(view: View) -> None:
