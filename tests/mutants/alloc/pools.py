@@ -160,12 +160,6 @@ def backwards(item: Obj) -> None:
     devices(item).reverse()
 
 
-def last_slice_first(slices: list[Obj]) -> list[Obj]:
-    names = sorted(item["metadata"]["name"] for item in slices)
-    turned = {name: f"{len(names) - place:05}-{name}" for place, name in enumerate(names)}
-    return changed(slices, lambda x: x["metadata"].update(name=turned[x["metadata"]["name"]]))
-
-
 DEFECTS: Defects = {
     "all-ignores-incomplete-pools": without(is_incomplete),
     "all-ignores-invalid-pools": without(has_duplicates),
@@ -183,5 +177,4 @@ DEFECTS: Defects = {
     "newer-generations-elsewhere-are-not-seen": sees(newest_of_node),
     "slices-without-devices-do-not-count": reads_all("resource_slices", full_slices_only),
     "takes-last-device-first": reads("resource_slices", backwards),
-    "takes-last-slice-first": reads_all("resource_slices", last_slice_first),
 }
