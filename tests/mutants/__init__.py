@@ -11,6 +11,7 @@ from typing import Any
 
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from tests.mutants import (
+    alloc,
     api,
     applying,
     authorizing,
@@ -63,6 +64,7 @@ from tests.mutants.slices import pods as pods_with_claims
 from tests.mutants.slices import refusing, reporting, taking
 
 DEFECTS: Defects = {
+    **alloc.DEFECTS,
     **api.DEFECTS,
     **applying.DEFECTS,
     **authorizing.DEFECTS,

@@ -1,0 +1,220 @@
+"""Defects in how selectors are evaluated, and in what they see of a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from conformance.targets.reference.scheduling.filtering import SchedulingError
+from conformance.targets.reference.store import clone
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.alloc.seeing import View, sees
+from tests.mutants.allocator.alternatives import alternatives_lose
+from tests.mutants.allocator.inputs import (
+    Answer,
+    Change,
+    devices,
+    reads,
+    reads_claims,
+    wanted,
+)
+from tests.mutants.replacing import Defects, Mutation, replace
+
+BARE = "-without-selectors"
+
+
+def with_bare_classes(view: View) -> None:
+    """Each class is there a second time, without its selectors."""
+    for item in [*view.classes]:
+        bare = clone(item)
+        bare["metadata"]["name"] += BARE
+        (bare.get("spec") or {}).pop("selectors", None)
+        view.classes.append(bare)
+
+
+def request_before_class(view: View) -> None:
+    """Selectors of a request are evaluated before those of its class."""
+    own = {x["metadata"]["name"]: (x.get("spec") or {}).get("selectors") for x in view.classes}
+    with_bare_classes(view)
+    for item in [one for claim in view.wanted for one in wanted(claim)]:
+        name = item["deviceClassName"]
+        if item.get("selectors") and own.get(name):
+            item["deviceClassName"] += BARE
+            item["selectors"] = [*item["selectors"], *(own[name] or [])]
+
+
+def request_instead_of_class(view: View) -> None:
+    """Selectors of a class hold for requests that have none."""
+    with_bare_classes(view)
+    for item in [one for claim in view.wanted for one in wanted(claim)]:
+        if item.get("selectors"):
+            item["deviceClassName"] += BARE
+
+
+def selectors(view: View) -> Iterator[list[Obj]]:
+    for claim in view.wanted:
+        yield from (item["selectors"] for item in wanted(claim) if item.get("selectors"))
+    for device_class in view.classes:
+        yield from [(device_class.get("spec") or {}).get("selectors") or []]
+
+
+def backwards(view: View) -> None:
+    for found in selectors(view):
+        found.reverse()
+
+
+def rewritten(change: Callable[[str], str]) -> Mutation:
+    """Expressions mean something else."""
+
+    def read(view: View) -> None:
+        for found in selectors(view):
+            for selector in found:
+                selector["cel"]["expression"] = change(selector["cel"]["expression"])
+
+    return sees(read)
+
+
+def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: True) -> Mutation:
+    """Expressions in which this is found cannot be evaluated."""
+
+    def mutate(world: World) -> None:
+        def allocate(
+            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+        ) -> Answer:
+            classes = world.scheduler.filter.listers.device_classes()
+            view = View(node, [*claims], [], classes, [])
+            for found in selectors(view):
+                for selector in found:
+                    for match in re.finditer(pattern, selector["cel"]["expression"]):
+                        if wrong(world, match[match.lastindex or 0]):
+                            raise SchedulingError(f"CEL runtime error: {match[0]}")
+            return original(allocator, node, claims)
+
+        replace(world.scheduler.filter, "allocate", allocate)
+
+    return mutate
+
+
+def is_unknown_domain(world: World, domain: str) -> bool:
+    drivers = {item["spec"]["driver"] for item in world.cluster.slices()}
+    names = [name for item in world.cluster.slices() for x in devices(item) for name in named(x)]
+    return domain not in drivers | {name.rpartition("/")[0] for name in names}
+
+
+def named(device: Obj) -> Iterator[str]:
+    for field in ("attributes", "capacity"):
+        yield from device.get(field) or {}
+
+
+def attributes(change: Callable[[str, Obj], Obj | None]) -> Mutation:
+    """Attributes have other values, or none."""
+
+    def read(resource_slice: Obj) -> None:
+        for device in devices(resource_slice):
+            for name, value in [*(device.get("attributes") or {}).items()]:
+                new = change(name, value)
+                device["attributes"][name] = new
+                if new is None:
+                    del device["attributes"][name]
+
+    return reads("resource_slices", read)
+
+
+def unless(kind: str, empty: object, _name: str, value: Obj) -> Obj | None:
+    return None if value.get(kind) == empty and kind in value else value
+
+
+def as_float(_name: str, value: Obj) -> Obj:
+    return {"int": int(float(value["int"]))} if "int" in value else value
+
+
+def without_suffix(sign: str, _name: str, value: Obj) -> Obj:
+    return {"version": value["version"].split(sign)[0]} if "version" in value else value
+
+
+def first_of_list(_name: str, value: Obj) -> Obj:
+    return {
+        kind: [*found][:1] if isinstance(found, list) else found for kind, found in value.items()
+    }
+
+
+def renamed(rename: Callable[[str, str], str | None]) -> Change:
+    """Attributes and capacities have other names: called with driver and name."""
+
+    def change(resource_slice: Obj) -> None:
+        driver = resource_slice["spec"]["driver"]
+        for device in devices(resource_slice):
+            for field in ("attributes", "capacity"):
+                new = {rename(driver, k): v for k, v in (device.get(field) or {}).items()}
+                new.pop(None, None)
+                device[field] = new
+
+    return change
+
+
+def without_domain(_driver: str, name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def without_own_domain(driver: str, name: str) -> str | None:
+    return None if name.startswith(f"{driver}/") else name
+
+
+def no_capacity(resource_slice: Obj) -> None:
+    for device in devices(resource_slice):
+        if not device.get("allowMultipleAllocations"):
+            device.pop("capacity", None)
+
+
+def decimal(value: Any) -> None:
+    """Wherever there is an amount in an object, Gi is read as G, Mi as M."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, dict | list):
+            decimal(item)
+        elif isinstance(item, str) and re.fullmatch(r"\d+[KMGT]i", item):
+            value[key] = item[:-1].replace("K", "k")
+
+
+def all_decimal(world: World) -> None:
+    reads("resource_slices", decimal)(world)
+    reads_claims(lambda claim: decimal(claim["spec"]))(world)
+    reads("claims", lambda claim: decimal(claim.get("status") or {}))(world)
+
+
+LIBRARIES = {
+    "bindings": r"cel\.bind\(",
+    "comparisons-of-quantities": r"compareTo\(|isGreaterThan\(|isLessThan\(",
+    "lists": r"\.(all|exists|exists_one|filter|map)\(",
+    "optional-values": r"\.\?|\[\?",
+    "regular-expressions": r"\.(matches|find|findAll)\(",
+    "text": r"\.(startsWith|endsWith|contains|lowerAscii|split)\(",
+    "versions": r"semver\(",
+}
+
+DEFECTS: Defects = {
+    **{f"selectors-have-no-{name}": fails_on(pattern) for name, pattern in LIBRARIES.items()},
+    "alternatives-lose-selectors": alternatives_lose("selectors"),
+    "binary-units-are-decimal": all_decimal,
+    "drops-empty-attributes": attributes(partial(unless, "string", "")),
+    "drops-false-attributes": attributes(partial(unless, "bool", False)),
+    "drops-zero-attributes": attributes(partial(unless, "int", 0)),
+    "foreign-domains-are-the-drivers": reads("resource_slices", renamed(without_domain)),
+    "lists-are-their-first-value": attributes(first_of_list),
+    "own-domain-is-not-known": reads("resource_slices", renamed(without_own_domain)),
+    "request-selectors-go-before-class": sees(request_before_class),
+    "request-selectors-replace-class": sees(request_instead_of_class),
+    "rounds-large-integers": attributes(as_float),
+    "selectors-are-evaluated-backwards": sees(backwards),
+    "selectors-see-no-capacity": reads("resource_slices", no_capacity),
+    "selectors-see-no-sharing": rewritten(
+        lambda text: text.replace("device.allowMultipleAllocations", "false")
+    ),
+    "unknown-domains-are-errors": fails_on(
+        r"""(?:attributes|capacity)\[["']([^"']+)""", is_unknown_domain
+    ),
+    "values-that-are-not-bool-do-not-match": rewritten(lambda text: f"({text}) == true"),
+    "versions-lose-pre-releases": attributes(partial(without_suffix, "-")),
+}

@@ -1,0 +1,196 @@
+"""Defects in counters that devices share, and in which of them go side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.alloc.seeing import View, sees
+from tests.mutants.alloc.shares import number, stays_used, text
+from tests.mutants.allocator.counting import counters_of
+from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, refuses, results
+from tests.mutants.allocator.pools import pool_of
+from tests.mutants.allocator.remembering import place
+from tests.mutants.replacing import Defects, Mutation
+
+Key = tuple[tuple[str, str], str]
+"""Pool and counter set."""
+
+
+def consumptions(slices: Sequence[Obj]) -> Iterator[tuple[Obj, Obj, Obj]]:
+    """Slice, device, and what it consumes of one counter set."""
+    for item in slices:
+        for device in devices(item):
+            for consumed in device.get("consumesCounters") or []:
+                yield item, device, consumed
+
+
+def key(item: Obj, consumed: Obj) -> Key:
+    return pool_of(item), consumed["counterSet"]
+
+
+def first_of_a_name(slices: list[Obj]) -> list[Obj]:
+    seen: set[Key] = set()
+
+    def change(item: Obj) -> None:
+        kept = []
+        for found in item["spec"].get("sharedCounters") or []:
+            if (pool_of(item), found["name"]) not in seen:
+                kept.append(found)
+            seen.add((pool_of(item), found["name"]))
+        item["spec"]["sharedCounters"] = kept
+
+    return changed(slices, change)
+
+
+def without_unknown(is_ignored: Callable[[Key, set[Key]], bool]) -> Mutation:
+    """That a counter set is not in the pool of a device is no fault of the pool."""
+
+    def change(slices: list[Obj]) -> list[Obj]:
+        known = {*counters_of(slices)}
+        copies = changed(slices, lambda _: None)
+        for item in copies:
+            for device in devices(item):
+                device["consumesCounters"] = [
+                    consumed
+                    for consumed in device.get("consumesCounters") or []
+                    if key(item, consumed) in known or not is_ignored(key(item, consumed), known)
+                ]
+        return copies
+
+    return reads_all("resource_slices", change)
+
+
+def in_another_pool(wanted: Key, known: set[Key]) -> bool:
+    return any(wanted[0][0] == pool[0] and wanted[1] == name for pool, name in known)
+
+
+def elsewhere_ignored(view: View) -> None:
+    """Slices for other nodes may consume what there is not."""
+    known = counters_of(view.slices)
+    for item, device, consumed in [*consumptions(view.slices)]:
+        there = known.get(key(item, consumed), {})
+        elsewhere = item["spec"].get("nodeName") not in (None, view.node["metadata"]["name"])
+        if elsewhere and not consumed["counters"].keys() <= there.keys():
+            device["consumesCounters"].remove(consumed)
+
+
+def free_elsewhere(view: View) -> None:
+    """What devices of other nodes consume is not counted."""
+    name = view.node["metadata"]["name"]
+    away = {
+        (*pool_of(item), device["name"])
+        for item, device, _ in consumptions(view.slices)
+        if (device.get("nodeName") or item["spec"].get("nodeName")) not in (None, name)
+    }
+    for claim in view.claims:
+        found = results(claim["status"].get("allocation") or {})
+        found[:] = [result for result in found if place(result) not in away]
+
+
+def less(item: Obj) -> None:
+    for found in item["spec"].get("sharedCounters") or []:
+        for counter in found["counters"].values():
+            counter["value"] = text(number(counter["value"]) - Decimal("0.001"))
+
+
+def first_slice_of_counters(slices: list[Obj]) -> list[Obj]:
+    """Of the slices of a pool that have counter sets, only one is looked at."""
+    first: dict[tuple[str, str], str] = {}
+
+    def change(item: Obj) -> None:
+        if item["spec"].get("sharedCounters"):
+            name = item["metadata"]["name"]
+            if first.setdefault(pool_of(item), name) != name:
+                item["spec"]["sharedCounters"] = []
+
+    return changed(slices, change)
+
+
+def used(world: World) -> dict[Key, dict[str, Decimal]]:
+    """How much of each counter devices that are allocated consume."""
+    claims = world.cluster.store.all("ResourceClaim")
+    taken = {place(r) for x in claims for r in results(x["status"].get("allocation") or {})}
+    found: dict[Key, dict[str, Decimal]] = {}
+    for item, device, consumed in consumptions(world.cluster.slices()):
+        if (*pool_of(item), device["name"]) in taken:
+            amounts = found.setdefault(key(item, consumed), {})
+            for name, amount in consumed["counters"].items():
+                amounts[name] = amounts.get(name, Decimal(0)) + number(amount["value"])
+    return found
+
+
+def beside_used_up(world: World, _claim: Obj, allocation: Obj) -> bool:
+    """Once a counter of a pool is used up, the pool has no device to give."""
+    pools = {place(result)[:2] for result in results(allocation)}
+    there = counters_of(world.cluster.slices())
+    return any(
+        name in there.get(found, {}) and amount >= number(there[found][name]) > 0
+        for found, amounts in used(world).items()
+        for name, amount in amounts.items()
+        if found[0] in pools
+    )
+
+
+def groups(consumed: Obj) -> set[str]:
+    return {*(consumed.get("compatibilityGroups") or [])}
+
+
+def none_is_all(view: View) -> None:
+    """A device without groups goes with all."""
+    known: dict[Key, set[str]] = {}
+    for item, _, consumed in consumptions(view.slices):
+        known.setdefault(key(item, consumed), set()).update(groups(consumed))
+    for item, _, consumed in consumptions(view.slices):
+        if found := groups(consumed) or known[key(item, consumed)]:
+            consumed["compatibilityGroups"] = sorted(found)
+
+
+def taken_groups(view: View) -> dict[Key, list[set[str]]]:
+    taken = {place(r) for x in view.claims for r in results(x["status"].get("allocation") or {})}
+    found: dict[Key, list[set[str]]] = {}
+    for item, device, consumed in consumptions(view.slices):
+        if (*pool_of(item), device["name"]) in taken:
+            found.setdefault(key(item, consumed), []).append(groups(consumed))
+    return found
+
+
+def in_pairs(view: View) -> None:
+    """It is enough that a device has a group in common with each of the others."""
+    taken = taken_groups(view)
+    for item, _, consumed in consumptions(view.slices):
+        others = taken.get(key(item, consumed), [])
+        own = groups(consumed)
+        if own and others and all(own & other for other in others):
+            consumed["compatibilityGroups"] = sorted(own | set.intersection(*others))
+
+
+def one_set_for_all(view: View) -> None:
+    """Devices of different counter sets of a pool are compared, too."""
+    taken = taken_groups(view)
+    busy = {place(r) for x in view.claims for r in results(x["status"].get("allocation") or {})}
+    for item in view.slices:
+        for device in devices(item):
+            own = [groups(x) for x in device.get("consumesCounters") or [] if groups(x)]
+            others = [g for (pool, _), all_ in taken.items() if pool == pool_of(item) for g in all_]
+            apart = any(g and not g & mine for g in others for mine in own)
+            if apart and (*pool_of(item), device["name"]) not in busy:
+                device["taints"] = [{"key": "apart", "effect": "NoSchedule"}]
+
+
+DEFECTS: Defects = {
+    "counter-sets-of-other-pools-count": without_unknown(in_another_pool),
+    "counters-of-other-nodes-are-free": sees(free_elsewhere),
+    "counters-stay-used": stays_used("consumesCounters"),
+    "faults-of-slices-of-other-nodes-are-ignored": sees(elsewhere_ignored),
+    "first-of-counter-sets-of-a-name": reads_all("resource_slices", first_of_a_name),
+    "groups-agree-in-pairs": sees(in_pairs),
+    "groups-reach-other-counter-sets": sees(one_set_for_all),
+    "ignores-unknown-counter-sets": without_unknown(lambda wanted, known: True),
+    "last-of-counters-is-kept": reads("resource_slices", less),
+    "no-groups-go-with-all": sees(none_is_all),
+    "one-slice-of-counter-sets": reads_all("resource_slices", first_slice_of_counters),
+    "used-up-counters-block-pools": refuses(beside_used_up),
+}
