@@ -3,7 +3,8 @@
 A container's process is modelled (see containers.py); everything around it follows the kubelet:
 no container starts before all claims of its pod are prepared, init containers run one after the
 other, a deleted pod gets its grace period, claims are unprepared after the containers stopped,
-and only then does the pod object go.
+and only then has the pod ended (SyncTerminatingPod of pkg/kubelet/kubelet.go) or does its object
+go.
 """
 
 from __future__ import annotations
@@ -100,9 +101,10 @@ class Kubelet:
                 self._prepare(run)
             if run.prepared:
                 self._run_containers(run)
-            self._report(run)
-            if pods.is_finished(run.pod):
+            now = self._cluster.clock.now
+            if podstatus.has_ended(run, now) and run.retry_at <= now:
                 self._release(run)
+            self._report(run)
 
     def _prepare(self, run: PodRun) -> None:
         try:

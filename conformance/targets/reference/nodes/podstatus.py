@@ -37,8 +37,20 @@ class PodRun:
     released: bool = False
 
 
+def has_ended(run: PodRun, now: float) -> bool:
+    """Whether all containers of a pod have ended for good."""
+    spec = run.pod["spec"]
+    runs = [run.runs.get(container["name"]) for container in spec["containers"]]
+    over = all(one is not None and one.has_ended(now) for one in runs)
+    return over and spec["restartPolicy"] != "Always"
+
+
 def build(run: PodRun, clock: VirtualClock) -> Obj:
-    """The new ``status``; what others wrote into it stays."""
+    """The new ``status``; what others wrote into it stays.
+
+    A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
+    mergePodStatus).
+    """
     status: Obj = clone(run.pod["status"])
     spec, terminating = run.pod["spec"], run.deadline is not None
     status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
@@ -53,6 +65,8 @@ def build(run: PodRun, clock: VirtualClock) -> Obj:
     status["containerStatuses"] = main
     status["phase"] = _phase(main, policy, terminating)
     finished = status["phase"] in {"Succeeded", "Failed"}
+    if finished and not run.released:
+        status["phase"], finished = "Running", False
     initialized = all("terminated" in item["state"] or item["started"] for item in init)
     ready = bool(main) and all(item["ready"] for item in main)
     reason = {"reason": "PodCompleted" if finished else "ContainersNotReady"}
