@@ -49,6 +49,7 @@ from tests.mutants.allocator import (
     sharing,
     tainting,
 )
+from tests.mutants.kubelet import answering, giving, healthy, lasting, preparing, telling
 from tests.mutants.replacing import Defects
 
 DEFECTS: Defects = {
@@ -87,6 +88,12 @@ DEFECTS: Defects = {
     **updating.DEFECTS,
     **watching.DEFECTS,
     **workloads.DEFECTS,
+    **answering.DEFECTS,
+    **giving.DEFECTS,
+    **healthy.DEFECTS,
+    **lasting.DEFECTS,
+    **preparing.DEFECTS,
+    **telling.DEFECTS,
 }
 
 
