@@ -71,6 +71,7 @@ def takes_namesakes(manager: DRAManager) -> None:
         same = (one for one in manager.prepared.values() if one.claim == key)
         entry = next(same, Prepared(claim=key))
         entry.pods.add(uid_of(pod))
+        entry.complete = bool(entry.devices)
         return manager.prepared.setdefault(uid_of(claim), entry)
 
     replace(manager, "_entry_for", entry_for)
