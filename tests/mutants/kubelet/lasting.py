@@ -34,7 +34,7 @@ def forget_devices(kubelet: Kubelet) -> None:
 
 def remember_one_pod(kubelet: Kubelet) -> None:
     for entry in kubelet.dra_manager.prepared.values():
-        entry.pods = set(sorted(entry.pods)[:1])
+        entry.pods = set(sorted(entry.pods)[-1:])
 
 
 def prepare_deleted_pods(kubelet: Kubelet) -> None:
