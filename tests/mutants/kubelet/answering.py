@@ -46,12 +46,6 @@ def as_allocated(claim: Obj, device: PreparedDevice) -> PreparedDevice:
     return dataclasses.replace(device, request_names=names)
 
 
-def class_last(_driver: NodeDriver, allocated: Obj) -> None:
-    """Configuration of the class is applied over that of the claim."""
-    found = allocated.get("config") or []
-    allocated["config"] = sorted(found, key=lambda item: item["source"] == "FromClass")
-
-
 def config_for(kept: Callable[[str, set[str]], bool]) -> Callable[[NodeDriver, Obj], None]:
     """Configuration counts for some of the requests that it names: by name, and all results."""
 
@@ -169,15 +163,10 @@ def first_device(request: Obj) -> None:
     del request["devices"][1:]
 
 
-def no_alternative(request: Obj) -> None:
-    request["name"] = request["name"].partition("/")[0]
-
-
 DEFECTS: Defects = {
     "cdi-edits-of-devices-are-of-claims": writes(for_the_whole_claim),
     "driver-answers-for-all-requests": answers(no_request),
     "driver-answers-with-alternatives": answers(as_allocated),
-    "driver-applies-class-config-last": prepares(class_last),
     "driver-ignores-config-for-alternatives": prepares(config_for(lambda name, _: "/" not in name)),
     "driver-ignores-config-for-their-request": prepares(
         config_for(lambda name, results: "/" in name or name in results)
@@ -187,7 +176,6 @@ DEFECTS: Defects = {
     "driver-refuses-what-is-monitored": refuses_beside(lambda _own, other: other),
     "driver-unprepares-all-claims": takes_all_away,
     "metadata-for-the-first-device-only": metadata(in_requests(first_device)),
-    "metadata-name-no-alternative": metadata(in_requests(no_alternative)),
     "metadata-of-generated-claims-elsewhere": writes(
         lambda spec: spec.replace("/resourceclaimtemplates/", "/resourceclaims/")
     ),

@@ -34,11 +34,6 @@ def no_message(_name: str, _driver: NodeDriver, _device: PreparedDevice, found: 
     return {key: value for key, value in found.items() if key != "message"}
 
 
-def always_message(_name: str, driver: NodeDriver, device: PreparedDevice, found: Obj) -> Obj:
-    message = driver.health(device.device_name)[1]
-    return {**found, "message": message} if message else found
-
-
 def unknown_is_healthy(_name: str, _driver: NodeDriver, _device: PreparedDevice, found: Obj) -> Obj:
     return {**found, "health": "Healthy"} if found["health"] == "Unknown" else found
 
@@ -117,7 +112,6 @@ DEFECTS: Defects = {
     "health-has-no-message": each_device(no_message),
     "health-is-never-known-again": never_known_again,
     "health-keeps-old-messages": keeps_messages,
-    "health-messages-need-no-gate": each_device(always_message),
     "health-names-devices-otherwise": each_device(named_by_device),
     "health-of-all-containers": shows(of_all_containers),
     "health-of-named-claims-only": shows(of_named_claims),

@@ -49,10 +49,6 @@ def lists(change: Callable[[Obj], Obj]) -> Mutation:
     return mutate
 
 
-def still_running(pod: Obj) -> Obj:
-    return {**pod, "status": {**pod["status"], "phase": "Running"}}
-
-
 def init_as_others(pod: Obj) -> Obj:
     spec = pod["spec"]
     every = [*(spec.get("initContainers") or []), *spec["containers"]]
@@ -135,7 +131,6 @@ DEFECTS: Defects = {
     "kubelet-says-no-cause": says_no_cause,
     "kubelet-says-nothing-of-refusals": says_nothing,
     "lists-devices-of-one-driver": lists_some(first_driver),
-    "lists-ended-pods": lists(still_running),
     "lists-first-claim-only": lists_some(lambda claims: claims[:1]),
     "lists-init-containers": lists(init_as_others),
     "lists-no-extended-claims": lists(without_extended),

@@ -51,10 +51,14 @@ class PodRun:
         self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
 
     def stop(self, clock: VirtualClock, grace: float) -> None:
-        """Tell all containers to end."""
-        for current in self.runs.values():
-            if current.ends_at is None:
-                current.ends_at = clock.wake_in(min(TERM_SECONDS, grace))
+        """Tell all containers to end, after their hook ``preStop`` has slept."""
+        spec = self.pod["spec"]
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+            current = self.runs.get(container["name"])
+            if current is not None and current.ends_at is None:
+                hook = (container.get("lifecycle") or {}).get("preStop") or {}
+                sleeps = float((hook.get("sleep") or {}).get("seconds", 0))
+                current.ends_at = clock.wake_in(min(sleeps + TERM_SECONDS, grace))
 
 
 def has_ended(run: PodRun, now: float) -> bool:
