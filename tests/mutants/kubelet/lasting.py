@@ -38,10 +38,10 @@ def remember_one_pod(kubelet: Kubelet) -> None:
 
 
 def prepare_deleted_pods(kubelet: Kubelet) -> None:
-    """Pods that waited, and were deleted while the kubelet did not run, are prepared first."""
-    for run in kubelet._pods.values():
-        pod = kubelet._store.by_uid(uid_of(run.pod))
-        if pod is not None and pods.is_deleted(pod) and not run.prepared:
+    """Pods that were deleted before the kubelet has seen them are prepared first."""
+    for pod in kubelet._store.all("Pod"):
+        here = pod["spec"].get("nodeName") == kubelet.node
+        if here and pods.is_deleted(pod) and uid_of(pod) not in kubelet._pods:
             try:
                 kubelet.dra_manager.prepare(pod)
             except NotPreparedError:
@@ -53,9 +53,7 @@ def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
 
     def mutate(kubelet: Kubelet) -> None:
         def start(original: Callable[[], None]) -> None:
-            known = dict(kubelet._pods)
             original()
-            kubelet._pods = known | kubelet._pods
             change(kubelet)
 
         replace(kubelet, "start", start)
