@@ -58,6 +58,7 @@ from tests.mutants.claims import storing as claims_storing
 from tests.mutants.claims import versions as claims_versions
 from tests.mutants.control import binding, extending, making, releasing, scheduling
 from tests.mutants.control import evicting as evictions
+from tests.mutants.kubelet import answering, giving, healthy, lasting, preparing, telling
 from tests.mutants.replacing import Defects
 from tests.mutants.slices import changing as changing_slices
 from tests.mutants.slices import pods as pods_with_claims
@@ -117,6 +118,12 @@ DEFECTS: Defects = {
     **making.DEFECTS,
     **releasing.DEFECTS,
     **scheduling.DEFECTS,
+    **answering.DEFECTS,
+    **giving.DEFECTS,
+    **healthy.DEFECTS,
+    **lasting.DEFECTS,
+    **preparing.DEFECTS,
+    **telling.DEFECTS,
 }
 
 

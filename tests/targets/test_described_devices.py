@@ -326,6 +326,7 @@ def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_descri
         f"{health}/pod-status-shows-health": not_told,
         f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not declare the driver trait"
         " taintsUnhealthyDevices",
+        f"{health}/health-says-why": f"{profile} does not declare the driver trait explainsHealth",
         f"{preparation}/claim-uid-in-environment": f"{profile} does not define how containers show"
         " claims (probe.claimEnv)",
         f"{preparation}/containers-read-device-metadata": f"{profile} does not declare the driver"
@@ -334,6 +335,9 @@ def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_descri
         f"{preparation}/no-other-device-can-be-opened": no_files,
         f"{preparation}/device-in-use-is-refused": f"{profile} does not declare the driver trait"
         " refusesDevicesInUse",
+        "extended/extended-resource/device-is-free-after-its-pod": f"{profile} does not declare the"
+        " driver trait refusesDevicesInUse",
+        f"{preparation}/failures-counted-in-metrics": f"{profile} has no config refused",
         f"{preparation}/refused-claim-is-given-up": f"{profile} has no config refused",
         "extended/several-drivers/refused-by-one-of-two-drivers": f"{profile} has no config"
         " refused",

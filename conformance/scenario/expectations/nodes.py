@@ -166,6 +166,12 @@ class PodResources(Strict):
         )
     )
     cdi: bool = Field(default=False, description="each claim is listed with CDI devices")
+    extended: bool = Field(
+        default=False, description="the claim of the pod's extended resources is listed, too"
+    )
+    unlisted: tuple[str, ...] = Field(
+        default=(), description="containers as pod/container that are not listed at all"
+    )
 
 
 class PodResourcesExpectation(Timed):
@@ -196,6 +202,10 @@ class PodResourcesExpectation(Timed):
                 return Seen(False, f"the kubelet does not list {entry}", observed)
             problem = self._problem(pod, listed, cluster)
             wrong += [f"for {entry} {problem}"] if problem else []
+        for entry in wanted.unlisted:
+            pod, _, container = entry.partition("/")
+            if cluster.observe.pod_resources(pod, container) is not None:
+                wrong.append(f"it lists {entry}")
         observed["fits"] = not wrong
         return Seen(not wrong, "; ".join(wrong) or "as allocated", observed)
 
@@ -208,8 +218,10 @@ class PodResourcesExpectation(Timed):
             for claim in listed
         }
         own = {}
-        for name in self.pod_resources.claims:
-            claim = cluster.claim_of(pod, name)
+        claims = {name: cluster.claim_of(pod, name) for name in self.pod_resources.claims}
+        if self.pod_resources.extended:
+            claims["of extended resources"] = _extended_claim_of(pod, cluster)
+        for name, claim in claims.items():
             if claim is None:
                 return f"there is no claim {name} yet"
             meta, status = claim["metadata"], claim.get("status") or {}
@@ -226,12 +238,14 @@ class PodResourcesExpectation(Timed):
 
     def lint(self, known: Known) -> None:
         wanted = self.pod_resources
-        for index, entry in enumerate(wanted.of):
-            name, _, container = entry.partition("/")
-            known.named(("podResources", "of", index), "Pod", name)
-            known.container(("podResources", "of", index), (name,), container)
-            for place, claim in enumerate(wanted.claims):
-                known.pod_claim(("podResources", "claims", place), (name,), claim)
+        for key, entries in (("of", wanted.of), ("unlisted", wanted.unlisted)):
+            for index, entry in enumerate(entries):
+                name, _, container = entry.partition("/")
+                known.named(("podResources", key, index), "Pod", name)
+                known.container(("podResources", key, index), (name,), container)
+        pods = tuple(entry.partition("/")[0] for entry in wanted.of)
+        for place, claim in enumerate(wanted.claims):
+            known.pod_claim(("podResources", "claims", place), pods, claim)
         known.needed(("podResources",), "ability", "pod-resources")
         if wanted.cdi:
             known.needed(("podResources", "cdi"), "trait", "cdiPerClaim")
@@ -239,3 +253,10 @@ class PodResourcesExpectation(Timed):
 
     def placed(self) -> Iterable[tuple[str, int]]:
         return ((entry.partition("/")[0], 1) for entry in self.pod_resources.of)
+
+
+def _extended_claim_of(pod: str, cluster: Cluster) -> Obj | None:
+    found = cluster.get("Pod", pod) or {}
+    status = found.get("status", {}).get("extendedResourceClaimStatus") or {}
+    name = status.get("resourceClaimName")
+    return cluster.get("ResourceClaim", name) if name else None

@@ -118,10 +118,10 @@ def test_a_driver_that_stays_unregistered_is_given_up(
 ) -> None:
     """A kubelet waits 30 s for one that went away, so no less is waited here."""
 
-    def away(_manager: DRAManager, _allocation: Obj) -> None:
+    def away(_manager: DRAManager, _name: str) -> None:
         raise NotPreparedError("DRA driver d.example.com is not registered")
 
-    monkeypatch.setattr(DRAManager, "_check_driver", away)
+    monkeypatch.setattr(DRAManager, "_registered", away)
     make(scope)
     start = target.now()
     message = wait_for(scope, RUNNING)

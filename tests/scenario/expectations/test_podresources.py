@@ -58,10 +58,35 @@ def test_cdi_devices_are_asked_for_only_where_said() -> None:
     assert evaluate([claim(ListedDevice("d", "n0", "gpu-0", ()))], claims=["gpu"]).holds
 
 
-def evaluate(listed: list[ListedClaim] | None, **wanted: Any) -> Any:
+@pytest.mark.parametrize(("also", "holds"), [(None, True), ([], False), ([claim(GOOD)], False)])
+def test_a_container_may_have_to_be_left_out(also: list[ListedClaim] | None, holds: bool) -> None:
+    seen = evaluate([claim(GOOD)], also=also, claims=["gpu"], unlisted=["p/init"])
+    assert seen.holds == holds
+    assert holds or "it lists p/init" in seen.found
+
+
+@pytest.mark.parametrize(("made", "holds"), [("one", True), ("two", False), (None, False)])
+def test_the_claim_of_extended_resources_is_that_of_the_pods_status(
+    made: str | None, holds: bool
+) -> None:
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": made}} if made else {}
+    listed = [claim(GOOD)]
+    assert evaluate(listed, pod={"status": status}, claims=[], extended=True).holds == holds
+
+
+def evaluate(
+    listed: list[ListedClaim] | None,
+    also: list[ListedClaim] | None = None,
+    pod: Any = None,
+    **wanted: Any,
+) -> Any:
+    objects = {("Pod", "p"): pod, ("ResourceClaim", "one"): CLAIM}
     cluster: Any = SimpleNamespace(
-        observe=SimpleNamespace(pod_resources=lambda _pod, _container: listed),
+        observe=SimpleNamespace(
+            pod_resources=lambda _pod, container: listed if container == "c" else also
+        ),
         claim_of=lambda _pod, _claim: CLAIM,
+        get=lambda kind, name: objects.get((kind, name)),
     )
     document = {"podResources": {"of": ["p/c"], **wanted}}
     return PodResourcesExpectation.model_validate(document).evaluate(cast("Cluster", cluster))
@@ -93,6 +118,7 @@ spec:
         ("of: [podd/ctr0], claims: [gpu]", "did you mean pod0?"),
         ("of: [pod0/ctr1], claims: [gpu]", "did you mean ctr0?"),
         ("of: [pod0/ctr0], claims: [gpus]", "did you mean gpu?"),
+        ("of: [pod0/ctr0], claims: [gpu], unlisted: [pod0/ctr1]", "did you mean ctr0?"),
         ("of: [pod0/ctr0], claims: [gpu], cdi: true", "add requires: {traits: [cdiPerClaim]}"),
         ("of: [pod0/ctr0]", "claims"),
         ("of: [], claims: []", "of: "),

@@ -44,12 +44,14 @@ class Prepared:
         pods: uids of the node's pods that use it.
         complete: it is prepared, and the driver is not asked again.
         unprepare: the drivers that are asked when no pod uses it any more.
+        claim: its namespace and name.
     """
 
     devices: dict[str, list[PreparedDevice]] = field(default_factory=dict)
     pods: set[str] = field(default_factory=set)
     complete: bool = False
     unprepare: Sequence[str] = ()
+    claim: tuple[str, str] = ("", "")
 
 
 class DRAManager:
@@ -89,11 +91,10 @@ class DRAManager:
             allocation = claim["status"].get("allocation")
             if allocation is None:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            self._check_driver(allocation)
+            for name in self.asked(allocation, _PREPARE):
+                self._registered(name)
             wanted.append(claim)
-        asked = [self.prepared.setdefault(uid_of(claim), Prepared()) for claim in wanted]
-        for entry in asked:
-            entry.pods.add(uid_of(pod))
+        asked = [self._entry_for(claim, pod) for claim in wanted]
         with self._one_call(_PREPARE):
             for entry, claim in zip(asked, wanted, strict=True):
                 if not entry.complete:
@@ -182,9 +183,18 @@ class DRAManager:
                 return driver
         raise NotPreparedError(f"DRA driver {name} is not registered")
 
-    def _check_driver(self, allocation: Obj) -> None:
-        for driver in self.asked(allocation, _PREPARE):
-            self._registered(driver)
+    def _entry_for(self, claim: Obj, pod: Obj) -> Prepared:
+        """A kubelet knows claims by their names: one waits until its namesake is unprepared."""
+        key = (namespace_of(claim), name_of(claim))
+        for uid, known in self.prepared.items():
+            if known.claim == key and uid != uid_of(claim):
+                raise NotPreparedError(
+                    f"old ResourceClaim with same name {key[1]} and different UID {uid} still "
+                    "exists (previous pod force-deleted?!)"
+                )
+        entry = self.prepared.setdefault(uid_of(claim), Prepared(claim=key))
+        entry.pods.add(uid_of(pod))
+        return entry
 
     def asked(self, allocation: Obj, operation: str) -> list[str]:
         """The drivers of an allocation that have a device for which an operation is not skipped."""
@@ -219,8 +229,7 @@ class DRAManager:
             yield entry["name"], claim
         special = self._special_of(pod)
         if special:
-            name = special["resourceClaimName"]
-            yield "", self._cluster.store.get("ResourceClaim", namespace_of(pod), name)
+            yield "", self._cluster.extended_claim_of(pod)
 
     def _special_of(self, pod: Obj) -> Obj:
         found: Obj = pod["status"].get("extendedResourceClaimStatus") or {}

@@ -2,8 +2,8 @@
 
 A container's process is modelled (see containers.py); everything around it follows the kubelet:
 no container starts before all claims of its pod are prepared, init containers run one after the
-other, a deleted pod gets its grace period, claims are unprepared after the containers stopped,
-and only then does the pod object go.
+other, a deleted pod gets its grace period, and claims are unprepared after the containers stopped,
+before the pod has ended (SyncTerminatingPod of pkg/kubelet/kubelet.go) or its object goes.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Kubelet:
         self.dra_manager = DRAManager(cluster, driver, self.component)
         self.pod_resources = PodResources(self.dra_manager)
         self.device_cgroup = containers.DeviceCgroup()
+        self._wipes: dict[str, float] = {}
         self._pods: dict[str, PodRun] = {}
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
@@ -76,9 +77,9 @@ class Kubelet:
 
     def sync(self) -> None:
         now = self._cluster.clock.now
-        for driver in self.dra_manager.drivers:
-            if driver.stopped_at is not None and now >= driver.stopped_at + _WIPING_DELAY:
-                self.wipe_slices(driver.name)
+        for name in [name for name, due in self._wipes.items() if now >= due]:
+            del self._wipes[name]
+            self.wipe_slices(name)
         if not self.runtime_runs:
             return
         all_pods = self._store.all("Pod")
@@ -96,13 +97,15 @@ class Kubelet:
         if pods.is_deleted(run.pod):
             self._terminate(run)
         elif not run.released:
-            if not run.prepared and run.retry_at <= self._cluster.clock.now:
+            now = self._cluster.clock.now
+            run.look_at_the_time(self._cluster.clock)
+            if not run.overdue and not run.prepared and run.retry_at <= now:
                 self._prepare(run)
-            if run.prepared:
+            if not run.overdue and run.prepared:
                 self._run_containers(run)
-            self._report(run)
-            if pods.is_finished(run.pod):
+            if podstatus.has_ended(run, now) and run.retry_at <= now:
                 self._release(run)
+            self._report(run)
 
     def _prepare(self, run: PodRun) -> None:
         try:
@@ -169,9 +172,7 @@ class Kubelet:
         grace = run.pod["metadata"].get("deletionGracePeriodSeconds", 0)
         if run.deadline is None:
             run.deadline = clock.wake_in(grace)
-            for current in run.runs.values():
-                if current.ends_at is None:
-                    current.ends_at = clock.wake_in(min(containers.TERM_SECONDS, grace))
+            run.stop(clock, grace)
         running = any(not current.has_ended(clock.now) for current in run.runs.values())
         retries = run.retry_at > clock.now and run.problem.startswith("unprepare")
         if (running and clock.now < run.deadline) or retries:
@@ -219,6 +220,7 @@ class Kubelet:
         (pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
         """
         self.stopped_at = None
+        self._wipes.clear()
         self._cluster.counts.forget(self.component)
         self.dra_manager.restart()
         users = {uid for entry in self.dra_manager.prepared.values() for uid in entry.pods}
@@ -236,8 +238,9 @@ class Kubelet:
 
     def stop_driver(self, role: str = _OWN) -> None:
         """One of the node's drivers ends."""
-        self._driver(role).stopped_at = self._cluster.clock.now
-        self._cluster.clock.wake_in(_WIPING_DELAY)
+        driver = self._driver(role)
+        driver.stopped_at = self._cluster.clock.now
+        self._wipes.setdefault(driver.name, self._cluster.clock.wake_in(_WIPING_DELAY))
 
     def start_driver(self, role: str = _OWN) -> None:
         """It starts with what it has kept, or for the first time, and registers."""
@@ -249,6 +252,7 @@ class Kubelet:
         driver = self._driver(role)
         driver.restart()
         driver.stopped_at = None
+        self._wipes.pop(driver.name, None)
 
     def _driver(self, role: str) -> NodeDriver:
         driver = self.driver if role == _OWN else self.other
@@ -271,6 +275,7 @@ class Kubelet:
         driver = self._driver(_OWN)
         driver.start_next()
         driver.stopped_at = None
+        self._wipes.pop(driver.name, None)
 
     def lose_next_driver(self) -> None:
         """That instance crashes, and the one before it gets the calls again."""

@@ -9,7 +9,7 @@ from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import set_condition
-from conformance.targets.reference.nodes.containers import CANNOT_RUN, Run, probe_of
+from conformance.targets.reference.nodes.containers import CANNOT_RUN, TERM_SECONDS, Run, probe_of
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import Obj
@@ -24,6 +24,7 @@ class PodRun:
         retry_at: virtual time of the next attempt.
         runs: container name -> its latest run.
         deadline: virtual time at which containers are killed, None if not deleted.
+        overdue: it has run for longer than its ``activeDeadlineSeconds``.
     """
 
     pod: Obj
@@ -35,24 +36,65 @@ class PodRun:
     runs: dict[str, Run] = field(default_factory=dict)
     deadline: float | None = None
     released: bool = False
+    overdue: bool = False
+
+    def look_at_the_time(self, clock: VirtualClock) -> None:
+        """Stop the containers once the pod has run for as long as it may."""
+        limit = self.pod["spec"].get("activeDeadlineSeconds")
+        if limit is None or self.overdue:
+            return
+        left = self.started_at + limit - clock.now
+        if left > 0:
+            clock.wake_in(left)
+            return
+        self.overdue = True
+        self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
+
+    def stop(self, clock: VirtualClock, grace: float) -> None:
+        """Tell all containers to end, after their hook ``preStop`` has slept."""
+        spec = self.pod["spec"]
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+            current = self.runs.get(container["name"])
+            if current is not None and current.ends_at is None:
+                hook = (container.get("lifecycle") or {}).get("preStop") or {}
+                sleeps = float((hook.get("sleep") or {}).get("seconds", 0))
+                current.ends_at = clock.wake_in(min(sleeps + TERM_SECONDS, grace))
+
+
+def has_ended(run: PodRun, now: float) -> bool:
+    """Whether all containers of a pod have ended for good."""
+    spec = run.pod["spec"]
+    if run.overdue:
+        return all(current.has_ended(now) for current in run.runs.values())
+    runs = [run.runs.get(container["name"]) for container in spec["containers"]]
+    over = all(one is not None and one.has_ended(now) for one in runs)
+    return over and spec["restartPolicy"] != "Always"
 
 
 def build(run: PodRun, clock: VirtualClock) -> Obj:
-    """The new ``status``; what others wrote into it stays."""
+    """The new ``status``; what others wrote into it stays.
+
+    A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
+    mergePodStatus).
+    """
     status: Obj = clone(run.pod["status"])
     spec, terminating = run.pod["spec"], run.deadline is not None
     status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
     status.setdefault("hostIP", "192.0.2.1")
     if run.prepared:
         status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
-    policy = "Never" if terminating else spec["restartPolicy"]
+    policy = "Never" if terminating or run.overdue else spec["restartPolicy"]
     init = [_container(item, run, clock) for item in spec.get("initContainers") or []]
     main = [_container(item, run, clock) for item in spec["containers"]]
     if init:
         status["initContainerStatuses"] = init
     status["containerStatuses"] = main
-    status["phase"] = _phase(main, policy, terminating)
+    status["phase"] = _phase(main, policy, terminating or run.overdue)
     finished = status["phase"] in {"Succeeded", "Failed"}
+    if finished and not run.released:
+        status["phase"], finished = "Running", False
+    elif finished and run.overdue:
+        status["phase"], status["reason"] = "Failed", "DeadlineExceeded"
     initialized = all("terminated" in item["state"] or item["started"] for item in init)
     ready = bool(main) and all(item["ready"] for item in main)
     reason = {"reason": "PodCompleted" if finished else "ContainersNotReady"}

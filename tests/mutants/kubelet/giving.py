@@ -1,0 +1,101 @@
+"""Defects of what containers get: of several requests, claims and ids of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from conformance.targets.reference.nodes.dra_manager import DRAManager
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
+from nvml_driver.model.prepared import PreparedDevice
+from tests.mutants.nodes import Ids, gives_containers
+from tests.mutants.replacing import Defects, replace
+from tests.mutants.several import of_each
+
+
+def of_entries(choose: Callable[[list[Obj]], list[Obj]]) -> Callable[..., Iterator[str]]:
+    """Of what a container names in its ``resources.claims`` it gets some entries alone."""
+
+    def ids(_manager: DRAManager, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
+        resources = container.get("resources") or {}
+        kept = choose(resources.get("claims") or [])
+        return original(pod, {**container, "resources": {**resources, "claims": kept}})
+
+    return ids
+
+
+def last_of_each_claim(entries: list[Obj]) -> list[Obj]:
+    return [*{entry["name"]: entry for entry in entries}.values()]
+
+
+def first_claim(entries: list[Obj]) -> list[Obj]:
+    return [entry for entry in entries if entry["name"] == entries[0]["name"]]
+
+
+def no_mappings_of_init_containers(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    if container in (pod["spec"].get("initContainers") or []):
+        pod = {**pod, "status": {**pod["status"], "extendedResourceClaimStatus": {}}}
+    return original(pod, container)
+
+
+def first_mapping_of_a_container(
+    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
+) -> Iterator[str]:
+    """Of several extended resources a container gets one."""
+    made = pod["status"].get("extendedResourceClaimStatus") or {}
+    own = [
+        one
+        for one in made.get("requestMappings") or []
+        if one["containerName"] == container["name"]
+    ]
+    if len(own) > 1:
+        status = {"extendedResourceClaimStatus": {**made, "requestMappings": own[:1]}}
+        pod = {**pod, "status": {**pod["status"], **status}}
+    return original(pod, container)
+
+
+def first_id_of_a_device(manager: DRAManager) -> None:
+    def devices_of(_original: object, claim_uid: str, request: str = "") -> Iterator[str]:
+        for devices in manager.prepared[claim_uid].devices.values():
+            for device in devices:
+                if _is_for(device, request):
+                    yield from device.cdi_device_ids[:1]
+
+    replace(manager, "devices_of", devices_of)
+
+
+def _is_for(device: PreparedDevice, request: str) -> bool:
+    return not request or not device.request_names or request in device.request_names
+
+
+def adds_what_is_asked_by_name(world: World) -> None:
+    """The runtime gives all GPUs to a container that sets NVIDIA_VISIBLE_DEVICES=all."""
+    nodes = tuple(
+        DeviceNode(f"/dev/nvidia{minor}", type="c", major=195, minor=minor, permissions="rw")
+        for minor in range(4)
+    )
+    for kubelet in world.kubelets:
+
+        def edits(
+            original: Callable[..., ContainerEdits], pod: Obj, container: Obj
+        ) -> ContainerEdits:
+            found = original(pod, container)
+            asked = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
+            if asked not in (container.get("env") or []):
+                return found
+            return ContainerEdits(found.env, (*found.device_nodes, *nodes), found.mounts)
+
+        replace(kubelet.dra_manager, "edits", edits)
+
+
+DEFECTS: Defects = {
+    "first-claim-of-a-container-only": gives_containers(of_entries(first_claim)),
+    "first-cdi-id-of-a-device-only": of_each(first_id_of_a_device),
+    "init-containers-see-no-extended-devices": gives_containers(no_mappings_of_init_containers),
+    "last-request-of-a-claim-only": gives_containers(of_entries(last_of_each_claim)),
+    "one-extended-device-per-container": gives_containers(first_mapping_of_a_container),
+    "runtime-gives-what-containers-ask-for": adds_what_is_asked_by_name,
+}

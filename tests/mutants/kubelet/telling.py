@@ -1,0 +1,139 @@
+"""Defects of what a kubelet tells: events, the PodResources API, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from conformance.scenario.observation import CALLS, OPERATIONS, ListedClaim
+from conformance.targets.reference.nodes.dra_manager import DRAManager, Prepared
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.several import of_each
+
+_FAILED = "FailedPrepareDynamicResources"
+
+
+def says_nothing(world: World) -> None:
+    def event(original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any) -> None:
+        if reason != _FAILED:
+            original(pod, kind, reason, *args)
+
+    replace(world.cluster, "event", event)
+
+
+def says_no_cause(world: World) -> None:
+    def event(
+        original: Callable[..., Any], pod: Obj, kind: str, reason: str, text: str, by: str
+    ) -> None:
+        short = text.partition(":")[0] if reason == _FAILED else text
+        original(pod, kind, reason, short, by)
+
+    replace(world.cluster, "event", event)
+
+
+def lists(change: Callable[[Obj], Obj]) -> Mutation:
+    """PodResources takes a pod for another one."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+
+            def listed(
+                original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
+            ) -> Sequence[ListedClaim] | None:
+                return original(change(pod), container)
+
+            replace(kubelet.pod_resources, "listed", listed)
+
+    return mutate
+
+
+def init_as_others(pod: Obj) -> Obj:
+    spec = pod["spec"]
+    every = [*(spec.get("initContainers") or []), *spec["containers"]]
+    return {**pod, "spec": {**spec, "containers": every}}
+
+
+def without_init(pod: Obj) -> Obj:
+    return {**pod, "spec": {**pod["spec"], "initContainers": []}}
+
+
+def without_extended(pod: Obj) -> Obj:
+    return {**pod, "status": {**pod["status"], "extendedResourceClaimStatus": {}}}
+
+
+def lists_some(choose: Callable[[Sequence[ListedClaim]], Sequence[ListedClaim]]) -> Mutation:
+    """PodResources lists less than there is."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+
+            def listed(
+                original: Callable[..., Sequence[ListedClaim] | None], *args: Any
+            ) -> Sequence[ListedClaim] | None:
+                found = original(*args)
+                return found and choose(found)
+
+            replace(kubelet.pod_resources, "listed", listed)
+
+    return mutate
+
+
+def first_driver(claims: Sequence[ListedClaim]) -> Sequence[ListedClaim]:
+    return [
+        ListedClaim(
+            claim.namespace,
+            claim.name,
+            tuple(one for one in claim.devices if one.driver == claim.devices[0].driver),
+        )
+        for claim in claims
+    ]
+
+
+def counts(change: Callable[[str, Mapping[str, str]], bool]) -> Mutation:
+    """Something is not counted: by metric and labels."""
+
+    def mutate(world: World) -> None:
+        def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+            if not change(name, labels):
+                original(of, name, **labels)
+
+        replace(world.cluster.counts, "count", count)
+
+    return mutate
+
+
+def is_failure(name: str, labels: Mapping[str, str]) -> bool:
+    return name == OPERATIONS and labels["is_error"] == "true"
+
+
+def is_unprepare_call(name: str, labels: Mapping[str, str]) -> bool:
+    return name == CALLS and labels["method_name"].endswith("/NodeUnprepareResources")
+
+
+def claims_stay_in_use(manager: DRAManager) -> None:
+    """What was in use is counted as in use for ever."""
+
+    def let_go(original: Callable[[str], None], pod_uid: str) -> None:
+        before = dict(manager.prepared)
+        original(pod_uid)
+        for uid in before.keys() - manager.prepared.keys():
+            if before[uid].complete and not uid.startswith("gone "):
+                manager.prepared[f"gone {uid}"] = Prepared(before[uid].devices, complete=True)
+
+    replace(manager, "_let_go", let_go)
+
+
+DEFECTS: Defects = {
+    "claims-stay-in-use-in-metrics": of_each(claims_stay_in_use),
+    "failed-operations-are-not-counted": counts(is_failure),
+    "kubelet-says-no-cause": says_no_cause,
+    "kubelet-says-nothing-of-refusals": says_nothing,
+    "lists-devices-of-one-driver": lists_some(first_driver),
+    "lists-first-claim-only": lists_some(lambda claims: claims[:1]),
+    "lists-init-containers": lists(init_as_others),
+    "lists-no-extended-claims": lists(without_extended),
+    "lists-no-sidecars": lists(without_init),
+    "unprepare-calls-are-not-counted": counts(is_unprepare_call),
+}
