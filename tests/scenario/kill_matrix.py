@@ -37,11 +37,12 @@ NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 GATES: Final = {
     "DRADerivedAttributes": True,
     "DRADeviceCompatibilityGroups": True,
+    "DRAFractionalCapacityRange": True,
     "DRAListTypeAttributes": True,
     "DRANodeAllocatableResources": True,
     "DRAOptionalNodeOperations": True,
 }
-"""Gates of the reference beside its defaults: what scenarios about alpha features need."""
+"""Gates of the reference beside its defaults: what scenarios about features that are off need."""
 
 Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""

@@ -24,6 +24,7 @@ from conformance.scenario.registry import load_registry
 Trait = Literal[
     "cdiPerClaim",
     "deviceMetadata",
+    "healthMessages",
     "nodeLocal",
     "refusesDevicesInUse",
     "rollingUpdate",
@@ -133,7 +134,8 @@ class ProfileSpec(Strict):
         description=(
             "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
             " each prepared claim and removes it again), deviceMetadata (containers have files that"
-            " describe their devices), nodeLocal (each device is of one node),"
+            " describe their devices), healthMessages (it says why a device is unhealthy),"
+            " nodeLocal (each device is of one node),"
             " refusesDevicesInUse (it prepares no claim with a device that is prepared for another"
             " one), rollingUpdate (two instances, told apart by POD_UID in their environment, run"
             " side by side on a node), taintsUnhealthyDevices (while a device is unhealthy, no new"
