@@ -194,10 +194,13 @@ class _Scenario:
     def _reported(self, claims: set[str], *, extended: bool) -> bool:
         """Whether a step reports on devices in the status of one of the claims."""
         for step in self._steps:
-            change = step.get("patch") or step.get("serverSideApply", {}).get("object") or {}
+            how = step.get("patch") or step.get("serverSideApply") or {}
+            change = how.get("object") or how
+            if how.get("subresource") != "status" or change.get("kind") != "ResourceClaim":
+                continue
             name = change.get("name") or change.get("metadata", {}).get("name")
-            of_pod = name in claims or (extended and change.get("kind") == "ResourceClaim")
-            if of_pod and "'devices': " in str((change.get("patch") or change).get("status")):
+            told = str(change.get("patch") or change.get("status"))
+            if (name in claims or extended) and "devices" in told:
                 return True
         return False
 

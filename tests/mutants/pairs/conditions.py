@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.resources import Kind
+from conformance.targets.reference.scheduling.bindingconditions import Readiness
+from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, User
-from tests.mutants.allocator.inputs import devices, reads, results, writes
+from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
 
@@ -67,7 +69,70 @@ def free_until_bound(world: World) -> None:
     reads("resource_slices", change)(world)
 
 
+def withholds_what_was_waited_for(world: World) -> None:
+    """What a pod waited for stays taken when the pod is gone."""
+    waited: dict[str, list[Obj]] = {}
+
+    def bind(original: Callable[..., None], pod: Obj, node: str) -> None:
+        original(pod, node)
+        if pod in world.scheduler.waiting:
+            found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+            waited[uid_of(pod)] = found
+
+    def claims(found: list[Obj]) -> list[Obj]:
+        gone = [uid for uid in waited if world.cluster.store.by_uid(uid) is None]
+        held = {uid_of(claim): claim for uid in gone for claim in waited[uid]}
+        return [held.get(uid_of(claim), claim) for claim in found]
+
+    replace(world.scheduler.waiting, "bind", bind)
+    reads_all("claims", claims)(world)
+
+
+def of_whole_devices(world: World) -> None:
+    """Reports on shares are not found: they are looked for by the names of devices."""
+
+    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        reports = claim["status"].get("devices") or []
+        whole = [report for report in reports if "shareID" not in report]
+        return original({**claim, "status": {**claim["status"], "devices": whole}})
+
+    replace(world.scheduler.conditions, "readiness", readiness)
+
+
+def of_any_share(world: World) -> None:
+    """The first report on a device is taken for that on each of its shares."""
+
+    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+        status = clone(claim["status"])
+        for one in (*(status.get("devices") or ()), *results(status.get("allocation") or {})):
+            one.pop("shareID", None)
+        return original({**claim, "status": status})
+
+    replace(world.scheduler.conditions, "readiness", readiness)
+
+
+def of_no_share(world: World) -> None:
+    """The API server takes a report on a shared device that does not say which share it is on."""
+
+    def validate_change(
+        original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *, status: bool
+    ) -> None:
+        copy = clone(new)
+        if kind.name == "ResourceClaim":
+            for report in copy["status"].get("devices") or []:
+                for result in results(copy["status"].get("allocation") or {}):
+                    if result["device"] == report["device"] and "shareID" in result:
+                        report.setdefault("shareID", result["shareID"])
+        original(kind, copy, old, status=status)
+
+    replace(world.api, "validate_change", validate_change)
+
+
 DEFECTS: Defects = {
+    "accepts-reports-on-no-share": of_no_share,
+    "deleted-pods-keep-what-they-waited-for": withholds_what_was_waited_for,
+    "reports-on-shares-do-not-count": of_whole_devices,
+    "reports-on-shares-count-for-all": of_any_share,
     "waiting-devices-consume-no-counters": free_until_bound,
     "driver-has-no-right-before-a-pod-is-bound": only_of_bound_pods,
     "monitors-do-not-wait-for-conditions": waits_only_for(lambda _, one: "adminAccess" not in one),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, User
@@ -19,15 +21,25 @@ from tests.mutants.allocator.inputs import (
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.replacing import Defects, replace
 
-
-def classes_of(claim: Obj) -> set[str]:
-    return {item["deviceClassName"] for item in wanted(claim)}
+_DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")
 
 
-def within_a_class(claim: Obj) -> None:
-    found = constraints_of(claim)
-    if len(classes_of(claim)) > 1:
-        found[:] = [one for one in found if "matchAttribute" not in one]
+def within_a_driver(world: World) -> None:
+    """matchAttribute is ignored in claims whose classes are for devices of several drivers."""
+
+    def drivers(claim: Obj) -> set[str]:
+        classes = (
+            world.cluster.store.get("DeviceClass", "", item["deviceClassName"])
+            for item in wanted(claim)
+        )
+        return {name for one in classes for name in _DRIVER.findall(str(one))}
+
+    def change(claim: Obj) -> None:
+        found = constraints_of(claim)
+        if len(drivers(claim)) > 1:
+            found[:] = [one for one in found if "matchAttribute" not in one]
+
+    reads_claims(change)(world)
 
 
 def first_driver_of_a_request(allocation: Obj) -> None:
@@ -96,6 +108,6 @@ DEFECTS: Defects = {
     "all-mode-takes-one-driver": writes(first_driver_of_a_request),
     "claims-with-admin-access-take-nothing": reads("claims", all_for_admin_access),
     "constraints-spare-admin-access": reads_claims(spares_admin_access),
-    "match-attribute-holds-within-a-driver": reads_claims(within_a_class),
+    "match-attribute-holds-within-a-driver": within_a_driver,
     "mixes-up-counters-of-drivers": refuses_all(pools_of_one_name),
 }
