@@ -102,9 +102,21 @@ class Delete(ObjectSelector):
 class Operation(Strict):
     """One operation of a JSON patch (RFC 6902)."""
 
-    op: Literal["add", "remove", "replace", "test"]
+    op: Literal["add", "copy", "remove", "replace", "test"]
     path: str = Field(pattern=r"^(/[^/]*)+$", description="of a field, like /metadata/labels/a")
+    source: str | None = Field(
+        default=None,
+        alias="from",
+        pattern=r"^(/[^/]*)+$",
+        description="for copy: the field whose value path gets, for what only the cluster knows",
+    )
     value: Any = None
+
+    @model_validator(mode="after")
+    def _copies_from_somewhere(self) -> Operation:
+        if (self.op == "copy") != (self.source is not None):
+            raise ValueError("from goes with op: copy, which needs it")
+        return self
 
 
 class Patch(ObjectSelector):
@@ -124,7 +136,7 @@ class Patch(ObjectSelector):
     def body(self) -> Any:
         if isinstance(self.patch, dict):
             return self.patch
-        return [operation.model_dump(exclude_unset=True) for operation in self.patch]
+        return [operation.model_dump(exclude_unset=True, by_alias=True) for operation in self.patch]
 
 
 class Update(Strict):

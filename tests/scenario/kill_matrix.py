@@ -44,7 +44,7 @@ GATES: Final = {
     "DRAPartitionableDevicesType": True,
     "DRAResourcePoolStatus": True,
 }
-"""Gates of the reference beside its defaults: what scenarios about alpha features need."""
+"""Gates of the reference beside its defaults: what scenarios about features that are off need."""
 
 Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""

@@ -24,6 +24,9 @@ def test_a_json_patch_is_applied_in_order_or_not_at_all(scope: ReferenceScope) -
     assert patched(scope, add) == {"a": "1", "b/c": "2"}
     test = {"op": "test", "path": "/metadata/labels/b~1c", "value": "2"}
     assert patched(scope, test, {"op": "remove", "path": "/metadata/labels/b~1c"}) == {"a": "1"}
+    copy = {"op": "copy", "from": "/metadata/name", "path": "/metadata/labels/a"}
+    assert patched(scope, copy) == {"a": "c"}
+    assert patched(scope, {"op": "replace", "path": "/metadata/labels/a", "value": "1"})
     with pytest.raises(ApiError, match="due to an error in our request"):
         patched(scope, {"op": "remove", "path": "/metadata/labels/a"}, test)
     assert kit.get(scope, CLAIM)["metadata"]["labels"] == {"a": "1"}

@@ -90,7 +90,7 @@ def _merged(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
 
 
 def json_patch(operations: Sequence[Obj]) -> Callable[[Obj], Obj]:
-    """The change that a JSON patch (RFC 6902) of add, remove, replace and test makes of an object.
+    """The change that a JSON patch (RFC 6902) makes of an object, without move.
 
     The change raises:
         ApiError: 422, a path is not there or a test failed.
@@ -110,14 +110,13 @@ def json_patch(operations: Sequence[Obj]) -> Callable[[Obj], Obj]:
 
 
 def _operate(obj: Any, operation: Obj) -> None:
-    *parents, last = (
-        part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
-    )
-    for part in parents:
-        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
     kind, value = operation["op"], operation.get("value")
+    if kind == "copy":
+        kind, value = "add", clone(_at(obj, _parts(operation["from"])))
+    *parents, last = _parts(operation["path"])
+    obj = _at(obj, parents)
     if isinstance(obj, list):
-        place = len(obj) if last == "-" and kind == "add" else int(last)
+        place: Any = len(obj) if last == "-" and kind == "add" else int(last)
         if kind == "add":
             if place > len(obj):
                 raise IndexError(place)
@@ -136,3 +135,13 @@ def _operate(obj: Any, operation: Obj) -> None:
         obj[place] = value
     elif found != value:
         raise ValueError(value)
+
+
+def _parts(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _at(obj: Any, parts: Sequence[str]) -> Any:
+    for part in parts:
+        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
+    return obj

@@ -132,15 +132,21 @@ class WaitingPods:
         return [claim for claim in (*named, special) if claim is not None]
 
 
+_DEVICE: Final = ("driver", "pool", "device", "shareID")
+
+
 def _results(claim: Obj) -> Iterator[Obj]:
     allocation = claim["status"].get("allocation") or {}
     yield from (allocation.get("devices") or {}).get("results") or []
 
 
 def _reported(claim: Obj, result: Obj) -> dict[str, bool]:
-    """Condition -> whether it is true, for one device."""
+    """Condition -> whether it is true, for one device, or one share of it.
+
+    Upstream takes the first report on the device, whichever share it is about (docs/found/).
+    """
     for device in claim["status"].get("devices") or []:
-        if all(device.get(field) == result[field] for field in ("driver", "pool", "device")):
+        if all(device.get(field) == result.get(field) for field in _DEVICE):
             return {
                 condition["type"]: condition["status"] == "True"
                 for condition in device.get("conditions") or []

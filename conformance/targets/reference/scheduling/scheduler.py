@@ -59,7 +59,7 @@ class Scheduler:
         self.binder = Binder(cluster)
         self.preemption = Preemption(cluster, api, self.filter)
         self._tried: dict[str, Mapping[str, Any]] = {}
-        self._waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
+        self.waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
     def restart(self) -> None:
         """Pods that were about to be bound are scheduled again."""
@@ -69,10 +69,10 @@ class Scheduler:
 
     def sync(self) -> None:
         """Try every pending pod for which something changed since it was tried."""
-        self._waiting.sync()
+        self.waiting.sync()
         tried: dict[str, Mapping[str, Any]] = {}
         for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority(pod)):
-            if not _is_pending(pod) or pod in self._waiting:
+            if not _is_pending(pod) or pod in self.waiting:
                 continue
             claims = self.ready_claims(pod)
             if claims is None:
@@ -155,7 +155,7 @@ class Scheduler:
             return
         snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)
-        self._waiting.bind(pod, name_of(plan.node))
+        self.waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
             # As on a real cluster: what is in the claims counts.
             self.decisions.append(

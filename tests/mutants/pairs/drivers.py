@@ -1,0 +1,113 @@
+"""Defects of features that devices of several drivers have together, and of admin access."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj, User
+from tests.mutants.allocator.inputs import (
+    devices,
+    reads,
+    reads_claims,
+    refuses_all,
+    requests,
+    results,
+    wanted,
+    writes,
+)
+from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.replacing import Defects, replace
+
+_DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")
+
+
+def within_a_driver(world: World) -> None:
+    """matchAttribute is ignored in claims whose classes are for devices of several drivers."""
+
+    def drivers(claim: Obj) -> set[str]:
+        classes = (
+            world.cluster.store.get("DeviceClass", "", item["deviceClassName"])
+            for item in wanted(claim)
+        )
+        return {name for one in classes for name in _DRIVER.findall(str(one))}
+
+    def change(claim: Obj) -> None:
+        found = constraints_of(claim)
+        if len(drivers(claim)) > 1:
+            found[:] = [one for one in found if "matchAttribute" not in one]
+
+    reads_claims(change)(world)
+
+
+def first_driver_of_a_request(allocation: Obj) -> None:
+    found = results(allocation)
+    first: dict[str, str] = {}
+    found[:] = [r for r in found if first.setdefault(r["request"], r["driver"]) == r["driver"]]
+
+
+def counter_sets(world: World, driver: str, pool: str) -> Iterator[str]:
+    for item in world.cluster.slices():
+        if (item["spec"]["driver"], item["spec"]["pool"]["name"]) == (driver, pool):
+            for device in devices(item):
+                for consumed in device.get("consumesCounters") or []:
+                    yield consumed["counterSet"]
+
+
+def pools_of_one_name(world: World, pairs: list[tuple[Obj, Obj]]) -> bool:
+    """Pools of two drivers with one name have their counter sets in common."""
+    pools = {(r["driver"], r["pool"]) for _, found in pairs for r in results(found)}
+    return any(
+        one < other
+        and one[1] == other[1]
+        and {*counter_sets(world, *one)} & {*counter_sets(world, *other)}
+        for one in pools
+        for other in pools
+    )
+
+
+def all_for_admin_access(claim: Obj) -> None:
+    found = results(claim["status"].get("allocation") or {})
+    if any(result.get("adminAccess") for result in found):
+        for result in found:
+            result["adminAccess"] = True
+
+
+def spares_admin_access(claim: Obj) -> None:
+    watches = {r["name"] for r in requests(claim) if (r.get("exactly") or {}).get("adminAccess")}
+    if watches and len(requests(claim)) > 1:
+        found = constraints_of(claim)
+        found[:] = [one for one in found if "matchAttribute" not in one]
+
+
+def config_of_each_device(allocation: Obj) -> None:
+    found = results(allocation)
+    if allocation["devices"].get("config") and len({one["request"] for one in found}) == 1:
+        allocation["devices"]["config"] *= len(found)
+
+
+def one_of_the_drivers(world: World) -> None:
+    """Whoever may report for one of the drivers whose reports change may change them all."""
+    authorizer = world.handler.authorizer
+
+    def check(
+        original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
+    ) -> list[object]:
+        changed = [one for one in new.get("devices") or [] if one not in (old.get("devices") or [])]
+        errors = original(user, wanted, new, old)
+        return errors if len(errors) >= len({one["driver"] for one in changed}) else []
+
+    replace(authorizer, "_devices", check)
+
+
+DEFECTS: Defects = {
+    "authorizes-by-one-of-several-drivers": one_of_the_drivers,
+    "config-is-listed-for-each-device": writes(config_of_each_device),
+    "all-mode-takes-one-driver": writes(first_driver_of_a_request),
+    "claims-with-admin-access-take-nothing": reads("claims", all_for_admin_access),
+    "constraints-spare-admin-access": reads_claims(spares_admin_access),
+    "match-attribute-holds-within-a-driver": within_a_driver,
+    "mixes-up-counters-of-drivers": refuses_all(pools_of_one_name),
+}

@@ -1,0 +1,60 @@
+"""Defects of capacity in fractions of a unit."""
+
+from __future__ import annotations
+
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from reference_allocator.api.quantity import parse_quantity
+from tests.mutants.allocator.inputs import reads, results
+from tests.mutants.allocator.sharing import policies
+from tests.mutants.replacing import Defects, Mutation
+
+UNIT = 10**9
+
+
+def whole(text: str) -> str:
+    """A quantity rounded up to whole units, if it has fractions."""
+    nanos = parse_quantity(text).nanos
+    return str(-(-nanos // UNIT)) if nanos % UNIT else text
+
+
+def in_whole_units(*fields: str) -> Mutation:
+    def change(policy: Obj) -> None:
+        found = policy.get("validRange") or {}
+        found.update({field: whole(text) for field, text in found.items() if field in fields})
+
+    return policies(change)
+
+
+def consumed_in_whole_units(world: World) -> None:
+    def change(claim: Obj) -> None:
+        for result in results(claim["status"].get("allocation") or {}):
+            amounts = result.get("consumedCapacity") or {}
+            amounts.update({name: whole(text) for name, text in amounts.items()})
+
+    reads("claims", change)(world)
+
+
+def half_units_are_nothing(world: World) -> None:
+    def change(claim: Obj) -> None:
+        for result in results(claim["status"].get("allocation") or {}):
+            amounts = result.get("consumedCapacity") or {}
+            for name, text in amounts.items():
+                amounts[name] = str(parse_quantity(text).nanos // UNIT)
+
+    reads("claims", change)(world)
+
+
+def no_fraction_of_steps(policy: Obj) -> None:
+    found = policy.get("validRange") or {}
+    if whole(found.get("step", "1")) != found.get("step", "1"):
+        del found["step"]
+
+
+DEFECTS: Defects = {
+    "maximum-is-rounded-to-whole-units": in_whole_units("max"),
+    "ranges-are-in-whole-units": in_whole_units("min", "max", "step"),
+    "shares-below-a-unit-consume-nothing": half_units_are_nothing,
+    "shares-consume-whole-units": consumed_in_whole_units,
+    "steps-below-a-unit-are-none": policies(no_fraction_of_steps),
+}
