@@ -90,12 +90,12 @@ def explain(
 
     Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
     """
-    from conformance.compare.explain import explain_document, explain_file
+    from conformance.compare.explain import explain_file, explain_snapshot, read_snapshot
 
     if options.cluster is not None:
         if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
             raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
-        told = explain_document(captured(options), subjects[0])
+        told = explain_snapshot(read_snapshot(captured(options)), subjects[0])
     else:
         file, *names = subjects
         if len(names) > 1:

@@ -49,7 +49,7 @@ class Told:
         nodes: how many nodes there are.
         reasons: what keeps the others from it -> their names.
         held: claim that has devices which are wanted -> pods that use it, devices.
-        changes: the smallest changes that would help; none are looked for where it fits.
+        changes: the smallest changes that would help; None where none were looked for.
     """
 
     subject: str
@@ -58,7 +58,7 @@ class Told:
     nodes: int = 0
     reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
     held: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
-    changes: tuple[Remedy, ...] = ()
+    changes: tuple[Remedy, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -87,11 +87,11 @@ class Told:
         for claim, pods, devices in self.held:
             users = f"pod {', '.join(pods)}" if pods else "no pod"
             yield "  ", f"claim {claim} has {_some(devices)}, for {users}"
-        for change in self.changes:
+        for change in self.changes or ():
             yield "  ", f"would fit if {change.text} (on {change.node})"
         if self.fits and not self.note:
             yield "  ", f"fits now on {_some(self.fits)}: {_LATE}"
-        elif not self.fits and not self.changes:
+        elif self.changes == ():
             yield "  ", "no single change that was tried, and no two, would make it fit"
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,29 +106,34 @@ class Told:
                 {"claim": claim, "pods": list(pods), "devices": list(devices)}
                 for claim, pods, devices in self.held
             ],
-            "changes": [{"change": item.text, "node": item.node} for item in self.changes],
+            "changes": [{"change": item.text, "node": item.node} for item in self.changes or ()],
         }
+
+
+def read_snapshot(document: Any) -> Snapshot:
+    """A snapshot's document as a value. Raises UsageError: it is none."""
+    return reading(lambda: Snapshot.from_dict(document))
 
 
 def explain_file(path: Path, subject: str = "") -> list[Told]:
     """Why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
     document = read_object(path, MAX_BYTES)
     try:
-        return explain_document(document, subject)
+        return explain_snapshot(read_snapshot(document), subject)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def explain_document(document: Any, subject: str = "") -> list[Told]:
+def explain_snapshot(snapshot: Snapshot, subject: str = "", *, suggest: bool = True) -> list[Told]:
     """Why something is pending: a pod or claim ``namespace/name``, or all that waits.
 
-    Raises UsageError: it is no snapshot, or nothing in it has that name.
+    ``suggest``: look for changes that would help.
+    Raises UsageError: nothing has that name, or the snapshot is damaged.
     """
-    snapshot = reading(lambda: Snapshot.from_dict(document))
 
     def ask() -> list[Told]:
         found = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
-        told = [_told(snapshot, item) for item in found[:_MOST]]
+        told = [_told(snapshot, item, suggest) for item in found[:_MOST]]
         if len(found) > _MOST:
             rest = f"wait too; name one of them, such as {found[_MOST].name}"
             told.append(Told(f"{len(found) - _MOST} more pods", rest))
@@ -137,7 +142,7 @@ def explain_document(document: Any, subject: str = "") -> list[Told]:
     return reading(ask)
 
 
-def _told(snapshot: Snapshot, waiting: Waiting) -> Told:
+def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
     case = waiting.case
     if case is None:
         return Told(waiting.name, waiting.note)
@@ -167,7 +172,7 @@ def _told(snapshot: Snapshot, waiting: Waiting) -> Told:
             (claim, tuple(consumers_of(claims[claim])), tuple(devices))
             for claim, devices in islice(held.items(), _NAMED)
         ),
-        () if fits else tuple(remedies(case, found, SECONDS)),
+        tuple(remedies(case, found, SECONDS)) if suggest and not fits else None,
     )
 
 

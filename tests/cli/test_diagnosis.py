@@ -1,4 +1,4 @@
-"""``capture`` and ``explain``: from a cluster to a file to an answer; what goes wrong on the way."""
+"""``capture``, ``explain``, ``replay``: from a cluster to a file to an answer; what goes wrong."""
 
 from __future__ import annotations
 
@@ -47,6 +47,18 @@ def test_a_renamed_snapshot_is_explained_with_other_names(call: Call, where: lis
     out = call("explain", "other.json").out
     assert "namespace-1/pod-2: 0/2 nodes" in out
     assert "would fit if pod namespace-1/pod-1 ended (on node-1)" in out
+
+
+def test_a_snapshot_is_replayed_as_it_would_be_if(call: Call, where: list[str]) -> None:
+    assert call("capture", *where, "-o", "s.json").code == 0
+    assert call("replay", "s.json").out.startswith("pending is correct")
+    done = call("replay", "s.json", "--end", "ns/holder")
+    assert (done.code, "fits now on rack-7" in done.out) == (0, True)
+    done = call("replay", "s.json", "--end", "ns/holder", "--cordon", "rack-7", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)[0]["fits"] == []
+    assert call("replay", "s.json", "--feature-gate", "X").code == 2
+    assert call("replay", "s.json", "--kubernetes", "1.2").code == 2
 
 
 def test_the_rights_that_are_needed_are_printed(call: Call) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.explain import Told, explain_document, explain_file
+from conformance.compare.explain import Told, explain_file, explain_snapshot, read_snapshot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
@@ -54,7 +54,7 @@ def ask(target: ReferenceTarget, tmp_path: Path) -> Iterator[Callable[[str], Tol
     api = Api(Connection.open(front.kubeconfig, "dra-conformance-test"))
 
     def explain(name: str) -> Told:
-        [told] = explain_document(capture(api, pytest.fail), f"ns/{name}")
+        [told] = explain_snapshot(read_snapshot(capture(api, pytest.fail)), f"ns/{name}")
         return told
 
     yield explain
@@ -201,6 +201,7 @@ def test_a_pods_claims_are_explained_together(
     together = "each can be allocated alone, but not claim ns/three and claim ns/two together"
     assert told.reasons[0][0].startswith(together)
     assert "bystander" not in told.text
+    assert told.changes
     assert told.changes[0].text == "request gpu of claim ns/three asked for 2 instead of 3"
 
 
@@ -249,7 +250,8 @@ def test_a_driver_that_publishes_nothing_for_a_node_is_named() -> None:
     other["spec"]["selectors"][0]["cel"]["expression"] = "device.driver == 'nic.example.com'"
     wanted = cluster.claim()
     wanted["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "nic"
-    [told] = explain_document(cluster.snapshot(device_classes=(other,), claims=(wanted,)))
+    document = cluster.snapshot(device_classes=(other,), claims=(wanted,))
+    [told] = explain_snapshot(read_snapshot(document))
     assert "driver nic.example.com publishes nothing for the node" in told.reasons[0][0]
 
 

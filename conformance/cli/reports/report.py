@@ -18,8 +18,8 @@ from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
 from conformance.cli.options import takes
 from conformance.cli.output import printable, write_named
+from conformance.compare.replay import WhatIf, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
-from conformance.compare.replay import replay_results
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.scenario import PlannedScenario
@@ -30,6 +30,7 @@ from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
 from conformance.scenario.selection import select
+from conformance.targets.opening.conversions import gates_of, version_of
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
@@ -138,21 +139,59 @@ def replay(
         Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
+    kubernetes: Annotated[
+        str, typer.Option(metavar="VERSION", help="What if: another Kubernetes version.")
+    ] = "",
+    feature_gate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=true|false", help="What if: a feature gate (repeatable)."),
+    ] = None,
+    add_node: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="What if: a Node and its ResourceSlices (YAML), as a node group would add them"
+            " (repeatable).",
+        ),
+    ] = None,
+    cordon: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODE", help="What if: a node is cordoned (repeatable)."),
+    ] = None,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMESPACE/POD", help="What if: a pod has ended (repeatable)."),
+    ] = None,
 ) -> None:
-    """Judge saved decisions again, without a cluster.
+    """Judge saved decisions again, without a cluster; or say what would fit if.
 
     Exit code: 0 all decisions follow the rules, 1 one breaks a rule, 3 one could not be judged or
-    none was found.
+    none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
     no_folder(file)
+    what_if = WhatIf(
+        version_of(kubernetes) if kubernetes else "",
+        gates_of(tuple(feature_gate or ())),
+        tuple(add_node or ()),
+        tuple(cordon or ()),
+        tuple(end or ()),
+    )
+    if what_if != WhatIf():
+        told = replay_if(file, what_if)
+        if as_json:
+            typer.echo(json.dumps([item.to_dict() for item in told], indent=2))
+        else:
+            typer.echo(printable("\n".join(item.text for item in told)))
+        fits = all(item.fits for item in told)
+        raise typer.Exit(ExitCode.CONFORMANT if fits else ExitCode.NOT_CONFORMANT)
     if file.suffix == ".ndjson":
         compared = replay_results(file)
     else:
-        judgement = judge_again(file)
-        if judgement is None:
+        judgements = judge_again(file)
+        if not judgements:
             typer.echo("pending is correct: the reference finds no allocation either")
             return
-        compared = (ScenarioCompared(str(file), (judgement,)),)
+        compared = (ScenarioCompared(str(file), judgements),)
     code = _code(compared)
     counts = [f"{number} {name}" for name, number in count_verdicts(compared).items() if number]
     if as_json:
