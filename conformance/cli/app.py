@@ -39,6 +39,7 @@ COMMANDS = {
     "replay": ("reports.report:replay", "Judge saved decisions again, without a cluster."),
     "capture": ("diagnosis:capture", "Write a snapshot of a cluster, for explain and replay."),
     "explain": ("diagnosis:explain", "Explain why a claim is pending."),
+    "audit": ("diagnosis:audit", "Judge all allocations of a cluster."),
     "cleanup": ("cluster:cleanup", "Delete what runs of the suite left in a cluster."),
     "allocate": ("oracle:allocate", "Allocate devices for problems read as JSON lines."),
     "cel": ("oracle:cel", "Evaluate CEL device selectors read as JSON lines."),

@@ -1,9 +1,10 @@
-"""What is wrong in a cluster, or in a snapshot of one: ``capture`` and ``explain``."""
+"""What is wrong in a cluster, or in a snapshot of one: ``capture``, ``explain``, ``audit``."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ import typer
 
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable, write_named
-from conformance.errors import UsageError
+from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
 
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
@@ -54,7 +55,7 @@ def capture(
     found = captured(options)
     data = _lines(renamed(found) if rename else found).encode()
     write_named(output, gzip.compress(data, 6, mtime=0) if output.suffix == ".gz" else data)
-    counts = ", ".join(f"{len(found[field])} {word}" for field, word in _COUNTED)
+    counts = ", ".join(f"{len(found.get(field, ()))} {word}" for field, word in _COUNTED)
     typer.echo(printable(f"{output}: Kubernetes {found['kubernetes']}, {counts}"))
 
 
@@ -107,6 +108,58 @@ def explain(
         typer.echo(json.dumps([item.to_dict() for item in told], indent=2))
     else:
         typer.echo(printable("\n".join(item.text for item in told)))
+
+
+@takes("options", TargetOptions, _CLUSTER, target="cluster")
+def audit(
+    options: TargetOptions,
+    snapshot: Annotated[
+        Path | None, typer.Argument(metavar="[SNAPSHOT]", help="Instead of a cluster.")
+    ] = None,
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Look at a cluster again after so long; what has passed by then is no finding.",
+        ),
+    ] = 10.0,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
+    ] = "text",
+) -> None:
+    """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.
+
+    Read-only; `capture --rbac` prints the rights.
+
+    Exit code: 0 nothing found, 1 something is wrong, 2 usage error, 3 no answer, or nothing is
+    wrong but something could not be judged.
+    """
+    from conformance.compare.audit import NOT_JUDGED, audit_document
+    from conformance.compare.explain import MAX_BYTES
+    from conformance.strictjson import read_object
+
+    if (options.cluster is None) == (snapshot is None):
+        raise UsageError(f"give either a snapshot file or the cluster: {WHICH}")
+    document = captured(options) if snapshot is None else read_object(snapshot, MAX_BYTES)
+    found = audit_document(document)
+    if found and snapshot is None:
+        time.sleep(settle)
+        document = captured(options)
+        again = set(audit_document(document))
+        found = [item for item in found if item in again]
+    if output == "json":
+        typer.echo(json.dumps([item.to_dict() for item in found], indent=2))
+    else:
+        for item in found:
+            typer.echo(printable(item))
+        print_progress(f"{len(document['allocated'])} allocated claims, {len(found)} findings")
+    if any(item.rule != NOT_JUDGED for item in found):
+        raise typer.Exit(ExitCode.NOT_CONFORMANT)
+    if "pods" not in document:
+        print_progress("pods were not read: none is called gone, and no deleted claim unused")
+    if found or "pods" not in document:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
 def captured(options: TargetOptions) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
@@ -25,8 +25,10 @@ from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot
 
 SECONDS = 30.0
-"""The longest that the searches for one pod may take, and again those for a change that helps."""
+"""The longest that the searches for one pod may take, beside a little for each node; and again
+those for a change that helps."""
 
+_NODE_SECONDS = 0.03
 MAX_BYTES = 512 << 20
 _MOST = 20  # pods of a snapshot that are explained
 _NAMED = 4
@@ -148,7 +150,8 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
         return Told(waiting.name, waiting.note)
     if not snapshot.nodes:
         return Told(waiting.name, "there is no node")
-    found = explain(Snapshot(**{**vars(snapshot), "claims": case.claims}), seconds=SECONDS)
+    seconds = SECONDS + len(snapshot.nodes) * _NODE_SECONDS
+    found = explain(replace(snapshot, claims=case.claims), seconds=seconds)
     wanted = selectors_of(case.pod, snapshot) if case.pod else []
     nodes = {name_of(node): node for node in snapshot.nodes}
     grouped: dict[str, list[str]] = {}
@@ -158,7 +161,10 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
         if report.kind == "allocated" and problem is None:
             fits.append(report.node)
             continue
-        devices = "" if report.kind == "allocated" else _devices(case, report)
+        if report.kind == "timeout":
+            devices = f"not judged: the search had no answer after {seconds:.0f} s"
+        else:
+            devices = "" if report.kind == "allocated" else _devices(case, report)
         grouped.setdefault("; ".join(filter(None, [problem, devices])), []).append(report.node)
     held = holders(case, found)
     claims = {"/".join(key_of(claim)): claim for claim in snapshot.allocated}
@@ -172,7 +178,7 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
             (claim, tuple(consumers_of(claims[claim])), tuple(devices))
             for claim, devices in islice(held.items(), _NAMED)
         ),
-        tuple(remedies(case, found, SECONDS)) if suggest and not fits else None,
+        tuple(remedies(case, found, grouped.values(), SECONDS)) if suggest and not fits else None,
     )
 
 

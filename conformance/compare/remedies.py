@@ -7,9 +7,9 @@ is told only if the allocator allocates on the changed snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 from conformance.compare.evidence import Object, key_of, name_of
@@ -28,12 +28,14 @@ from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.environment import selector_environment
 from reference_allocator.explain import Explanation
 from reference_allocator.explain.wording import other_value
+from reference_allocator.snapshot import Snapshot
 
 VALUE, COUNT, SELECTOR, TOLERATION, NODE, POD = range(6)
 """The cost of a change: how much it asks of others than whoever wrote the claim."""
 
 _MOST = 64  # changes of one kind
 _SHOWN = 3
+_GROUPS, _ALIKE = 16, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,20 @@ class Remedy:
     node: str
 
 
-def remedies(case: Case, found: Explanation, seconds: float) -> list[Remedy]:
+def remedies(
+    case: Case, found: Explanation, alike: Iterable[Sequence[str]], seconds: float
+) -> list[Remedy]:
     """The smallest change of each kind that helps, from the least; else the smallest two.
+
+    Args:
+        alike: names of nodes that lack the same; a few of each are tried.
 
     Raises InputError: an object has not the form of its kind.
     """
     trial = Trial(seconds)
+    nodes = {name for names in islice(alike, _GROUPS) for name in names[:_ALIKE]}
+    found = Explanation(tuple(report for report in found.nodes if report.node in nodes))
+    case = replace(case, snapshot=_about(case.snapshot, nodes))
     changes = sorted(_changes(case, found), key=lambda change: change.cost)
     proved: dict[int, Remedy] = {}
     for change in changes:
@@ -86,6 +96,26 @@ def remedies(case: Case, found: Explanation, seconds: float) -> list[Remedy]:
         if fit is not None:
             return [Remedy(change.text, fit.node)]
     return []
+
+
+def _about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
+    """What allocations on some nodes depend on: a node has no part in others' own slices."""
+    slices = [
+        item
+        for item in snapshot.slices
+        if not item["spec"].get("nodeName") or item["spec"]["nodeName"] in nodes
+    ]
+    pools = {(item["spec"]["driver"], item["spec"]["pool"]["name"]) for item in slices}
+    return replace(
+        snapshot,
+        slices=tuple(slices),
+        nodes=tuple(node for node in snapshot.nodes if name_of(node) in nodes),
+        allocated=tuple(
+            claim
+            for claim in snapshot.allocated
+            if any((item["driver"], item["pool"]) in pools for item in results_of(claim))
+        ),
+    )
 
 
 def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
@@ -140,7 +170,7 @@ def _without(claim: Object) -> Change:
     return Change(POD, f"{words} ended", apply)
 
 
-def _known(snapshot: Any, pod: str) -> bool:
+def _known(snapshot: Snapshot, pod: str) -> bool:
     return any(pod in consumers_of(claim) for claim in snapshot.allocated)
 
 
@@ -172,7 +202,7 @@ def _of_nodes(case: Case) -> Iterator[Change]:
             )
 
 
-def _untainted(snapshot: Any, node: str) -> Any:
+def _untainted(snapshot: Snapshot, node: str) -> Snapshot:
     """Without the taint that the node lifecycle controller puts on a node that is cordoned."""
     [spec] = [item.get("spec") or {} for item in snapshot.nodes if name_of(item) == node]
     taints = [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.cli.conftest import Call
+from tests.compare import cluster
 from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_capture import fill
 
@@ -85,3 +87,29 @@ def test_what_goes_wrong_is_told(call: Call, api: FakeApi, where: list[str]) -> 
     done = call("explain", *where, "ns/waits")
     assert done.code == 3
     assert "cannot be read" in done.err
+
+
+def test_a_cluster_is_audited_and_what_passes_is_no_finding(
+    call: Call, api: FakeApi, where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = call("audit", *where)
+    assert (done.code, done.out) == (0, ""), done
+    held = dict(api.objects["resourceclaims", "ns", "held"])
+    double = cluster.allocated("double", "gpu-0")
+    double["status"]["allocation"] = held["status"]["allocation"]
+    api.put("resourceclaims", double)
+    done = call("audit", *where, "--settle", "0")
+    assert done.code == 1
+    assert "double-allocation: ns/double: gpu.example.com/rack-7/gpu-0 is allocated" in done.out
+    assert call("capture", *where, "-o", "s.json").code == 0
+    assert json.loads(call("audit", "s.json", "-o", "json").out)[0]["rule"] == "double-allocation"
+    monkeypatch.setattr(time, "sleep", lambda _: api.drop("resourceclaims", "ns", "double"))
+    assert call("audit", *where).code == 0
+
+
+def test_an_audit_that_saw_no_pods_is_inconclusive(
+    call: Call, api: FakeApi, where: list[str]
+) -> None:
+    api.fail("GET", "/pods", 403)
+    assert call("audit", *where).code == 3
+    assert call("audit").code == 2

@@ -56,7 +56,7 @@ _TEMPLATE = "ResourceClaimTemplate"
 
 
 def capture(api: Api, missing: Callable[[str], object]) -> Obj:
-    """The snapshot of a cluster, as JSON.
+    """The snapshot of a cluster, as JSON; without ``pods`` or ``templates`` that may not be read.
 
     Lists are of different moments: claims come last but for pods, so that a claim is not seen
     without its devices, and a pod that has gone is not seen with its claim.
@@ -103,12 +103,16 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]
     found = document(version, gates, objects, sorted(waiting, key=by_name))
-    return found | {"pods": every, "templates": templates}
+    return found | {
+        field: value
+        for field, value in (("pods", every), ("templates", templates))
+        if value is not None
+    }
 
 
 def _where_allowed(
     api: Api, resource: Resource, missing: Callable[[str], object], reserved: Any = ()
-) -> list[Obj]:
+) -> list[Obj] | None:
     def keep(obj: Obj) -> Obj | None:
         return _pod(obj, reserved) if resource.kind == "Pod" else _kept(obj)
 
@@ -116,7 +120,7 @@ def _where_allowed(
         return sorted(api.collect(resource, keep), key=by_name)
     except ApiError as error:
         missing(_refused(resource.plural, error))
-        return []
+        return None
 
 
 def _refused(what: str, error: ApiError) -> str:
