@@ -49,6 +49,11 @@ rules:
   verbs: [get]
 """
 
+_ADVICE = {
+    401: "the credentials of the context's user are wrong or have expired",
+    403: "`dra-conformance capture --rbac` prints the rights that are needed",
+    404: "dynamic resource allocation needs Kubernetes 1.34",
+}
 _SPEC = ("nodeName", "nodeSelector", "tolerations", "schedulingGates", "resourceClaims")
 _STATUS = ("phase", "resourceClaimStatuses", "extendedResourceClaimStatus")
 _META = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "finalizers")
@@ -65,12 +70,13 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         missing: told what could not be read, where the snapshot is of use without it.
 
     Raises:
-        TargetError: something that every answer depends on may not be read or is not served.
+        TargetError: there is no answer, or something that every answer depends on may not be read
+            or is not served.
     """
-    version = version_of_server(api)
-    gates = feature_gates(api, version, only_read=True)
     objects: list[Obj] = []
     try:
+        version = version_of_server(api)
+        gates = feature_gates(api, version, only_read=True)
         kinds = {resource.kind: resource for resource in followed(api.discovery)}
         if not kinds["ResourceClaim"].api_version.endswith(f"/{DRA_VERSIONS[0]}"):
             served = kinds["ResourceClaim"].api_version
@@ -95,10 +101,8 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         }
         every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
     except ApiError as error:
-        raise TargetError(
-            f"{_refused(api.connection.where, error)}; `dra-conformance capture --rbac` prints the"
-            " rights that are needed"
-        ) from None
+        advice = _ADVICE.get(error.code, "see the API server's log")
+        raise TargetError(f"{_refused(api.connection.where, error)}; {advice}") from None
     waiting = [
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]

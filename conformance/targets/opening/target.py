@@ -6,6 +6,7 @@ was started is stopped again when a context ends, however it ends; what was ther
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices
@@ -238,11 +240,16 @@ def open_to_read(options: TargetOptions) -> Iterator[Api]:
 
     Raises UsageError: as `existing`, or the cluster does not run.
     """
-    access = existing(options)
-    if access is None:
-        raise UsageError(
-            f"the {options.cluster} cluster {options.name!r} is not running; "
-            "`dra-conformance cluster up` starts one"
-        )
-    with closing(Connection.open(access.kubeconfig, access.context)) as connection:
+    if options.cluster == "kubeconfig":
+        check_options(options)
+        file, context = options.kubeconfig or default_kubeconfig(os.environ), options.context
+    else:
+        access = existing(options)
+        if access is None:
+            raise UsageError(
+                f"the {options.cluster} cluster {options.name!r} is not running; "
+                "`dra-conformance cluster up` starts one"
+            )
+        file, context = access.kubeconfig, access.context
+    with closing(Connection.open(file, context)) as connection:
         yield Api(connection)

@@ -116,3 +116,20 @@ def test_what_every_answer_depends_on_is_an_error(
     api.fail("GET", f"/{plural}", 403, times=9)
     with pytest.raises(TargetError, match=r"cannot be read.*\(403\).*--rbac"):
         capture(target.api, print)
+
+
+def test_a_cluster_of_the_old_api_is_told_what_replaced_it(
+    api: FakeApi, target: ClusterTarget
+) -> None:
+    api.served.pop("resource.k8s.io/v1")
+    with pytest.raises(TargetError, match=r"serves resource.k8s.io/v1beta1 and not .*/v1, which"):
+        capture(target.api, print)
+
+
+def test_a_cluster_without_the_api_is_told_what_it_needs(
+    api: FakeApi, target: ClusterTarget
+) -> None:
+    for version in ("v1", "v1beta1"):
+        api.served.pop(f"resource.k8s.io/{version}")
+    with pytest.raises(TargetError, match=r"\(404\); dynamic resource allocation needs"):
+        capture(target.api, print)
