@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,7 +53,7 @@ def capture(
         typer.echo(RIGHTS, nl=False)
         return
     found = captured(options)
-    data = _lines(renamed(found) if rename else found).encode()
+    data = json.dumps(renamed(found) if rename else found).encode()
     write_named(output, gzip.compress(data, 6, mtime=0) if output.suffix == ".gz" else data)
     counts = ", ".join(f"{len(found.get(field, ()))} {word}" for field, word in _COUNTED)
     typer.echo(printable(f"{output}: Kubernetes {found['kubernetes']}, {counts}"))
@@ -105,7 +105,7 @@ def explain(
             raise UsageError(f"{file}: name the cluster: {WHICH}; or give a snapshot file")
         told = explain_file(Path(file), *names)
     if output == "json":
-        typer.echo(json.dumps([item.to_dict() for item in told], indent=2))
+        typer.echo(json.dumps([asdict(item) for item in told], indent=2))
     else:
         typer.echo(printable("\n".join(item.text for item in told)))
 
@@ -149,7 +149,7 @@ def audit(
         again = set(audit_document(document))
         found = [item for item in found if item in again]
     if output == "json":
-        typer.echo(json.dumps([item.to_dict() for item in found], indent=2))
+        typer.echo(json.dumps([asdict(item) for item in found], indent=2))
     else:
         for item in found:
             typer.echo(printable(item))
@@ -175,17 +175,3 @@ def captured(options: TargetOptions) -> dict[str, Any]:
 
     with open_to_read(options) as api:
         return capture_cluster(api, missing)
-
-
-def _lines(snapshot: dict[str, Any]) -> str:
-    """JSON with a line for each object, so that snapshots can be compared by lines."""
-
-    def fields() -> Iterable[str]:
-        for field, value in snapshot.items():
-            if isinstance(value, list) and value:
-                text = "[\n" + ",\n".join(json.dumps(item) for item in value) + "\n]"
-            else:
-                text = json.dumps(value)
-            yield f"{json.dumps(field)}: {text}"
-
-    return "{\n" + ",\n".join(fields()) + "\n}\n"

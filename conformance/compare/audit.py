@@ -7,8 +7,8 @@ for nothing: taints, configuration of classes, the state of a pool that its driv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conformance.compare.evidence import Object, key_of, name_of, reading
@@ -31,9 +31,9 @@ class Finding:
     """Something that should not be.
 
     Attributes:
-        rule: ``double-allocation``, ``reserved-for-nobody``, ``not-deleted``, ``stale-slice``,
-            ``no-node``, ``not-judged``, or a rule of ``reference_allocator.checks``.
-        subject: ``namespace/name`` of a claim, or the name of a slice.
+        rule: ``double-allocation``, ``reserved-for-nobody``, ``not-deleted``, ``no-node``,
+            ``not-judged``, or a rule of ``reference_allocator.checks``.
+        subject: ``namespace/name`` of a claim.
     """
 
     rule: str
@@ -42,9 +42,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.subject}: {self.message}"
-
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
 
 
 def audit_document(document: Mapping[str, Any]) -> list[Finding]:
@@ -61,7 +58,7 @@ def audit(snapshot: Snapshot, *, pods_known: bool = True) -> list[Finding]:
     """
 
     def ask() -> list[Finding]:
-        found = [*_doubles(snapshot), *_broken(snapshot), *_stale(snapshot)]
+        found = [*_doubles(snapshot), *_broken(snapshot)]
         if pods_known:
             found += _unused(snapshot)
         return sorted(set(found), key=str)
@@ -165,24 +162,3 @@ def _state(pod: Mapping[str, Any] | None) -> str:
         return "is gone"
     phase = (pod.get("status") or {}).get("phase")
     return f"has ended ({phase})" if phase in _ENDED else ""
-
-
-def _stale(snapshot: Snapshot) -> Iterator[Finding]:
-    """Slices of nodes that are gone, and of generations that their driver has replaced."""
-    nodes = set(map(name_of, snapshot.nodes))
-    newest: dict[tuple[str, str], int] = {}
-    for pool, generation, _ in _generations(snapshot.slices):
-        newest[pool] = max(generation, newest.get(pool, 0))
-    for pool, generation, item in _generations(snapshot.slices):
-        node = item["spec"].get("nodeName")
-        if node and node not in nodes:
-            yield Finding("stale-slice", name_of(item), f"there is no node {node}")
-        if generation < newest[pool]:
-            text = f"generation {generation} of pool {'/'.join(pool)}, which is at {newest[pool]}"
-            yield Finding("stale-slice", name_of(item), text)
-
-
-def _generations(slices: Iterable[Object]) -> Iterator[tuple[tuple[str, str], int, Object]]:
-    for item in slices:
-        pool = item["spec"]["pool"]
-        yield (item["spec"]["driver"], pool["name"]), int(pool.get("generation") or 0), item

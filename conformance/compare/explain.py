@@ -42,6 +42,23 @@ _LATE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """What keeps claims from some nodes."""
+
+    reason: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claim that has devices which are wanted, and the pods that use it."""
+
+    claim: str
+    pods: tuple[str, ...]
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What is told of one pod or claim.
 
@@ -49,8 +66,7 @@ class Told:
         note: what there is to say beside devices, such as that it has been given them.
         fits: nodes on which the claims can be allocated now.
         nodes: how many nodes there are.
-        reasons: what keeps the others from it -> their names.
-        held: claim that has devices which are wanted -> pods that use it, devices.
+        held: who has devices that are wanted, at most a few of them.
         changes: the smallest changes that would help; None where none were looked for.
     """
 
@@ -58,8 +74,8 @@ class Told:
     note: str = ""
     fits: tuple[str, ...] = ()
     nodes: int = 0
-    reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    held: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    held: tuple[Held, ...] = ()
     changes: tuple[Remedy, ...] | None = None
 
     @property
@@ -84,32 +100,17 @@ class Told:
             return
         head = f"{self.subject}: {len(self.fits)}/{self.nodes} nodes"
         yield "", f"{head}; {self.note}" if self.note else head
-        for reason, names in self.reasons:
-            yield "  ", f"{_some(names)}: {reason}"
-        for claim, pods, devices in self.held:
-            users = f"pod {', '.join(pods)}" if pods else "no pod"
-            yield "  ", f"claim {claim} has {_some(devices)}, for {users}"
-        for change in self.changes or ():
-            yield "  ", f"would fit if {change.text} (on {change.node})"
+        for item in self.reasons:
+            yield "  ", f"{_some(item.nodes)}: {item.reason}"
+        for one in self.held:
+            users = f"pod {', '.join(one.pods)}" if one.pods else "no pod"
+            yield "  ", f"claim {one.claim} has {_some(one.devices)}, for {users}"
+        for remedy in self.changes or ():
+            yield "  ", f"would fit if {remedy.change} (on {remedy.node})"
         if self.fits and not self.note:
             yield "  ", f"fits now on {_some(self.fits)}: {_LATE}"
         elif self.changes == ():
             yield "  ", "no single change that was tried, and no two, would make it fit"
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        return {
-            "subject": self.subject,
-            "note": self.note,
-            "nodes": self.nodes,
-            "fits": list(self.fits),
-            "reasons": [{"reason": why, "nodes": list(names)} for why, names in self.reasons],
-            "held": [
-                {"claim": claim, "pods": list(pods), "devices": list(devices)}
-                for claim, pods, devices in self.held
-            ],
-            "changes": [{"change": item.text, "node": item.node} for item in self.changes or ()],
-        }
 
 
 def read_snapshot(document: Any) -> Snapshot:
@@ -173,9 +174,9 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
         waiting.note,
         tuple(fits),
         len(found.nodes),
-        tuple((reason, tuple(names)) for reason, names in grouped.items()),
+        tuple(Reason(reason, tuple(names)) for reason, names in grouped.items()),
         tuple(
-            (claim, tuple(consumers_of(claims[claim])), tuple(devices))
+            Held(claim, tuple(consumers_of(claims[claim])), tuple(devices))
             for claim, devices in islice(held.items(), _NAMED)
         ),
         tuple(remedies(case, found, grouped.values(), SECONDS)) if suggest and not fits else None,

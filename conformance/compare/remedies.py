@@ -7,22 +7,15 @@ is told only if the allocator allocates on the changed snapshot.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from conformance.compare.evidence import Object, key_of, name_of
-from conformance.compare.whatif import (
-    Case,
-    Trial,
-    consumers_of,
-    cordoned,
-    ended,
-    freed,
-    results_of,
-    with_node_spec,
-)
+from conformance.compare.whatif import Case, consumers_of, cordoned, fit, freed, results_of
 from reference_allocator.api import ResourceSlice
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.environment import selector_environment
@@ -35,31 +28,22 @@ VALUE, COUNT, SELECTOR, TOLERATION, NODE, POD = range(6)
 
 _MOST = 64  # changes of one kind
 _SHOWN = 3
-_GROUPS, _ALIKE = 16, 3
+_GROUPS, _ALIKE = 16, 3  # kinds of nodes, and nodes of each, that are tried
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change: ``text`` goes on after "would fit if"; ``parts`` are told apart by ``cost``."""
+class Change(NamedTuple):
+    """One change: ``text`` goes on after "would fit if"."""
 
     cost: int
     text: str
     apply: Callable[[Case], Case]
-
-    def and_(self, other: Change) -> Change:
-        """Both together."""
-        return Change(
-            self.cost + other.cost,
-            f"{self.text}, and {other.text}",
-            lambda case: other.apply(self.apply(case)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """A change with which the claims fit, and the node on which they do then."""
 
-    text: str
+    change: str
     node: str
 
 
@@ -73,29 +57,36 @@ def remedies(
 
     Raises InputError: an object has not the form of its kind.
     """
-    trial = Trial(seconds)
+    until = time.monotonic() + seconds
     nodes = {name for names in islice(alike, _GROUPS) for name in names[:_ALIKE]}
     found = Explanation(tuple(report for report in found.nodes if report.node in nodes))
     case = replace(case, snapshot=_about(case.snapshot, nodes))
     changes = sorted(_changes(case, found), key=lambda change: change.cost)
     proved: dict[int, Remedy] = {}
     for change in changes:
-        if len(proved) == _SHOWN:
+        if change.cost not in proved and len(proved) < _SHOWN and time.monotonic() < until:
+            node = fit(change.apply(case), until)
+            if node is not None:
+                proved[change.cost] = Remedy(change.text, node)
+    pairs = combinations(changes[:_MOST] if not proved else (), 2)
+    for one, other in sorted(pairs, key=lambda pair: pair[0].cost + pair[1].cost):
+        if time.monotonic() > until:
             break
-        if change.cost not in proved:
-            fit = trial.fit(change.apply(case))
-            if fit is not None:
-                proved[change.cost] = Remedy(change.text, fit.node)
-    if proved:
-        return list(proved.values())
-    pairs = (one.and_(other) for one, other in combinations(changes[:_MOST], 2))
-    for change in sorted(pairs, key=lambda change: change.cost):
-        if trial.over:
-            break
-        fit = trial.fit(change.apply(case))
-        if fit is not None:
-            return [Remedy(change.text, fit.node)]
-    return []
+        node = fit(other.apply(one.apply(case)), until)
+        if node is not None:
+            return [Remedy(f"{one.text}, and {other.text}", node)]
+    return list(proved.values())
+
+
+def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
+    """Claim ``namespace/name`` -> the devices that it has and an explanation calls in use."""
+    wanted = set(_removed(found, "in use"))
+    held: dict[str, list[str]] = {}
+    for claim in case.snapshot.allocated:
+        names = [f"{item['driver']}/{item['pool']}/{item['device']}" for item in results_of(claim)]
+        if not wanted.isdisjoint(names):
+            held["/".join(key_of(claim))] = [name for name in names if name in wanted]
+    return held
 
 
 def _about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
@@ -118,160 +109,100 @@ def _about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
     )
 
 
-def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
-    """Claim ``namespace/name`` -> the devices that it has and an explanation calls in use."""
-    wanted = set(_removed(found, "in use"))
-    held: dict[str, list[str]] = {}
-    for claim in case.snapshot.allocated:
-        names = [f"{item['driver']}/{item['pool']}/{item['device']}" for item in results_of(claim)]
-        mine = [name for name in names if name in wanted]
-        if mine:
-            held["/".join(key_of(claim))] = mine
-    return held
-
-
 def _changes(case: Case, found: Explanation) -> Iterator[Change]:
     devices = {
         f"{item.driver}/{item.pool}/{device.name}": (item.driver, device.raw)
         for item in map(ResourceSlice.from_dict, case.snapshot.slices)
         for device in item.devices
     }
-    yield from _of_requests(case, found, devices)
-    yield from _of_nodes(case)
-    pools = {
-        tuple(device.split("/")[:2])
-        for report in found.nodes
-        for item in report.requests
-        for device in (*item.left, *(one for gone in item.removals for one in gone.devices))
-    }
-    in_use = holders(case, found)
-    near = [
-        claim
-        for claim in case.snapshot.allocated
-        if any((item["driver"], item["pool"]) in pools for item in results_of(claim))
-    ]
-    near.sort(key=lambda claim: "/".join(key_of(claim)) not in in_use)
-    for claim in near[:_MOST]:
-        yield _without(claim)
-
-
-def _without(claim: Object) -> Change:
-    name, consumers = "/".join(key_of(claim)), consumers_of(claim)
-
-    def apply(case: Case) -> Case:
-        snapshot = case.snapshot
-        for pod in consumers:
-            snapshot = ended(snapshot, pod) if _known(snapshot, pod) else snapshot
-        return replace(case, snapshot=freed(snapshot, name))
-
-    if not consumers:
-        return Change(POD, f"claim {name}, which no pod uses, were deleted", apply)
-    words = f"pod {consumers[0]}" if len(consumers) == 1 else f"pods {', '.join(consumers)}"
-    return Change(POD, f"{words} ended", apply)
-
-
-def _known(snapshot: Snapshot, pod: str) -> bool:
-    return any(pod in consumers_of(claim) for claim in snapshot.allocated)
-
-
-def _of_nodes(case: Case) -> Iterator[Change]:
+    for place, claim in enumerate(case.claims):
+        for number, request in enumerate(claim["spec"]["devices"].get("requests") or ()):
+            name = f"request {request['name']} of claim {'/'.join(key_of(claim))}"
+            # Of alternatives, the first is changed.
+            body = request.get("exactly") or (request.get("firstAvailable") or [{}])[0]
+            for cost, text, fields in _of_request(case, body, found, devices):
+                yield Change(cost, f"{name} {text}", partial(_with, place, number, fields))
     for node in case.snapshot.nodes:
-        spec, name = node.get("spec") or {}, name_of(node)
-        if spec.get("unschedulable"):
-            yield Change(
-                NODE,
-                f"node {name} were uncordoned",
-                lambda case, name=name: replace(  # type: ignore[misc]
-                    case, snapshot=cordoned(_untainted(case.snapshot, name), name, on=False)
-                ),
-            )
-        taints = [
-            taint
-            for taint in spec.get("taints") or ()
-            if taint.get("effect") != "PreferNoSchedule"
-            and not str(taint.get("key")).startswith("node.kubernetes.io/")
-        ]
-        if taints and case.pod is not None:
-            named = ", ".join(str(taint.get("key")) for taint in taints)
-            yield Change(
-                TOLERATION,
-                f"the pod tolerated node {name}'s taint {named}",
-                lambda case, taints=taints: replace(  # type: ignore[misc]
-                    case, pod=_tolerating(case.pod or {}, "spec", taints)
-                ),
-            )
+        yield from _of_node(node)
+    in_use = holders(case, found)
+    near = sorted(case.snapshot.allocated, key=lambda one: "/".join(key_of(one)) not in in_use)
+    for claim in near[:_MOST]:
+        name, pods = "/".join(key_of(claim)), consumers_of(claim)
+        text = (
+            f"pod {' and pod '.join(pods)} ended" if pods else f"unused claim {name} were deleted"
+        )
+        yield Change(POD, text, partial(_without, name))
 
 
-def _untainted(snapshot: Snapshot, node: str) -> Snapshot:
-    """Without the taint that the node lifecycle controller puts on a node that is cordoned."""
-    [spec] = [item.get("spec") or {} for item in snapshot.nodes if name_of(item) == node]
+def _without(claim: str, case: Case) -> Case:
+    return replace(case, snapshot=freed(case.snapshot, claim))
+
+
+def _of_node(node: Object) -> Iterator[Change]:
+    spec, name = node.get("spec") or {}, name_of(node)
+    if spec.get("unschedulable"):
+
+        def uncordoned(case: Case) -> Case:
+            return replace(case, snapshot=cordoned(case.snapshot, name, on=False))
+
+        yield Change(NODE, f"node {name} were uncordoned", uncordoned)
     taints = [
-        item
-        for item in spec.get("taints") or ()
-        if item.get("key") != "node.kubernetes.io/unschedulable"
+        taint
+        for taint in spec.get("taints") or ()
+        if taint.get("effect") != "PreferNoSchedule"
+        and not str(taint.get("key")).startswith("node.kubernetes.io/")
     ]
-    return with_node_spec(snapshot, node, {"taints": taints})
+    if taints:
+
+        def tolerated(case: Case) -> Case:
+            pod = case.pod or {}
+            return replace(case, pod={**pod, "spec": _tolerating(case.pod_spec, taints)})
+
+        named = ", ".join(str(taint.get("key")) for taint in taints)
+        yield Change(TOLERATION, f"the pod tolerated node {name}'s taint {named}", tolerated)
 
 
-def _tolerating(owner: Object, field: str, taints: Sequence[Object]) -> dict[str, Any]:
+def _tolerating(spec: Object, taints: Sequence[Object]) -> dict[str, Any]:
+    """A pod's spec or a request that tolerates taints, too."""
     more = [
         {"key": item.get("key"), "operator": "Exists", "effect": item.get("effect")}
         for item in taints
     ]
-    part = owner.get(field) or {}
-    return {**owner, field: {**part, "tolerations": [*(part.get("tolerations") or ()), *more]}}
+    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}
 
 
-def _of_requests(
-    case: Case, found: Explanation, devices: Mapping[str, tuple[str, Any]]
-) -> Iterator[Change]:
-    """What each request could ask for instead; of alternatives, the first is changed."""
+def _of_request(
+    case: Case, body: Object, found: Explanation, devices: Mapping[str, tuple[str, Any]]
+) -> Iterator[tuple[int, str, Object]]:
+    """Cost, text and changed fields of what a request could ask for instead."""
     environment = selector_environment(case.snapshot.features, case.snapshot.kubernetes)
-    for place, claim in enumerate(case.claims):
-        for number, request in enumerate(claim["spec"]["devices"].get("requests") or ()):
-            body = request.get("exactly") or (request.get("firstAvailable") or [{}])[0]
-            name = f"request {request['name']} of claim {'/'.join(key_of(claim))}"
-
-            def change(
-                cost: int, text: str, fields: Object, place: int = place, number: int = number
-            ) -> Change:
-                return Change(cost, text, lambda case: _with(case, place, number, fields))
-
-            selectors = body.get("selectors") or []
-            for index, selector in enumerate(selectors):
-                removed = _removed(found, f"fail selector #{index}")
-                values: dict[str, tuple[str, str, str]] = {}
-                for device in removed:
-                    driver, raw = devices[device]
-                    other = other_value(selector["cel"]["expression"], driver, raw, environment)
-                    if other is not None:
-                        attribute, literal, value, expression = other
-                        values[value] = attribute, literal, expression
-                nearest = sorted(values.items(), key=lambda item: _distance(item[0], item[1][1]))
-                for value, (attribute, literal, expression) in nearest[:_MOST]:
-                    new = {"cel": {"expression": expression}}
-                    yield change(
-                        VALUE,
-                        f"{name} selected {attribute} {value} instead of {literal}",
-                        {"selectors": [*selectors[:index], new, *selectors[index + 1 :]]},
-                    )
-                if removed:
-                    rest = [*selectors[:index], *selectors[index + 1 :]]
-                    text = f"{name} did not have selector #{index}"
-                    yield change(SELECTOR, text, {"selectors": rest})
-            count = body.get("count") or 1
-            for fewer in range(count - 1, 0, -1):
-                yield change(
-                    COUNT, f"{name} asked for {fewer} instead of {count}", {"count": fewer}
-                )
-            for device in _removed(found, "tainted"):
-                taints = devices[device][1].get("taints") or ()
-                more = _tolerating({"of": body}, "of", taints)["of"]["tolerations"]
-                named = ", ".join(f"{item.get('key')}:{item.get('effect')}" for item in taints)
-                yield change(TOLERATION, f"{name} tolerated {named}", {"tolerations": more})
+    selectors = body.get("selectors") or []
+    for index, selector in enumerate(selectors):
+        before, after = selectors[:index], selectors[index + 1 :]
+        removed = _removed(found, f"fail selector #{index}")
+        others = {
+            other_value(selector["cel"]["expression"], *devices[device], environment)
+            for device in removed
+        }
+        for other in sorted(filter(None, others), key=lambda one: _distance(one[2], one[1]))[
+            :_MOST
+        ]:
+            attribute, literal, value, expression = other
+            changed = [*before, {"cel": {"expression": expression}}, *after]
+            text = f"selected {attribute} {value} instead of {literal}"
+            yield VALUE, text, {"selectors": changed}
+        if removed:
+            yield SELECTOR, f"did not have selector #{index}", {"selectors": [*before, *after]}
+    count = body.get("count") or 1
+    for fewer in range(count - 1, 0, -1):
+        yield COUNT, f"asked for {fewer} instead of {count}", {"count": fewer}
+    for device in _removed(found, "tainted"):
+        taints = devices[device][1].get("taints") or ()
+        named = ", ".join(f"{item.get('key')}:{item.get('effect')}" for item in taints)
+        yield TOLERATION, f"tolerated {named}", _tolerating(body, taints)
 
 
-def _with(case: Case, place: int, number: int, fields: Object) -> Case:
+def _with(place: int, number: int, fields: Object, case: Case) -> Case:
     """With some fields of a request changed; of a request with alternatives, of the first."""
     claim = case.claims[place]
     devices = claim["spec"]["devices"]

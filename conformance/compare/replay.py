@@ -7,7 +7,7 @@ result file. Judging it again needs nothing but the reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,39 @@ from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import configured, cordoned, ended, with_objects
 from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.errors import UsageError
+from conformance.options import given
 from conformance.resultfile.read import load_results
 from conformance.scenario.documents.yamlfile import mapping, read_documents
 from conformance.strictjson import read_object
+from conformance.targets.opening.conversions import gates_of, version_of
 from reference_allocator.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """How a snapshot is changed before it is asked; ``end``: pods as ``namespace/name``."""
+    """How a snapshot is changed before it is asked."""
 
-    kubernetes: str = ""
-    gates: Mapping[str, bool] = field(default_factory=dict)
-    nodes: tuple[Path, ...] = ()
-    cordon: tuple[str, ...] = ()
-    end: tuple[str, ...] = ()
+    kubernetes: str = given(
+        "", "What if: another Kubernetes version.", metavar="VERSION", convert=version_of
+    )
+    gates: Mapping[str, bool] = given(
+        {},
+        "What if: a feature gate (repeatable).",
+        flag="--feature-gate",
+        metavar="NAME=true|false",
+        type=tuple[str, ...],
+        convert=gates_of,
+    )
+    nodes: tuple[Path, ...] = given(
+        (),
+        "What if: a Node and its ResourceSlices (YAML), as a node group adds them (repeatable).",
+        flag="--add-node",
+        metavar="FILE",
+    )
+    cordon: tuple[str, ...] = given((), "What if: a node is cordoned (repeatable).", metavar="NODE")
+    end: tuple[str, ...] = given(
+        (), "What if: a pod has ended (repeatable).", metavar="NAMESPACE/POD"
+    )
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The changed snapshot. Raises UsageError: it has not what is to be changed."""

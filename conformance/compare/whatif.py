@@ -5,8 +5,7 @@ And whether claims fit then: the reference allocator is asked for each node that
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +13,9 @@ from conformance.compare.evidence import Object, key_of, name_of, obstacle, sele
 from conformance.errors import UsageError
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
+
+_CORDONED = "node.kubernetes.io/unschedulable"
+"""The taint that the node lifecycle controller puts on a node that is cordoned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,60 +32,28 @@ class Case:
         return (self.pod or {}).get("spec") or {}
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What the allocator takes for a case on a node: ``status.allocation`` of each claim."""
+def fit(case: Case, until: float) -> str | None:
+    """The first node on which the allocator finds devices for the claims; None where none is found.
 
-    node: str
-    allocations: tuple[Object, ...]
-
-
-class Trial:
-    """Asks the allocator again and again about one cluster and its changes; not for threads."""
-
-    def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
-        self._built: tuple[Snapshot, Allocator] | None = None
-
-    @property
-    def over(self) -> bool:
-        return time.monotonic() > self._until
-
-    def fit(self, case: Case) -> Fit | None:
-        """Where the claims fit: on the first node that will do; None also if the time is over."""
-        return next(iter(self.fits(case)), None)
-
-    def fits(self, case: Case) -> Iterator[Fit]:
-        """Each node on which the claims fit. Raises InputError."""
-        wanted = selectors_of(case.pod, case.snapshot) if case.pod else ()
-        allocator = self._allocator(case)
-        for node in case.snapshot.nodes:
-            if self.over:
-                return
-            if obstacle(node, case.pod_spec, wanted) is not None:
-                continue
-            outcome = allocator.allocate(node, case.claims, deadline=self._until)
-            if outcome.kind == "allocated":
-                yield Fit(name_of(node), outcome.allocations)
-            elif outcome.kind == "error":
-                return  # it ends the scheduler's attempt, whatever other nodes have
-
-    def _allocator(self, case: Case) -> Allocator:
-        snapshot, built = case.snapshot, self._built
-        if built is not None and all(
-            getattr(built[0], field) is getattr(snapshot, field)
-            for field in ("slices", "device_classes", "allocated", "features", "kubernetes")
-        ):
-            return built[1]
-        allocator = Allocator(
-            snapshot.features,
-            snapshot.slices,
-            snapshot.device_classes,
-            snapshot.allocated,
-            kubernetes=snapshot.kubernetes,
-        )
-        self._built = snapshot, allocator
-        return allocator
+    ``until``: of `time.monotonic`. Raises InputError: an object has not the form of its kind.
+    """
+    snapshot = case.snapshot
+    wanted = selectors_of(case.pod, snapshot) if case.pod else ()
+    suited = (node for node in snapshot.nodes if not obstacle(node, case.pod_spec, wanted))
+    allocator = Allocator(
+        snapshot.features,
+        snapshot.slices,
+        snapshot.device_classes,
+        snapshot.allocated,
+        kubernetes=snapshot.kubernetes,
+    )
+    for node in suited:
+        kind = allocator.allocate(node, case.claims, deadline=until).kind
+        if kind == "allocated":
+            return name_of(node)
+        if kind == "error":
+            break  # it ends the scheduler's attempt, whatever other nodes have
+    return None
 
 
 def consumers_of(claim: Object) -> list[str]:
@@ -120,33 +90,27 @@ def freed(snapshot: Snapshot, claim: str) -> Snapshot:
 
 
 def cordoned(snapshot: Snapshot, node: str, on: bool = True) -> Snapshot:
-    """With a node's ``spec.unschedulable`` set. Raises UsageError: there is no such node."""
+    """With a node cordoned or uncordoned. Raises UsageError: there is no such node."""
     if node not in map(name_of, snapshot.nodes):
         raise UsageError(f"--cordon {node}: the snapshot has no such node")
-    return with_node_spec(snapshot, node, {"unschedulable": on})
-
-
-def with_node_spec(snapshot: Snapshot, node: str, spec: Object) -> Snapshot:
-    """With some fields of a node's spec changed."""
-    nodes = tuple(
-        {**item, "spec": {**(item.get("spec") or {}), **spec}} if name_of(item) == node else item
-        for item in snapshot.nodes
-    )
-    return replace(snapshot, nodes=nodes)
+    nodes = []
+    for item in snapshot.nodes:
+        if name_of(item) == node:
+            spec = item.get("spec") or {}
+            taints = [one for one in spec.get("taints") or () if one.get("key") != _CORDONED]
+            item = {**item, "spec": {**spec, "unschedulable": on, "taints": taints}}
+        nodes.append(item)
+    return replace(snapshot, nodes=tuple(nodes))
 
 
 def with_objects(snapshot: Snapshot, objects: Iterable[Object], where: str) -> Snapshot:
     """With Nodes, and ResourceSlices that name them. Raises UsageError: another kind, or known."""
     nodes, slices = list(snapshot.nodes), list(snapshot.slices)
     for obj in objects:
-        known: Sequence[Object]
-        if obj.get("kind") == "Node":
-            known, into = snapshot.nodes, nodes
-        elif obj.get("kind") == "ResourceSlice":
-            known, into = snapshot.slices, slices
-        else:
+        into = {"Node": nodes, "ResourceSlice": slices}.get(str(obj.get("kind")))
+        if into is None:
             raise UsageError(f"{where}: {obj.get('kind')}: give Nodes and ResourceSlices only")
-        if name_of(obj) in map(name_of, known):
+        if name_of(obj) in map(name_of, into):
             raise UsageError(f"{where}: the snapshot has {obj['kind']} {name_of(obj)} already")
         into.append(obj)
     # Read again, so that what is malformed is named.

@@ -47,8 +47,8 @@ def test_a_cluster_and_its_snapshot_are_explained_alike(
 def test_a_renamed_snapshot_is_explained_with_other_names(call: Call, where: list[str]) -> None:
     assert call("capture", *where, "--rename", "-o", "other.json").code == 0
     out = call("explain", "other.json").out
-    assert "namespace-1/pod-2: 0/2 nodes" in out
-    assert "would fit if pod namespace-1/pod-1 ended (on node-1)" in out
+    assert "namespace-00001/pod-00002: 0/2 nodes" in out
+    assert "would fit if pod namespace-00001/pod-00001 ended (on node-00001)" in out
 
 
 def test_a_snapshot_is_replayed_as_it_would_be_if(call: Call, where: list[str]) -> None:

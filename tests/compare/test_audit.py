@@ -147,18 +147,6 @@ def test_nothing_is_found_where_nothing_is_wrong(
             "not-deleted: ns/a: was deleted at T, and is held by x.io/y",
             id="finalizer",
         ),
-        pytest.param(
-            (),
-            {"slices": (generation(1), generation(2))},
-            "stale-slice: slice-1: generation 1 of pool gpu.example.com/node-a, which is at 2",
-            id="old slice",
-        ),
-        pytest.param(
-            (),
-            {"slices": (resource_slice("gone"),)},
-            "stale-slice: gone-gpus: there is no node gone",
-            id="slice of a gone node",
-        ),
     ],
 )
 def test_each_defect_is_found(
@@ -167,7 +155,7 @@ def test_each_defect_is_found(
     found = audited(*claims, **changes)
     assert any(line.startswith(finding) for line in found), found
     rules = {line.partition(":")[0] for line in found} - {finding.partition(":")[0]}
-    assert rules <= {"node-selector", "stale-slice"}, found  # they follow from what is not there
+    assert rules <= {"node-selector"}, found  # it follows from a device that is not there
 
 
 def test_pods_that_were_not_read_are_not_called_gone() -> None:

@@ -186,8 +186,8 @@ def test_what_is_in_use_is_told_with_who_has_it(
 ) -> None:
     use(scope, "holder", 4)
     want(scope)
-    [(claim, pods, devices)] = ask("wanted").held
-    assert (claim, pods, len(devices)) == ("ns/holder-gpus", ("ns/holder",), 4)
+    [held] = ask("wanted").held
+    assert (held.claim, held.pods, len(held.devices)) == ("ns/holder-gpus", ("ns/holder",), 4)
 
 
 def test_a_pods_claims_are_explained_together(
@@ -199,10 +199,10 @@ def test_a_pods_claims_are_explained_together(
     scope.create(kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}))
     told = ask("p")
     together = "each can be allocated alone, but not claim ns/three and claim ns/two together"
-    assert told.reasons[0][0].startswith(together)
+    assert told.reasons[0].reason.startswith(together)
     assert "bystander" not in told.text
     assert told.changes
-    assert told.changes[0].text == "request gpu of claim ns/three asked for 2 instead of 3"
+    assert told.changes[0].change == "request gpu of claim ns/three asked for 2 instead of 3"
 
 
 def late(scope: ReferenceScope) -> None:
@@ -252,7 +252,7 @@ def test_a_driver_that_publishes_nothing_for_a_node_is_named() -> None:
     wanted["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "nic"
     document = cluster.snapshot(device_classes=(other,), claims=(wanted,))
     [told] = explain_snapshot(read_snapshot(document))
-    assert "driver nic.example.com publishes nothing for the node" in told.reasons[0][0]
+    assert "driver nic.example.com publishes nothing for the node" in told.reasons[0].reason
 
 
 def test_what_does_not_exist_is_an_error(ask: Callable[[str], Told]) -> None:
@@ -268,7 +268,7 @@ def test_a_saved_snapshot_is_explained_without_a_target(
     path, data = tmp_path / "snapshot.json", json.dumps(scope.snapshot()).encode()
     path.write_bytes(gzip.compress(data) if packed else data)
     [told] = explain_file(path)
-    assert told.reasons[0][0] == "4 devices of class gpu.nvidia.com: 4 left; 5 needed"
+    assert told.reasons[0].reason == "4 devices of class gpu.nvidia.com: 4 left; 5 needed"
 
 
 @pytest.mark.parametrize(

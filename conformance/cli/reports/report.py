@@ -30,7 +30,6 @@ from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
 from conformance.scenario.selection import select
-from conformance.targets.opening.conversions import gates_of, version_of
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
@@ -134,34 +133,13 @@ def report(
     raise typer.Exit(made.exit_code)
 
 
+@takes("what_if", WhatIf)
 def replay(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")
     ],
+    what_if: WhatIf,
     as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
-    kubernetes: Annotated[
-        str, typer.Option(metavar="VERSION", help="What if: another Kubernetes version.")
-    ] = "",
-    feature_gate: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=true|false", help="What if: a feature gate (repeatable)."),
-    ] = None,
-    add_node: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="What if: a Node and its ResourceSlices (YAML), as a node group would add them"
-            " (repeatable).",
-        ),
-    ] = None,
-    cordon: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NODE", help="What if: a node is cordoned (repeatable)."),
-    ] = None,
-    end: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMESPACE/POD", help="What if: a pod has ended (repeatable)."),
-    ] = None,
 ) -> None:
     """Judge saved decisions again, without a cluster; or say what would fit if.
 
@@ -169,17 +147,10 @@ def replay(
     none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
     no_folder(file)
-    what_if = WhatIf(
-        version_of(kubernetes) if kubernetes else "",
-        gates_of(tuple(feature_gate or ())),
-        tuple(add_node or ()),
-        tuple(cordon or ()),
-        tuple(end or ()),
-    )
     if what_if != WhatIf():
         told = replay_if(file, what_if)
         if as_json:
-            typer.echo(json.dumps([item.to_dict() for item in told], indent=2))
+            typer.echo(json.dumps([asdict(item) for item in told], indent=2))
         else:
             typer.echo(printable("\n".join(item.text for item in told)))
         fits = all(item.fits for item in told)

@@ -81,10 +81,10 @@ def test_a_renamed_snapshot_says_the_same_with_other_names(
     text = re.sub(r'"uid-[^"]*"', '""', json.dumps(other))
     for name in ("rack-", "picky", "held", "holder", "waits", '"ns"', SECRET):
         assert name not in text, name
-    assert "type != 'node-1'" in text
+    assert "type != 'node-00001'" in text
     before, after = (explain(Snapshot.from_dict(item)).text for item in (found, other))
     assert "rack-7: 2 devices of class gpu: 1 in use" in before
-    assert after == before.replace("rack-7", "node-1").replace("rack-8", "node-2")
+    assert after == before.replace("rack-7", "node-00001").replace("rack-8", "node-00002")
 
 
 @pytest.mark.parametrize(
