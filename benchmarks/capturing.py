@@ -1,4 +1,4 @@
-"""What ``capture`` and ``explain`` take of a large cluster: seconds, and memory at most.
+"""What ``capture``, ``explain`` and ``audit`` take of a large cluster: seconds, and memory at most.
 
     python -m benchmarks.capturing [NODES [DEVICES [CLAIMS]]]
 
@@ -69,6 +69,7 @@ def main(nodes: int = 5000, devices: int = 8, claims: int = 20000) -> None:
         print(measured("capture", *named, "-o", file))
         print(f"{Path(file).stat().st_size >> 20} MiB")
         print(measured("explain", file, "ns/waits"))
+        print(measured("audit", file))
         front.close()
 
 

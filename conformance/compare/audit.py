@@ -85,6 +85,10 @@ def _broken(snapshot: Snapshot) -> Iterator[Finding]:
     slices: dict[tuple[str, str], list[Object]] = defaultdict(list)
     users: dict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
     alike: dict[tuple[str, _Pools], list[Object]] = defaultdict(list)
+    where = {
+        pod["metadata"]["uid"]: str((pod.get("spec") or {}).get("nodeName") or "")
+        for pod in snapshot.pods
+    }
     for item in snapshot.slices:
         slices[item["spec"]["driver"], item["spec"]["pool"]["name"]].append(item)
     for claim in snapshot.allocated:
@@ -92,7 +96,7 @@ def _broken(snapshot: Snapshot) -> Iterator[Finding]:
         for pool in pools:
             users[pool][key_of(claim)] = claim
         if not is_copied(claim):
-            alike[_node_of(snapshot, claim), pools].append(claim)
+            alike[_node_of(claim, where), pools].append(claim)
     nodes = {name_of(node): node for node in snapshot.nodes}
     for (name, pools), claims in alike.items():
         if name and name not in nodes:
@@ -121,18 +125,15 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
             yield Finding(item.rule, item.claim or "/".join(key_of(claims[0])), text)
 
 
-def _node_of(snapshot: Snapshot, claim: Object) -> str:
-    """The node that an allocation is for; empty if it may be used from several."""
+def _node_of(claim: Object, where: Mapping[str, str]) -> str:
+    """The node that an allocation is for, or that a pod uses it on (``where``: by uid); else ""."""
     selector = claim["status"]["allocation"].get("nodeSelector") or {}
     for term in selector.get("nodeSelectorTerms") or ():
         for field in term.get("matchFields") or ():
             if field.get("key") == "metadata.name" and len(field.get("values") or ()) == 1:
                 return str(field["values"][0])
-    consumers = {item.get("uid") for item in claim["status"].get("reservedFor") or ()}
-    for pod in snapshot.pods:
-        if consumers and pod["metadata"].get("uid") in consumers:
-            return str(pod["spec"].get("nodeName") or "")
-    return ""
+    consumers = [str(item.get("uid")) for item in claim["status"].get("reservedFor") or ()]
+    return next((where[uid] for uid in consumers if uid in where), "")
 
 
 def _unused(snapshot: Snapshot) -> Iterator[Finding]:

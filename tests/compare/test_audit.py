@@ -65,6 +65,23 @@ def stock() -> Obj:
     return found
 
 
+def networked() -> tuple[Obj, Obj]:
+    """A device of some nodes, and a claim that has it and names no node."""
+    found = resource_slice()
+    del found["spec"]["nodeName"]
+    term = {"matchExpressions": [{"key": "net", "operator": "In", "values": ["1"]}]}
+    found["spec"]["nodeSelector"] = {"nodeSelectorTerms": [term]}
+    made = held("a", "gpu-0")
+    made["status"]["allocation"]["nodeSelector"] = found["spec"]["nodeSelector"]
+    return found, made
+
+
+def labelled(**labels: str) -> Obj:
+    found = node()
+    found["metadata"]["labels"] = labels
+    return found
+
+
 def hot() -> Obj:
     found = resource_slice()
     found["spec"]["devices"][0]["taints"] = [{"key": "hot", "effect": "NoSchedule"}]
@@ -80,6 +97,11 @@ BIG = claim(memory="80Gi")["spec"]["devices"]["requests"][0]["exactly"]["selecto
     [
         pytest.param((held("a", "gpu-0"), held("b", "gpu-1")), {}, id="as it should be"),
         pytest.param((held("a", "gpu-0"),), {"slices": (hot(),)}, id="tainted since"),
+        pytest.param(
+            (networked()[1],),
+            {"slices": (networked()[0],), "nodes": (labelled(net="1"),)},
+            id="used on a node that its allocation does not name",
+        ),
         pytest.param(
             (held("a", "gpu-0"), held("b", "gpu-1")),
             {"slices": (generation(3),), "nodes": (node(unschedulable=True),)},
@@ -121,6 +143,12 @@ def test_nothing_is_found_where_nothing_is_wrong(
             {"nodes": ()},
             "no-node: ns/a: there is no node node-a",
             id="node",
+        ),
+        pytest.param(
+            (networked()[1],),
+            {"slices": (networked()[0],), "nodes": (labelled(net="2"),)},
+            "device: ns/a: gpu.example.com/node-a/gpu-0: pool node-a has no devices for",
+            id="used on another node",
         ),
         pytest.param(
             (held("a", "gpu-0"),),
