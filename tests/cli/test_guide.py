@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.guide import follow, make_the_change
 
 
+@pytest.mark.everything
 def test_what_needs_no_cluster_goes_as_the_guide_says(tmp_path: Path) -> None:
     follow(2, tmp_path)
     follow(3, tmp_path)

@@ -224,7 +224,7 @@ def test_a_forged_resumption_is_found(
 
 def test_kill_minus_nine_in_the_middle(tmp_path: Path) -> None:
     """A real process, killed when some scenarios have ended; then all have exactly one result."""
-    command = [sys.executable, "-m", "conformance", "run", "--target", "reference", "-k", "core/"]
+    command = [sys.executable, "-m", "conformance", "run", "--target", "reference", "-k", "core/c"]
     folder = tmp_path / "run"
     file = folder / FILE_NAME
     with subprocess.Popen([*command, "-o", str(folder)], stdout=subprocess.DEVNULL) as process:

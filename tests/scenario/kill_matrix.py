@@ -151,15 +151,15 @@ def page(kills: Kills, reasons: Mapping[str, str]) -> str:
     lines = [_HEAD.format(count=len(kills), scenarios=len(names)), _SCENARIOS]
     for name in names:
         said = ", ".join(alone.get(name, [])) or f"none: {reasons.get(name, '')}"
-        lines.append(f"| {_link(name)} | {said} |\n")
+        lines.append(f"| {link(name)} | {said} |\n")
     lines.append(_DEFECTS)
     for title, found in kills.items():
-        links = ", ".join(map(_link, found))
+        links = ", ".join(map(link, found))
         lines.append(f"| {title} | {wrongs()[title]} | {links} |\n")
     return "".join(lines)
 
 
-def _link(name: str) -> str:
+def link(name: str) -> str:
     return f"[{name.rpartition('/')[2]}](../scenarios/{name}.yaml)"
 
 

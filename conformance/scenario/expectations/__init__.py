@@ -11,6 +11,7 @@ from pydantic import GetCoreSchemaHandler, GetPydanticSchema
 from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
+from conformance.scenario.expectations.claims import ClaimExpectation
 from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.containers.devices import DevicesExpectation
 from conformance.scenario.expectations.containers.environment import (
@@ -32,6 +33,7 @@ from conformance.scenario.expectations.rejected import RejectedExpectation
 
 KINDS: Final[tuple[type[Expectation], ...]] = (
     PodExpectation,
+    ClaimExpectation,
     ObjectExpectation,
     ObjectsExpectation,
     TogetherExpectation,
@@ -57,8 +59,14 @@ _TAGS: Final = {f"({kind.key()})": kind for kind in KINDS}
 def _tag(value: Any) -> str | None:
     if isinstance(value, Expectation):
         return f"({value.key()})"
-    found = [tag for tag in _TAGS if isinstance(value, dict) and tag[1:-1] in value]
-    return found[0] if len(found) == 1 else None
+    found = [kind for kind in KINDS if isinstance(value, dict) and kind.key() in value]
+    # A claim has devices, and is none of the expectations that begin so.
+    own = [
+        kind
+        for kind in found
+        if not any(kind.key() in other.model_fields for other in found if other is not kind)
+    ]
+    return f"({own[0].key()})" if len(own) == 1 else None
 
 
 def _one_of_kinds(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -149,9 +149,22 @@ class Known(Protocol):
         """Each of the pods has this name in ``spec.resourceClaims``."""
 
     def request(
-        self, path: Path, name: str, claim: str | None, pods: Pods, pod_claim: str | None
+        self,
+        path: Path,
+        name: str,
+        claim: str | None,
+        pods: Pods,
+        pod_claim: str | None,
+        *,
+        alternatives: bool = False,
     ) -> None:
-        """A ResourceClaim, or each behind a name in ``spec.resourceClaims``, has this request."""
+        """A ResourceClaim, or each behind a name in ``spec.resourceClaims``, has this request.
+
+        ``alternatives``: a request is named as an allocation does, as ``request/alternative``.
+        """
+
+    def device(self, path: Path, name: str) -> None:
+        """A ResourceSlice of the scenario has this device, if all devices are in such."""
 
     def condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector

@@ -131,7 +131,14 @@ class _KnownAt:
             self._pod_claim(path, [pod], name)
 
     def request(
-        self, path: Path, name: str, claim: str | None, pods: Pods, pod_claim: str | None
+        self,
+        path: Path,
+        name: str,
+        claim: str | None,
+        pods: Pods,
+        pod_claim: str | None,
+        *,
+        alternatives: bool = False,
     ) -> None:
         sources = {("ResourceClaim", claim)} if claim is not None else set()
         for pod in self._pods(pods):
@@ -140,9 +147,19 @@ class _KnownAt:
                 sources.add((source.kind, source.name))
         keys = [(kind, None, name) for kind, name in sources]
         known = [self._made.requests[key] for key in keys if key in self._made.requests]
-        main = {request for requests in known for request in requests if "/" not in request}
-        if known and name not in main:
-            self.wrong(path, f"there is no request {name!r}; {hint(name, main)}")
+        names = {request for requests in known for request in requests}
+        with_alternatives = {request.partition("/")[0] for request in names if "/" in request}
+        if alternatives:
+            names -= with_alternatives
+        else:
+            names -= {request for request in names if "/" in request}
+        if known and name not in names:
+            self.wrong(path, f"there is no request {name!r}; {hint(name, names)}")
+
+    def device(self, path: Path, name: str) -> None:
+        known = self._made.devices
+        if self._spec.tier == "allocation" and name not in known:
+            self.wrong(path, f"no ResourceSlice has a device {name!r}; {hint(name, known)}")
 
     def condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector

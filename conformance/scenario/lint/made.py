@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.scenario.documents.yamlfile import PathTuple, elements, mapping, text
+from conformance.scenario.documents.yamlfile import PathTuple, elements, mapping, text, walk
 from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.lint.manifests.pods import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
@@ -56,6 +56,7 @@ class Made:
         requests: (kind, namespace, name) of a claim or template -> names of its requests.
         classes: (place of a DeviceClass's name in a claim or template, key of that in requests).
         inside: (place where a claim's constraint or configuration names a request, its requests).
+        devices: names of all devices in ResourceSlices, also in changes of such.
     """
 
     first: dict[tuple[str, str | None, str], int] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Made:
     requests: dict[tuple[str, str | None, str], frozenset[str]] = field(default_factory=dict)
     classes: list[tuple[Named, tuple[str, str | None, str]]] = field(default_factory=list)
     inside: list[tuple[Named, frozenset[str]]] = field(default_factory=list)
+    devices: set[str] = field(default_factory=set)
 
     def names(self, kind: str, namespace: str | None = None) -> list[str]:
         """Names of a kind in a namespace (None: the scenario's, or none)."""
@@ -86,6 +88,10 @@ def made_by(scenario: Scenario) -> Made:
     for path, manifest in applied(scenario):
         _note(made, manifest, path)
     for step in scenario.spec.steps:
+        if step.patch is not None and step.patch.kind == "ResourceSlice":
+            made.devices |= _devices(step.patch.body)
+        if step.update is not None and step.update.object.get("kind") == "ResourceSlice":
+            made.devices |= _devices(step.update.object)
         for expectation in step.expect or ():
             if isinstance(expectation, RejectedExpectation):
                 refused = expectation.rejected.object or {}
@@ -121,6 +127,8 @@ def _note(made: Made, manifest: Mapping[str, Any], path: PathTuple) -> None:
     step = int(path[2])
     made.first.setdefault(key, step)
     spec = mapping(manifest.get("spec"))
+    if kind == "ResourceSlice":
+        made.devices |= _devices(spec)
     if kind in {"ResourceClaim", "ResourceClaimTemplate"}:
         inner, place = spec, (*path, "spec")
         if kind == "ResourceClaimTemplate":
@@ -131,6 +139,11 @@ def _note(made: Made, manifest: Mapping[str, Any], path: PathTuple) -> None:
         made.inside += [(named, names) for named in _inside(inner, place)]
     else:
         made.pods += [_pod(manifest, pod, step, place) for place, pod in pod_specs(manifest, path)]
+
+
+def _devices(part: Any) -> set[str]:
+    """Names of what is in a ResourceSlice, or in what changes one: its devices and its pool."""
+    return {text(value.get("name")) for _, value in walk(part) if isinstance(value, dict)}
 
 
 def _requests(spec: Mapping[str, Any], path: PathTuple) -> tuple[frozenset[str], list[Named]]:
