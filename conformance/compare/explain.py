@@ -30,7 +30,7 @@ those for a change that helps."""
 
 _NODE_SECONDS = 0.03
 MAX_BYTES = 512 << 20
-_MOST = 20  # pods of a snapshot that are explained
+_MOST = 20  # pods of a snapshot, and reasons of one, that are told
 _NAMED = 4
 _WIDTH = 80
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
@@ -100,8 +100,11 @@ class Told:
             return
         head = f"{self.subject}: {len(self.fits)}/{self.nodes} nodes"
         yield "", f"{head}; {self.note}" if self.note else head
-        for item in self.reasons:
+        for item in self.reasons[:_MOST]:
             yield "  ", f"{_some(item.nodes)}: {item.reason}"
+        if self.reasons[_MOST:]:
+            rest = sum(len(item.nodes) for item in self.reasons[_MOST:])
+            yield "  ", f"{rest} more nodes have {len(self.reasons) - _MOST} other reasons"
         for one in self.held:
             users = f"pod {', '.join(one.pods)}" if one.pods else "no pod"
             yield "  ", f"claim {one.claim} has {_some(one.devices)}, for {users}"
@@ -157,6 +160,7 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
     nodes = {name_of(node): node for node in snapshot.nodes}
     grouped: dict[str, list[str]] = {}
     fits: list[str] = []
+    fatal = ""
     for report in found.nodes:
         problem = obstacle(nodes[report.node], case.pod_spec, wanted)
         if report.kind == "allocated" and problem is None:
@@ -167,11 +171,16 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
         else:
             devices = "" if report.kind == "allocated" else _devices(case, report)
         grouped.setdefault("; ".join(filter(None, [problem, devices])), []).append(report.node)
+        if report.kind == "error" and problem is None:
+            fatal = f"the error on {report.node} ends the scheduler's attempt for every node"
+    alike = [*grouped.values(), fits]
+    note = "; ".join(filter(None, [waiting.note, fatal]))
+    fits = [] if fatal else fits
     held = holders(case, found)
     claims = {"/".join(key_of(claim)): claim for claim in snapshot.allocated}
     return Told(
         waiting.name,
-        waiting.note,
+        note,
         tuple(fits),
         len(found.nodes),
         tuple(Reason(reason, tuple(names)) for reason, names in grouped.items()),
@@ -179,7 +188,7 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
             Held(claim, tuple(consumers_of(claims[claim])), tuple(devices))
             for claim, devices in islice(held.items(), _NAMED)
         ),
-        tuple(remedies(case, found, grouped.values(), SECONDS)) if suggest and not fits else None,
+        tuple(remedies(case, found, alike, SECONDS)) if suggest and not fits else None,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from conformance.compare.evidence import Object, key_of, name_of
 from conformance.compare.whatif import Case, consumers_of, cordoned, fit, freed, results_of
 from reference_allocator.api import ResourceSlice
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.environment import selector_environment
 from reference_allocator.explain import Explanation
@@ -191,10 +192,10 @@ def _of_request(
             changed = [*before, {"cel": {"expression": expression}}, *after]
             text = f"selected {attribute} {value} instead of {literal}"
             yield VALUE, text, {"selectors": changed}
-        if removed:
+        if removed or _removed(found, f"cannot be judged by selector #{index}"):
             yield SELECTOR, f"did not have selector #{index}", {"selectors": [*before, *after]}
     count = body.get("count") or 1
-    for fewer in range(count - 1, 0, -1):
+    for fewer in range(min(count - 1, ALLOCATION_RESULTS_MAX), 0, -1):
         yield COUNT, f"asked for {fewer} instead of {count}", {"count": fewer}
     for device in _removed(found, "tainted"):
         taints = devices[device][1].get("taints") or ()

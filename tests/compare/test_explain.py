@@ -255,6 +255,29 @@ def test_a_driver_that_publishes_nothing_for_a_node_is_named() -> None:
     assert "driver nic.example.com publishes nothing for the node" in told.reasons[0].reason
 
 
+def test_an_error_on_one_node_keeps_the_pod_from_all() -> None:
+    bare = cluster.resource_slice("node-b")
+    for device in bare["spec"]["devices"]:
+        del device["capacity"]
+    document = cluster.snapshot(
+        slices=(cluster.resource_slice(), bare),
+        nodes=(cluster.node(), cluster.node("node-b")),
+        claims=(cluster.claim(memory="40Gi"),),
+    )
+    [told] = explain_snapshot(read_snapshot(document))
+    assert told.note == "the error on node-b ends the scheduler's attempt for every node"
+    assert told.fits == ()
+    assert told.changes
+    assert told.changes[0].change.endswith("did not have selector #0")
+
+
+def test_a_number_that_nobody_has_does_not_take_for_ever() -> None:
+    document = cluster.snapshot(claims=(cluster.claim(count=2**62),))
+    [told] = explain_snapshot(read_snapshot(document))
+    assert told.changes
+    assert "asked for 2 instead of" in told.changes[0].change
+
+
 def test_what_does_not_exist_is_an_error(ask: Callable[[str], Told]) -> None:
     with pytest.raises(UsageError, match="ns/nothing: there is no ResourceClaim"):
         ask("nothing")
