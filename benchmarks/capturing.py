@@ -54,7 +54,11 @@ def measured(*command: str) -> str:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     took = time.monotonic() - began
-    return f"{command[0]}: {took:.1f} s, {usage.ru_maxrss >> 10} MiB, exit {process.returncode}"
+    own = usage.ru_utime + usage.ru_stime
+    return (
+        f"{command[0]}: {took:.1f} s ({own:.1f} s of a processor), {usage.ru_maxrss >> 10} MiB,"
+        f" exit {process.returncode}"
+    )
 
 
 def main(nodes: int = 5000, devices: int = 8, claims: int = 20000) -> None:

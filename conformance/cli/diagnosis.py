@@ -135,7 +135,8 @@ def audit(
     Exit code: 0 nothing found, 1 something is wrong, 2 usage error, 3 no answer, or nothing is
     wrong but something could not be judged.
     """
-    from conformance.compare.audit import NOT_JUDGED, audit_document
+    from conformance.compare.audit import NOT_JUDGED
+    from conformance.compare.audit import audit as audit_document
     from conformance.compare.explain import MAX_BYTES
     from conformance.strictjson import read_object
 

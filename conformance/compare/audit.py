@@ -44,22 +44,16 @@ class Finding:
         return f"{self.rule}: {self.subject}: {self.message}"
 
 
-def audit_document(document: Mapping[str, Any]) -> list[Finding]:
-    """All findings of a snapshot's document. Raises UsageError: it is none."""
-    snapshot = reading(lambda: Snapshot.from_dict(document))
-    return audit(snapshot, pods_known="pods" in document)
+def audit(document: Mapping[str, Any]) -> list[Finding]:
+    """All findings of a snapshot's document, by rule; without ``pods`` none is called gone.
 
-
-def audit(snapshot: Snapshot, *, pods_known: bool = True) -> list[Finding]:
-    """All findings of a snapshot, by rule.
-
-    ``pods_known``: its pods are all that there are; without it none is called gone.
-    Raises UsageError: the snapshot is damaged.
+    Raises UsageError: it is no snapshot, or it is damaged.
     """
 
     def ask() -> list[Finding]:
+        snapshot = Snapshot.from_dict(document)
         found = [*_doubles(snapshot), *_broken(snapshot)]
-        if pods_known:
+        if "pods" in document:
             found += _unused(snapshot)
         return sorted(set(found), key=str)
 

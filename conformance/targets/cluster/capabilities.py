@@ -53,7 +53,7 @@ def discover_capabilities(
 
     Raises ApiError: something that is needed may not be read; TargetError: no answer.
     """
-    git_version = _git_version(api)
+    git_version, version = server_versions(api)
     ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
     usable = [node for node in ready if node["metadata"]["name"] in nodes]
     slices = api.discovery.find(api.discovery.dra_version(), "ResourceSlice")
@@ -95,7 +95,6 @@ def discover_capabilities(
                 lacking[KUBELET_METRICS] = why
             else:
                 can.add(KUBELET_METRICS)
-    version = _version(git_version)
     return Capabilities(
         kubernetes_version=version,
         served_apis=api.discovery.served(),
@@ -111,18 +110,11 @@ def discover_capabilities(
     )
 
 
-def version_of_server(api: Api) -> str:
-    """The API server's version, for example ``1.37.1``. Raises ApiError or TargetError."""
-    return _version(_git_version(api))
-
-
-def _git_version(api: Api) -> str:
-    return str(api.connection.request("GET", "/version").get("gitVersion", ""))
-
-
-def _version(git_version: str) -> str:
+def server_versions(api: Api) -> tuple[str, str]:
+    """``gitVersion`` and its numbers, such as ``1.37.1``. Raises ApiError or TargetError."""
+    git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
     matched = _VERSION.match(git_version)
-    return matched[1] if matched else git_version
+    return git_version, matched[1] if matched else git_version
 
 
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:

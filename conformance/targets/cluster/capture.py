@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.errors import TargetError
 from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource
-from conformance.targets.cluster.capabilities import feature_gates, version_of_server
+from conformance.targets.cluster.capabilities import feature_gates, server_versions
 from conformance.targets.cluster.decisions.snapshots import (
     allocation_of,
     by_name,
@@ -75,7 +75,7 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
     """
     objects: list[Obj] = []
     try:
-        version = version_of_server(api)
+        version = server_versions(api)[1]
         gates = feature_gates(api, version, only_read=True)
         kinds = {resource.kind: resource for resource in followed(api.discovery)}
         if not kinds["ResourceClaim"].api_version.endswith(f"/{DRA_VERSIONS[0]}"):
