@@ -24,27 +24,30 @@ from tests.compare import cluster
 
 def fill(backend: RealTime, nodes: int, devices: int, claims: int) -> None:
     """Nodes with devices, as many claims that have some, and one pod that finds none."""
-    objects: list[Obj] = [cluster.device_class()]
+
+    def add(obj: Obj) -> Obj:
+        return backend.store.add({"status": {}, **obj})
+
+    add(cluster.device_class())
     for number in range(nodes):
         name = f"node-{number:05}"
-        objects += [cluster.node(name), cluster.resource_slice(name, ["40Gi"] * devices)]
+        add(cluster.node(name))
+        add(cluster.resource_slice(name, ["40Gi"] * devices))
     for number in range(claims):
         node, device = divmod(number, devices)
-        name, pod = f"claim-{number:05}", f"pod-{number:05}"
+        name, place = f"claim-{number:05}", f"node-{node:05}"
+        entry = {"name": "gpu", "resourceClaimName": name}
+        pod = add(cluster.pod(f"pod-{number:05}", nodeName=place, resourceClaims=[entry]))
+        meta = pod["metadata"]
         held = cluster.claim(name)
         held["status"] = {
-            "allocation": cluster.allocation(f"gpu-{device}", node_name=f"node-{node:05}"),
-            "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"}],
+            "allocation": cluster.allocation(f"gpu-{device}", node_name=place),
+            "reservedFor": [{"resource": "pods", "name": meta["name"], "uid": meta["uid"]}],
         }
-        entry = {"name": "gpu", "resourceClaimName": name}
-        running = cluster.pod(pod, nodeName=f"node-{node:05}", resourceClaims=[entry])
-        running["metadata"]["uid"] = f"uid-{pod}"
-        objects += [held, running]
+        add(held)
     entry = {"name": "gpu", "resourceClaimName": "wanted"}
-    objects += [cluster.claim("wanted", devices + 1), cluster.pod("waits", resourceClaims=[entry])]
-    for obj in objects:
-        obj.setdefault("status", {})
-        backend.store.add(obj)
+    add(cluster.claim("wanted", devices + 1))
+    add(cluster.pod("waits", resourceClaims=[entry]))
 
 
 def measured(*command: str) -> str:
