@@ -306,8 +306,10 @@ def test_a_saved_snapshot_is_explained_without_a_target(
             json.dumps(cluster.snapshot(pods=({"spec": 3},))),
             "the snapshot or the decision is damaged",
         ),
-        (gzip.compress(b"{}" * 9999)[:-9], "cannot be unpacked: it is cut off"),
-        (b"\x1f\x8bno", "cannot be unpacked"),
+        pytest.param(
+            gzip.compress(b"{}" * 9999)[:-9], "cannot be unpacked: it is cut off", id="cut off"
+        ),
+        pytest.param(b"\x1f\x8bno", "cannot be unpacked", id="no gzip"),
     ],
 )
 def test_a_file_that_is_no_snapshot_is_named(
