@@ -7,6 +7,7 @@ one file could say different things to different readers.
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,22 +22,39 @@ def loads(text: bytes | str) -> Any:
 
 
 def read_object(path: Path, most: int) -> dict[str, Any]:
-    """The JSON object in a regular file of at most so many bytes.
+    """The JSON object in a regular file of at most so many bytes, also when it is unpacked (gzip).
 
     Raises:
         UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
     try:
-        document = loads(read_regular(path, most))
+        document = loads(_unpacked(read_regular(path, most), most))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
+    except zlib.error as error:
+        raise UsageError(
+            f"{path}: cannot be unpacked: {error}; take it from its source again"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON in UTF-8: {error}") from None
     if not isinstance(document, dict):
         raise UsageError(f"{path}: $: must be an object")
     return document
+
+
+def _unpacked(data: bytes, most: int) -> bytes:
+    """Raises zlib.error: it is damaged, cut off, or larger than that."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    unpacking = zlib.decompressobj(wbits=31)
+    unpacked = unpacking.decompress(data, most + 1)
+    if len(unpacked) > most:
+        raise zlib.error(f"it is larger than {most >> 20} MiB")
+    if not unpacking.eof:
+        raise zlib.error("it is cut off")
+    return unpacked
 
 
 def _no_constant(name: str) -> float:

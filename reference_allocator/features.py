@@ -8,7 +8,7 @@ structured.Features (structured/internal/types.go of k8s.io/dynamic-resource-all
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from reference_allocator.api.reading import boolean, mapping, only_known
@@ -75,6 +75,16 @@ class Features:
                 for field, names in _GATES.items()
             }
         )
+
+    def changed(self, version: str, gates: Mapping[str, bool]) -> Features:
+        """These features with some gates set otherwise; others are the version's defaults.
+
+        Raises:
+            ValueError: the minor is not known.
+        """
+        other = Features.for_version(version, gates)
+        asked = [field for field, names in _GATES.items() if not gates.keys().isdisjoint(names)]
+        return replace(self, **{field: getattr(other, field) for field in asked})
 
     @classmethod
     def from_dict(cls, value: object) -> Features:

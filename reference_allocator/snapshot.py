@@ -24,8 +24,12 @@ _FIELDS: Final = {
     "nodes": Node.from_dict,
     "claims": ResourceClaim.from_dict,
     "allocated": ResourceClaim.from_dict,
+    "pods": reading.mapping,
+    "templates": reading.mapping,
 }
 """Lists of the document and what reads their objects, in the order of `Snapshot`'s fields."""
+
+_OPTIONAL: Final = ("pods", "templates")
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,10 @@ class Snapshot:
         slices: ResourceSlices, with DeviceTaintRules already applied.
         device_classes: DeviceClasses.
         nodes: Nodes, in the order in which they are tried.
-        claims: ResourceClaims to allocate together, for one pod.
+        claims: ResourceClaims to allocate: together, for one pod, unless `pods` says for which.
         allocated: other ResourceClaims; those with `status.allocation` say what is in use.
+        pods: the Pods of a whole cluster that have or want claims, reduced; none if not known.
+        templates: its ResourceClaimTemplates.
     """
 
     kubernetes: str
@@ -51,6 +57,8 @@ class Snapshot:
     nodes: tuple[Object, ...] = ()
     claims: tuple[Object, ...] = ()
     allocated: tuple[Object, ...] = ()
+    pods: tuple[Object, ...] = ()
+    templates: tuple[Object, ...] = ()
 
     @classmethod
     def from_dict(cls, value: object) -> Snapshot:
@@ -80,6 +88,7 @@ class Snapshot:
 
     def to_dict(self) -> dict[str, Any]:
         """The inverse of `from_dict`; objects are shared, not copied."""
+        optional = {name: list(getattr(self, name)) for name in _OPTIONAL if getattr(self, name)}
         return {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -90,6 +99,7 @@ class Snapshot:
             "nodes": list(self.nodes),
             "claims": list(self.claims),
             "allocated": list(self.allocated),
+            **optional,
         }
 
 

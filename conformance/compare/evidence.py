@@ -62,14 +62,14 @@ def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
         if pod is not None:
             try:
                 pod_spec = child(pod, "spec", mapping) or {}
-                wanted = list(_of_claims(pod, pod_spec, read))
-                _suits({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
+                wanted = selectors_of(pod, read)
+                obstacle({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
             except InputError as error:
                 raise error.under("pod") from None
         found = []
         for index, node in enumerate(read.nodes):
             try:
-                if _is_ready(node) and _suits(node, pod_spec, wanted):
+                if _is_ready(node) and obstacle(node, pod_spec, wanted) is None:
                     found.append(name_of(node))
             except InputError as error:
                 raise error.under("nodes", index) from None
@@ -139,32 +139,46 @@ def _is_ready(node: Object) -> bool:
     return all(value == "True" for value in ready)  # reduced snapshots have no conditions
 
 
-def _suits(node: Object, pod_spec: Object, wanted: Sequence[NodeSelector]) -> bool:
+def obstacle(node: Object, pod_spec: Object, wanted: Sequence[NodeSelector]) -> str | None:
+    """What keeps a pod from a node beside devices and resources, in words; None if nothing does.
+
+    ``wanted``: what a node must match because of the pod's claims (`selectors_of`).
+    Raises InputError: an object has not the form of its kind.
+    """
     try:
-        return node_problem(node, pod_spec) is None and all(
-            selector_matches(selector, node) for selector in wanted
-        )
-    except AllocationError:
-        return False  # a selector that does not parse keeps the pod from every node
+        found = node_problem(node, pod_spec)
+        if found is None and not all(selector_matches(item, node) for item in wanted):
+            found = "the pod's other claims have devices elsewhere"
+    except AllocationError as error:
+        return str(error)  # a selector that does not parse keeps the pod from every node
+    return found
 
 
-def _of_claims(pod: Object, pod_spec: Object, snapshot: Snapshot) -> Iterator[NodeSelector]:
+def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
     """What a node must match because of the claims that the pod has been given already."""
-    names = set(_claim_names(pod, pod_spec))
     namespace = key_of(pod)[0]
+    names = {(namespace, name) for name in claim_names(pod)}
+    found = []
     for claim in snapshot.allocated:
-        if key_of(claim) in {(namespace, name) for name in names}:
+        if key_of(claim) in names:
             status = child(claim, "status", mapping) or {}
             allocation = child(status, "allocation", mapping) or {}
             selector = child(allocation, "nodeSelector", NodeSelector.from_dict)
             if selector is not None:
-                yield selector
+                found.append(selector)
+    return found
 
 
-def _claim_names(pod: Object, spec: Object) -> Iterator[str]:
-    """The ResourceClaims of a pod: named by it, or generated for it."""
-    for entry in items(spec, "resourceClaims", mapping):
-        yield string(entry, "resourceClaimName")
-    status = child(pod, "status", mapping) or {}
-    for entry in items(status, "resourceClaimStatuses", mapping):
-        yield string(entry, "resourceClaimName")
+def claim_names(pod: Object) -> Iterator[str]:
+    """The ResourceClaims of a pod: named by it, or made for it."""
+    spec, status = child(pod, "spec", mapping) or {}, child(pod, "status", mapping) or {}
+    extended = child(status, "extendedResourceClaimStatus", mapping) or {}
+    entries = (
+        *items(spec, "resourceClaims", mapping),
+        *items(status, "resourceClaimStatuses", mapping),
+        extended,
+    )
+    for entry in entries:
+        name = string(entry, "resourceClaimName")
+        if name:
+            yield name

@@ -7,43 +7,113 @@ result file. Judging it again needs nothing but the reference.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from conformance.compare.compare import compare_scenario
-from conformance.compare.evidence import undecided_claims
+from conformance.compare.evidence import reading, undecided_claims
+from conformance.compare.explain import MAX_BYTES, Told, explain_snapshot, read_snapshot
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
+from conformance.compare.waiting import all_waiting
+from conformance.compare.whatif import configured, cordoned, ended, with_objects
 from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.errors import UsageError
+from conformance.options import given
 from conformance.resultfile.read import load_results
+from conformance.scenario.documents.yamlfile import mapping, read_documents
 from conformance.strictjson import read_object
+from conformance.targets.opening.conversions import gates_of, version_of
+from reference_allocator.snapshot import Snapshot
 
-MAX_BYTES = 64 << 20
-"""The largest decision or snapshot; a cluster with a thousand nodes gives a few megabytes."""
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """How a snapshot is changed before it is asked."""
+
+    kubernetes: str = given(
+        "", "What if: another Kubernetes version.", metavar="VERSION", convert=version_of
+    )
+    gates: Mapping[str, bool] = given(
+        {},
+        "What if: a feature gate (repeatable).",
+        flag="--feature-gate",
+        metavar="NAME=true|false",
+        type=tuple[str, ...],
+        convert=gates_of,
+    )
+    nodes: tuple[Path, ...] = given(
+        (),
+        "What if: a Node and its ResourceSlices (YAML), as a node group adds them (repeatable).",
+        flag="--add-node",
+        metavar="FILE",
+    )
+    cordon: tuple[str, ...] = given((), "What if: a node is cordoned (repeatable).", metavar="NODE")
+    end: tuple[str, ...] = given(
+        (), "What if: a pod has ended (repeatable).", metavar="NAMESPACE/POD"
+    )
+
+    def of(self, snapshot: Snapshot) -> Snapshot:
+        """The changed snapshot. Raises UsageError: it has not what is to be changed."""
+        changed = configured(snapshot, self.kubernetes, self.gates)
+        for file in self.nodes:
+            objects = [mapping(document.data) for document in read_documents(file)]
+            changed = reading(partial(with_objects, changed, objects, str(file)))
+        for node in self.cordon:
+            changed = cordoned(changed, node)
+        for pod in self.end:
+            changed = ended(changed, pod)
+        return changed
 
 
-def replay(path: Path) -> Judgement | None:
+def replay_if(path: Path, what_if: WhatIf) -> list[Told]:
+    """Whether what waits in a snapshot would fit if. Raises UsageError: no snapshot, no change."""
+    document = read_object(path, MAX_BYTES)
+    try:
+        snapshot = read_snapshot(undecided_parts(document)[0])
+        return explain_snapshot(what_if.of(snapshot), suggest=False)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def replay(path: Path) -> tuple[Judgement, ...]:
     """Judge the one decision or snapshot in a JSON file. Raises UsageError: neither is in it.
 
-    A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. None for a snapshot
-    whose claims the reference leaves pending, too.
+    A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. Nothing is told of
+    a snapshot whose claims the reference leaves pending, too; of a cluster's, each pod is judged.
     """
     document = read_object(path, MAX_BYTES)
     try:
         if "allocations" in document:
-            return judge(document)
+            return (judge(document),)
         if document.get("kind") == "Snapshot" or isinstance(document.get("snapshot"), Mapping):
             if not undecided_claims(undecided_parts(document)[0]):
                 raise UsageError(
                     "has no claim without an allocation, so there is nothing to judge; give a"
                     " decision (with $.allocations), or the snapshot of a pod that stayed pending"
                 )
-            return judge_undecided(document)
+            judged = map(judge_undecided, _each_pod(document))
+            return tuple(item for item in judged if item is not None)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     raise UsageError(
         f"{path}: is neither a decision (with $.allocations and $.snapshot) nor a snapshot"
         " ($.kind: Snapshot); give a file that a run saved"
     )
+
+
+def _each_pod(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The document for each pod that only devices keep waiting; as it is without pods."""
+    if not document.get("pods"):
+        return [document]
+    snapshot = read_snapshot(document)
+    waiting = reading(lambda: all_waiting(snapshot))
+    return [
+        {"pod": item.case.pod, "snapshot": {**document, "claims": list(item.case.claims)}}
+        for item in waiting
+        if item.case is not None and not item.note
+    ]
 
 
 def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:

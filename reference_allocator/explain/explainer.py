@@ -130,6 +130,9 @@ class _NodeExplainer:
         alone = only(raw, {request.spec.name if request.parent is None else request.parent})
         if request.parent is not None:
             alone = only_alternative(alone, request.parent, request.spec.name)
+        # No device counts twice for a request, so too few are not searched in.
+        enough = wanted is None or len(left) >= wanted
+        fits = enough and self._allocate([alone]).kind == "allocated"
         return RequestReport(
             claim=request.claim.ref,
             request=request.name,
@@ -138,8 +141,8 @@ class _NodeExplainer:
             of_class=of_class,
             removals=tuple(_removals(removed if of_class else foreign)),
             left=tuple(left),
-            alone=self._allocate([alone]).kind == "allocated",
-            obstacle=self._obstacle(alone),
+            alone=fits,
+            obstacle=self._obstacle(alone) if enough and not fits else "",
         )
 
     def _obstacle(self, claim: Mapping[str, Any]) -> str:

@@ -52,6 +52,40 @@ def why_false(
         expression: a CEL selector that is false for the device.
     """
     clause = _deciding_clause(expression, driver, device, environment)
+    found = _comparison(clause, driver, device)
+    if found is not None:
+        parts, words, value = found
+        literal = parts["literal"].strip("\"'")
+        return f"{parts['id']} {value} {words} {literal}"
+    values = ", ".join(_mentioned(clause, driver, device))
+    return f"{clause}; {values}" if values else clause
+
+
+def other_value(
+    expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
+) -> tuple[str, str, str, str] | None:
+    """How a selector that is false for a device could ask for what the device has.
+
+    Returns:
+        The attribute's or capacity's name, the literal that it is compared with, the device's
+        value, and the expression with that; None where no known form of a comparison decides.
+    """
+    clause = _deciding_clause(expression, driver, device, environment)
+    found = _comparison(clause, driver, device)
+    if found is None:
+        return None
+    parts, _, value = found
+    literal: str = parts["literal"]
+    quote = literal[0] if literal[0] in "\"'" else ""
+    head, _, tail = clause.rpartition(literal)
+    changed = expression.replace(clause, f"{head}{quote}{value}{quote}{tail}", 1)
+    return parts["id"], literal.strip("\"'"), value, changed
+
+
+def _comparison(
+    clause: str, driver: str, device: Mapping[str, Any]
+) -> tuple[dict[str, Any], str, str] | None:
+    """The parts of a clause of a known form, its opposite in words, and the device's value."""
     for pattern in (_METHOD, _COMPARED, _OPERATION):
         match = pattern.match(clause)
         if match is None:
@@ -62,10 +96,8 @@ def why_false(
         )
         value = _value(parts, driver, device)
         if words is not None and value is not None:
-            literal = parts["literal"].strip("\"'")
-            return f"{parts['id']} {value} {words} {literal}"
-    values = ", ".join(_mentioned(clause, driver, device))
-    return f"{clause}; {values}" if values else clause
+            return parts, words, value
+    return None
 
 
 def _deciding_clause(

@@ -1,83 +1,297 @@
-"""Why a claim is pending: asked of a target that is only read, and of a saved snapshot."""
+"""Why a claim is pending: situations on a reference, captured from its API server."""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conformance.compare.explain import explain_file, explain_pending
+from conformance.compare.explain import Told, explain_file, explain_snapshot, read_snapshot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.connection import Connection
 from conformance.scenario.loader import load_scenarios
+from conformance.targets.cluster.capture import capture
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.reference import ReferenceTarget
+from conformance.targets.reference.front.server import Front
+from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.target import ReferenceOptions
+from conformance.targets.seam.values import Ref
+from tests.compare import cluster
 from tests.targets.reference import kit
 
 SELECTOR = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'X'"}}
+GPUS = f"{kit.NODE}: 4 devices of class gpu.nvidia.com"
 
 
 @pytest.fixture
-def scope() -> Iterator[ReferenceScope]:
-    with ReferenceTarget() as target:
-        scope = target.scope("ns")
-        scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
-        scope.create(kit.device_class())
-        yield scope
+def target() -> Iterator[ReferenceTarget]:
+    with ReferenceTarget(ReferenceOptions(start=seconds_since_epoch())) as target:
+        yield target
 
 
-def test_the_selector_that_removes_the_devices_is_named(scope: ReferenceScope) -> None:
-    scope.create(kit.claim("picky", kit.request(selectors=[SELECTOR])))
-    assert explain_pending(scope, "picky") == (
-        f"ns/picky: 0/1 nodes: {kit.NODE}: 4 devices of class gpu.nvidia.com: "
-        "4 fail selector #0 (productName Tesla T4 is not X)"
-    )
+@pytest.fixture
+def scope(target: ReferenceTarget) -> ReferenceScope:
+    scope = target.scope("ns")
+    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})
+    scope.create(kit.device_class())
+    return scope
 
 
-def test_a_pods_claims_are_explained_together(scope: ReferenceScope) -> None:
+@pytest.fixture
+def ask(target: ReferenceTarget, tmp_path: Path) -> Iterator[Callable[[str], Told]]:
+    """Explains a pod or claim of the reference, asked over HTTP as a cluster is."""
+    front = Front(RealTime(target), tmp_path, "test")
+    api = Api(Connection.open(front.kubeconfig, "dra-conformance-test"))
+
+    def explain(name: str) -> Told:
+        [told] = explain_snapshot(read_snapshot(capture(api, pytest.fail)), f"ns/{name}")
+        return told
+
+    yield explain
+    api.connection.close()
+    front.close()
+
+
+def use(scope: ReferenceScope, name: str, number: int) -> None:
+    """A pod that has devices, and runs."""
+    scope.create(kit.claim(f"{name}-gpus", kit.request(count=number)))
+    scope.create(kit.pod(name, kit.container("c", "a"), claims={"a": f"{name}-gpus"}))
+    kit.runs(scope, name)
+
+
+def want(scope: ReferenceScope, *requests: dict[str, Any], **spec: Any) -> None:
+    """A pod that is not given its devices."""
+    scope.create(kit.claim("wanted", *requests))
+    scope.create(kit.pod("p", kit.container("c", "a"), claims={"a": "wanted"}, **spec))
+
+
+def cordon(scope: ReferenceScope) -> None:
+    scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"unschedulable": True}})
+
+
+def taint(scope: ReferenceScope) -> None:
+    taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
+    scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"taints": taints}})
+
+
+def taint_devices(scope: ReferenceScope) -> None:
+    rule = {
+        "deviceSelector": {"driver": kit.DRIVER},
+        "taint": {"key": "hot", "effect": "NoSchedule"},
+    }
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule"}
+    scope.create({**kind, "metadata": {"name": "hot"}, "spec": rule})
+
+
+BIG = {
+    "cel": {
+        "expression": "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('80Gi')) >= 0"
+    }
+}
+Prepare = Callable[[ReferenceScope], None]
+SITUATIONS: dict[str, tuple[tuple[Prepare, ...], list[dict[str, Any]], str, str]] = {
+    "a value": (
+        (),
+        [kit.request(selectors=[BIG])],
+        "4 fail selector #0 (memory",
+        "would fit if request gpu of claim ns/wanted selected memory",
+    ),
+    "a selector": (
+        (),
+        [kit.request(selectors=[{"cel": {"expression": "device.driver in ['x']"}}])],
+        "4 fail selector #0",
+        "would fit if request gpu of claim ns/wanted did not have selector #0",
+    ),
+    "a count": (
+        (),
+        [kit.request(count=9)],
+        "4 left; 9 needed",
+        "would fit if request gpu of claim ns/wanted asked for 4 instead of 9",
+    ),
+    "a pod": (
+        (lambda scope: use(scope, "holder", 4),),
+        [kit.request()],
+        "4 in use",
+        "would fit if pod ns/holder ended",
+    ),
+    "the one of two pods that helps": (
+        (lambda scope: use(scope, "few", 1), lambda scope: use(scope, "many", 2)),
+        [kit.request(count=3)],
+        "3 in use, 1 left; 3 needed",
+        "would fit if pod ns/many ended",
+    ),
+    "two pods": (
+        (lambda scope: use(scope, "one", 2), lambda scope: use(scope, "two", 2)),
+        [kit.request(allocationMode="All")],
+        "4 in use",
+        "would fit if pod ns/one ended, and pod ns/two ended",
+    ),
+    "a cordoned node": (
+        (cordon,),
+        [kit.request()],
+        "node(s) were unschedulable",
+        f"would fit if node {kit.NODE} were uncordoned",
+    ),
+    "a node's taint": (
+        (taint,),
+        [kit.request()],
+        "node(s) had untolerated taint(s)",
+        f"would fit if the pod tolerated node {kit.NODE}'s taint team",
+    ),
+    "a device's taint": (
+        (taint_devices,),
+        [kit.request()],
+        "4 tainted (hot=:NoSchedule)",
+        "would fit if request gpu of claim ns/wanted tolerated hot:NoSchedule",
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_the_rule_and_the_smallest_change_that_helps_are_told(
+    scope: ReferenceScope, ask: Callable[[str], Told], situation: str
+) -> None:
+    before, requests, reason, change = SITUATIONS[situation]
+    for prepare in before:
+        prepare(scope)
+    want(scope, *requests)
+    text = ask("p").text
+    flat = " ".join(text.split())
+    assert reason in flat
+    assert change in flat
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+def test_nothing_is_promised_where_nothing_helps(
+    scope: ReferenceScope, ask: Callable[[str], Told]
+) -> None:
+    want(scope, kit.request(selectors=[SELECTOR]), nodeSelector={"disk": "none"})
+    told = ask("p")
+    assert told.changes == ()
+    assert "no single change that was tried" in told.text
+
+
+def test_what_is_in_use_is_told_with_who_has_it(
+    scope: ReferenceScope, ask: Callable[[str], Told]
+) -> None:
+    use(scope, "holder", 4)
+    want(scope)
+    [held] = ask("wanted").held
+    assert (held.claim, held.pods, len(held.devices)) == ("ns/holder-gpus", ("ns/holder",), 4)
+
+
+def test_a_pods_claims_are_explained_together(
+    scope: ReferenceScope, ask: Callable[[str], Told]
+) -> None:
     scope.create(kit.claim("three", kit.request(count=3)))
     scope.create(kit.claim("two", kit.request(count=2)))
     scope.create(kit.claim("bystander", kit.request(count=4)))
     scope.create(kit.pod("p", kit.container("c", "a", "b"), claims={"a": "three", "b": "two"}))
-    text = explain_pending(scope, "p")
-    assert "each can be allocated alone, but not claim ns/three and claim ns/two together" in text
-    assert "bystander" not in text
+    told = ask("p")
+    together = "each can be allocated alone, but not claim ns/three and claim ns/two together"
+    assert told.reasons[0].reason.startswith(together)
+    assert "bystander" not in told.text
+    assert told.changes
+    assert told.changes[0].change == "request gpu of claim ns/three asked for 2 instead of 3"
 
 
-def test_a_claim_that_nothing_keeps_pending_is_reported_so(scope: ReferenceScope) -> None:
-    scope.create(kit.claim("free"))
-    text = explain_pending(scope, "free")
-    assert "can be allocated" in text
-    assert "no rule of DRA keeps the claim pending" in text
+def late(scope: ReferenceScope) -> None:
+    want(scope, schedulerName="absent")
 
 
-def test_what_an_allocated_claim_has_is_reported(scope: ReferenceScope) -> None:
-    scope.create(kit.claim("used"))
-    scope.create(kit.pod("p", kit.container("c", "a"), claims={"a": "used"}))
-    kit.runs(scope, "p")
-    with pytest.raises(UsageError, match=r"is not pending: claim used has gpu.nvidia.com/.*/gpu-"):
-        explain_pending(scope, "used")
+def gated(scope: ReferenceScope) -> None:
+    want(scope, schedulingGates=[{"name": "quota"}])
 
 
-@pytest.mark.parametrize("name", ["nothing", "bare"])
-def test_what_has_no_claim_is_an_error(scope: ReferenceScope, name: str) -> None:
-    scope.create(kit.pod("bare", kit.container()))
-    with pytest.raises(UsageError, match=f"ns/{name}: "):
-        explain_pending(scope, name)
+def unmade(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("p", kit.container("c", "a"), templates={"a": "absent"}))
 
 
+def unused(scope: ReferenceScope) -> None:
+    use(scope, "holder", 1)
+    scope.create(kit.claim("wanted"))
+
+
+@pytest.mark.parametrize(
+    ("situation", "name", "text"),
+    [
+        (late, "p", "no rule of DRA keeps it pending"),
+        (gated, "p", "scheduling gates hold the pod: quota"),
+        (unmade, "p", "ResourceClaimTemplate absent"),
+        (unused, "wanted", "no pod waits for it"),
+        (unused, "holder", "is not pending: claim holder-gpus has gpu.nvidia.com/"),
+        (unused, "holder-gpus", "is not pending: claim holder-gpus has gpu.nvidia.com/"),
+    ],
+)
+def test_what_is_no_rule_of_dra_is_told(
+    scope: ReferenceScope,
+    ask: Callable[[str], Told],
+    situation: Callable[[ReferenceScope], None],
+    name: str,
+    text: str,
+) -> None:
+    situation(scope)
+    assert text in " ".join(ask(name).text.split())
+
+
+def test_a_driver_that_publishes_nothing_for_a_node_is_named() -> None:
+    other = cluster.device_class()
+    other["metadata"]["name"] = "nic"
+    other["spec"]["selectors"][0]["cel"]["expression"] = "device.driver == 'nic.example.com'"
+    wanted = cluster.claim()
+    wanted["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = "nic"
+    document = cluster.snapshot(device_classes=(other,), claims=(wanted,))
+    [told] = explain_snapshot(read_snapshot(document))
+    assert "driver nic.example.com publishes nothing for the node" in told.reasons[0].reason
+
+
+def test_an_error_on_one_node_keeps_the_pod_from_all() -> None:
+    bare = cluster.resource_slice("node-b")
+    for device in bare["spec"]["devices"]:
+        del device["capacity"]
+    document = cluster.snapshot(
+        slices=(cluster.resource_slice(), bare),
+        nodes=(cluster.node(), cluster.node("node-b")),
+        claims=(cluster.claim(memory="40Gi"),),
+    )
+    [told] = explain_snapshot(read_snapshot(document))
+    assert told.note == "the error on node-b ends the scheduler's attempt for every node"
+    assert told.fits == ()
+    assert told.changes
+    assert told.changes[0].change.endswith("did not have selector #0")
+
+
+def test_a_number_that_nobody_has_does_not_take_for_ever() -> None:
+    document = cluster.snapshot(claims=(cluster.claim(count=2**62),))
+    [told] = explain_snapshot(read_snapshot(document))
+    assert told.changes
+    assert "asked for 2 instead of" in told.changes[0].change
+
+
+def test_what_does_not_exist_is_an_error(ask: Callable[[str], Told]) -> None:
+    with pytest.raises(UsageError, match="ns/nothing: there is no ResourceClaim"):
+        ask("nothing")
+
+
+@pytest.mark.parametrize("packed", [False, True])
 def test_a_saved_snapshot_is_explained_without_a_target(
-    scope: ReferenceScope, tmp_path: Path
+    scope: ReferenceScope, tmp_path: Path, packed: bool
 ) -> None:
     scope.create(kit.claim("five", kit.request(count=5)))
-    path = tmp_path / "snapshot.json"
-    path.write_text(json.dumps(scope.snapshot()))
-    assert "4 devices of class gpu.nvidia.com: 4 left; 5 needed" in explain_file(path)
+    path, data = tmp_path / "snapshot.json", json.dumps(scope.snapshot()).encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    [told] = explain_file(path)
+    assert told.reasons[0].reason == "4 devices of class gpu.nvidia.com: 4 left; 5 needed"
 
 
 @pytest.mark.parametrize(
@@ -85,13 +299,24 @@ def test_a_saved_snapshot_is_explained_without_a_target(
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("{}", r"is not a snapshot: \$.apiVersion: is missing; expected"),
-        ('{"apiVersion": "dra-conformance/v1", "kind": "Snapshot"}', "is not a snapshot"),
+        ("{}", r"\$.apiVersion: is missing; expected"),
+        ('{"apiVersion": "dra-conformance/v2", "kind": "Snapshot"}', r"\$.apiVersion: expected"),
+        ('{"apiVersion": "dra-conformance/v1", "kind": "Snapshot"}', r"\$.kubernetes"),
+        (
+            json.dumps(cluster.snapshot(pods=({"spec": 3},))),
+            "the snapshot or the decision is damaged",
+        ),
+        pytest.param(
+            gzip.compress(b"{}" * 9999)[:-9], "cannot be unpacked: it is cut off", id="cut off"
+        ),
+        pytest.param(b"\x1f\x8bno", "cannot be unpacked", id="no gzip"),
     ],
 )
-def test_a_file_that_is_no_snapshot_is_named(content: str, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_snapshot_is_named(
+    content: str | bytes, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "file.json"
-    path.write_text(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=message) as caught:
         explain_file(path)
     assert str(path) in str(caught.value)

@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.replay import replay, replay_results
+from conformance.compare.evidence import Obj
+from conformance.compare.replay import WhatIf, replay, replay_if, replay_results
 from conformance.engine.events.comparison import Verdict
 from conformance.errors import UsageError
 from conformance.resultfile.write import ResultFile
-from tests.compare.cluster import allocated, allocation, claim, decision, snapshot
+from tests.compare.cluster import (
+    allocated,
+    allocation,
+    claim,
+    decision,
+    pod,
+    resource_slice,
+    snapshot,
+)
 from tests.report.builders import finished, planned, play, stream
 
 
@@ -22,17 +31,108 @@ def saved(folder: Path, document: Any) -> Path:
 
 
 def test_a_saved_decision_is_judged_again_without_a_cluster(tmp_path: Path) -> None:
-    judgement = replay(saved(tmp_path, decision([claim()], [allocation("gpu-1")])))
-    assert judgement is not None
+    [judgement] = replay(saved(tmp_path, decision([claim()], [allocation("gpu-1")])))
     assert judgement.verdict is Verdict.ADMISSIBLE
 
 
 def test_a_saved_snapshot_of_a_pending_pod_is_judged_again(tmp_path: Path) -> None:
-    judgement = replay(saved(tmp_path, snapshot(claims=(claim(),))))
-    assert judgement is not None
+    [judgement] = replay(saved(tmp_path, snapshot(claims=(claim(),))))
     assert judgement.verdict is Verdict.MISSED
     state = snapshot(claims=(claim(),), allocated=(allocated("other", "gpu-0", "gpu-1"),))
-    assert replay(saved(tmp_path, state)) is None
+    assert replay(saved(tmp_path, state)) == ()
+
+
+def waits(name: str, *claims: str, **spec: Any) -> Obj:
+    entries = [{"name": one, "resourceClaimName": one} for one in claims]
+    return pod(name, resourceClaims=entries, **spec)
+
+
+def test_each_pod_of_a_clusters_snapshot_is_judged_with_its_own_claims(tmp_path: Path) -> None:
+    state = snapshot(
+        claims=(claim("few", 2), claim("many", 3), claim("away")),
+        pods=(waits("a", "few"), waits("b", "many"), waits("c", "away", nodeSelector={"x": "y"})),
+    )
+    judged = replay(saved(tmp_path, state))
+    assert [(item.verdict, item.pod) for item in judged] == [(Verdict.MISSED, "a")]
+
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: new}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: new-gpus}
+spec:
+  driver: gpu.example.com
+  nodeName: new
+  pool: {name: new, generation: 1, resourceSliceCount: 1}
+  devices: [{name: gpu-0}, {name: gpu-1}, {name: gpu-2}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("what_if", "fits"),
+    [
+        ({}, ["small"]),
+        ({"cordon": ("node-a",)}, []),
+        ({"end": ("ns/holder",)}, ["small", "middle"]),
+        ({"nodes": (Path("node.yaml"),)}, ["small", "middle", "large"]),
+        ({"kubernetes": "1.34"}, ["small", "middle", "tainted"]),
+        ({"gates": {"DRADeviceTaints": False}}, ["small", "middle", "tainted"]),
+    ],
+)
+def test_it_is_told_what_would_fit_if(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what_if: dict[str, Any], fits: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("node.yaml").write_text(NODE)
+    published = resource_slice(sizes=("40Gi", "40Gi", "80Gi"))
+    published["spec"]["devices"][2]["taints"] = [{"key": "hot", "effect": "NoSchedule"}]
+    held = allocated("held", "gpu-0")
+    held["status"]["reservedFor"] = [{"resource": "pods", "name": "holder", "uid": "u"}]
+    state = snapshot(
+        slices=(published,),
+        claims=(
+            claim("small"),
+            claim("middle", 2, memory="40Gi"),
+            claim("large", 3),
+            claim("tainted", memory="80Gi"),
+        ),
+        allocated=(held,),
+        pods=(
+            pod("holder", nodeName="node-a"),
+            *(waits(name, name) for name in ("small", "middle", "large", "tainted")),
+        ),
+    )
+    if "nodes" in what_if:
+        state["claims"][1] = claim("middle", 2)
+    told = replay_if(saved(tmp_path, state), WhatIf(**what_if))
+    assert [item.subject.removeprefix("ns/") for item in told if item.fits] == fits
+
+
+@pytest.mark.parametrize(
+    ("what_if", "message"),
+    [
+        ({"end": ("ns/nobody",)}, "--end ns/nobody: the snapshot has no such pod"),
+        ({"cordon": ("nowhere",)}, "--cordon nowhere: the snapshot has no such node"),
+        ({"gates": {"DRADeviceTaintRules": False}}, "have the rules' taints"),
+        ({"nodes": (Path("node.yaml"),)}, "node.yaml: the snapshot has Node node-a already"),
+        ({"nodes": (Path("pod.yaml"),)}, "pod.yaml: Pod: give Nodes and ResourceSlices only"),
+        ({"nodes": (Path("none.yaml"),)}, "none.yaml: cannot be read"),
+        ({"nodes": (Path("slice.yaml"),)}, r"slices\[1\]"),
+    ],
+)
+def test_a_change_of_what_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what_if: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("node.yaml").write_text("kind: Node\nmetadata: {name: node-a}\n")
+    Path("pod.yaml").write_text("kind: Pod\nmetadata: {name: p}\n")
+    Path("slice.yaml").write_text("kind: ResourceSlice\nmetadata: {name: p}\nspec: {driver: 3}\n")
+    with pytest.raises(UsageError, match=message):
+        replay_if(saved(tmp_path, snapshot()), WhatIf(**what_if))
 
 
 def test_a_result_file_is_judged_again_and_gives_the_same_verdicts(tmp_path: Path) -> None:

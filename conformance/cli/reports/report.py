@@ -18,8 +18,8 @@ from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
 from conformance.cli.options import takes
 from conformance.cli.output import printable, write_named
+from conformance.compare.replay import WhatIf, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
-from conformance.compare.replay import replay_results
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.scenario import PlannedScenario
@@ -133,26 +133,36 @@ def report(
     raise typer.Exit(made.exit_code)
 
 
+@takes("what_if", WhatIf)
 def replay(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")
     ],
+    what_if: WhatIf,
     as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
 ) -> None:
-    """Judge saved decisions again, without a cluster.
+    """Judge saved decisions again, without a cluster; or say what would fit if.
 
     Exit code: 0 all decisions follow the rules, 1 one breaks a rule, 3 one could not be judged or
-    none was found.
+    none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
     no_folder(file)
+    if what_if != WhatIf():
+        told = replay_if(file, what_if)
+        if as_json:
+            typer.echo(json.dumps([asdict(item) for item in told], indent=2))
+        else:
+            typer.echo(printable("\n".join(item.text for item in told)))
+        fits = all(item.fits for item in told)
+        raise typer.Exit(ExitCode.CONFORMANT if fits else ExitCode.NOT_CONFORMANT)
     if file.suffix == ".ndjson":
         compared = replay_results(file)
     else:
-        judgement = judge_again(file)
-        if judgement is None:
+        judgements = judge_again(file)
+        if not judgements:
             typer.echo("pending is correct: the reference finds no allocation either")
             return
-        compared = (ScenarioCompared(str(file), (judgement,)),)
+        compared = (ScenarioCompared(str(file), judgements),)
     code = _code(compared)
     counts = [f"{number} {name}" for name, number in count_verdicts(compared).items() if number]
     if as_json:

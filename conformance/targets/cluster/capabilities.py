@@ -53,7 +53,7 @@ def discover_capabilities(
 
     Raises ApiError: something that is needed may not be read; TargetError: no answer.
     """
-    git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
+    git_version, version = server_versions(api)
     ready = [node for node in api.list(api.discovery.find("v1", "Node")) if is_ready(node)]
     usable = [node for node in ready if node["metadata"]["name"] in nodes]
     slices = api.discovery.find(api.discovery.dra_version(), "ResourceSlice")
@@ -95,8 +95,6 @@ def discover_capabilities(
                 lacking[KUBELET_METRICS] = why
             else:
                 can.add(KUBELET_METRICS)
-    matched = _VERSION.match(git_version)
-    version = matched[1] if matched else git_version
     return Capabilities(
         kubernetes_version=version,
         served_apis=api.discovery.served(),
@@ -110,6 +108,13 @@ def discover_capabilities(
         simulated=tuple(simulated),
         versions={"kubernetes": git_version, **_node_versions(usable), **versions},
     )
+
+
+def server_versions(api: Api) -> tuple[str, str]:
+    """``gitVersion`` and its numbers, such as ``1.37.1``. Raises ApiError or TargetError."""
+    git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
+    matched = _VERSION.match(git_version)
+    return git_version, matched[1] if matched else git_version
 
 
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:

@@ -6,14 +6,18 @@ was started is stopped again when a context ends, however it ends; what was ther
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices
@@ -206,24 +210,46 @@ def open_existing(options: TargetOptions, *, only_read: bool = True) -> Iterator
 
     ``only_read``: nothing is asked of the cluster that reading alone does not tell.
     """
-    check_options(options)
-    access: ClusterAccess | None
-    if options.cluster == "local":
-        access = running(local_cluster(options))
-    elif options.cluster == "kind":
-        kind = kind_cluster(options)
-        there = kind.kubeconfig.exists()
-        access = (
-            kubeconfig_cluster(
-                replace(options, kubeconfig=kind.kubeconfig, context=kind.context)
-            ).up()
-            if there
-            else None
-        )
-    else:
-        access = kubeconfig_cluster(options).up()
+    access = existing(options)
     if access is None:
         yield None
         return
     with _connected(access, options, only_read=only_read) as target:
         yield target
+
+
+def existing(options: TargetOptions) -> ClusterAccess | None:
+    """A cluster that is there already; None where a local or kind one is not.
+
+    Raises UsageError: the options do not go together, or the kubeconfig is wrong.
+    """
+    check_options(options)
+    if options.cluster == "local":
+        return running(local_cluster(options))
+    if options.cluster == "kind":
+        kind = kind_cluster(options)
+        if not kind.kubeconfig.exists():
+            return None
+        options = replace(options, kubeconfig=kind.kubeconfig, context=kind.context)
+    return kubeconfig_cluster(options).up()
+
+
+@contextmanager
+def open_to_read(options: TargetOptions) -> Iterator[Api]:
+    """The API server of a cluster that is there already, of which nothing is known yet.
+
+    Raises UsageError: as `existing`, or the cluster does not run.
+    """
+    if options.cluster == "kubeconfig":
+        check_options(options)
+        file, context = options.kubeconfig or default_kubeconfig(os.environ), options.context
+    else:
+        access = existing(options)
+        if access is None:
+            raise UsageError(
+                f"the {options.cluster} cluster {options.name!r} is not running; "
+                "`dra-conformance cluster up` starts one"
+            )
+        file, context = access.kubeconfig, access.context
+    with closing(Connection.open(file, context)) as connection:
+        yield Api(connection)

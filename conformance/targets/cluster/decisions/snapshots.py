@@ -56,12 +56,12 @@ def reduced(obj: Obj) -> Obj:
     found: Obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept}
     if obj["kind"] == "Node":
         kept.pop("annotations", None)
-        found["spec"] = _pick(obj.get("spec"), "taints", "unschedulable")
-        found["status"] = _pick(obj.get("status"), "declaredFeatures")
+        found["spec"] = pick(obj.get("spec"), "taints", "unschedulable")
+        found["status"] = pick(obj.get("status"), "declaredFeatures")
     else:
         found["spec"] = obj.get("spec") or {}
         if obj["kind"] == "ResourceClaim":
-            found["status"] = _pick(obj.get("status"), "allocation", "reservedFor", "devices")
+            found["status"] = pick(obj.get("status"), "allocation", "reservedFor", "devices")
     return found
 
 
@@ -81,7 +81,7 @@ def document(
             ones count.
     """
     by_kind: dict[str, list[Obj]] = {kind: [] for kind in (*_KINDS, TAINT_RULE)}
-    for obj in sorted(objects, key=_by_name):
+    for obj in sorted(objects, key=by_name):
         by_kind[obj["kind"]].append(obj)
     return Snapshot(
         kubernetes=kubernetes,
@@ -104,7 +104,7 @@ def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Ob
         objects += map(reduced, api.list(resource, agent=namespace))
     waiting = [
         obj
-        for obj in sorted(objects, key=_by_name)
+        for obj in sorted(objects, key=by_name)
         if obj["kind"] == "ResourceClaim"
         and obj["metadata"]["namespace"] == namespace
         and not allocation_of(obj)
@@ -127,9 +127,9 @@ def _features(kubernetes: str, gates: Mapping[str, bool]) -> Features:
         return Features.from_gates(gates)
 
 
-def _pick(part: Mapping[str, Any] | None, *fields: str) -> Obj:
+def pick(part: Mapping[str, Any] | None, *fields: str) -> Obj:
     return {field: part[field] for field in fields if part.get(field)} if part else {}
 
 
-def _by_name(obj: Obj) -> tuple[str, str]:
+def by_name(obj: Obj) -> tuple[str, str]:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.errors import Obj
 from conformance.targets.reference.front.body import MAX_BODY
 from conformance.targets.reference.front.server import Front
 from tests.targets.reference.front.conftest import ACCOUNT, CLAIMS, Client, claim
@@ -179,3 +182,25 @@ def test_discovery_has_every_kind_once(client: Client) -> None:
         operations = client.send("GET", one["serverRelativeURL"]).json()["paths"].values()
         parameters = [item["name"] for each in operations for item in each["patch"]["parameters"]]
         assert set(parameters) == {"fieldValidation"}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_list_is_collected_in_pages_and_in_one_piece_where_a_page_is_too_old(
+    front: Front, client: Client, forgets: bool
+) -> None:
+    for name in "abcde":
+        client.send("POST", CLAIMS, claim(name))
+    api = Api(Connection.open(front.kubeconfig, "dra-conformance-test"))
+    seen: list[str] = []
+
+    def keep(obj: Obj) -> str | None:
+        seen.append(obj["kind"])
+        if forgets:
+            front._rest.clear()
+        name: str = obj["metadata"]["name"]
+        return name if name != "c" else None
+
+    resource = api.discovery.find("resource.k8s.io/v1", "ResourceClaim")
+    assert api.collect(resource, keep, page=2) == ["a", "b", "d", "e"]
+    assert seen == ["ResourceClaim"] * (7 if forgets else 5)
+    api.connection.close()

@@ -1,0 +1,178 @@
+"""What is wrong in a cluster, or in a snapshot of one: ``capture``, ``explain``, ``audit``."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from conformance.cli.options import takes
+from conformance.cli.output import print_progress, printable, write_named
+from conformance.errors import ExitCode, UsageError
+from conformance.targets.opening.options import TargetOptions
+
+_CLUSTER = ("cluster", "kubeconfig", "context", "name")
+WHICH = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
+
+
+@takes("options", TargetOptions, _CLUSTER, target="cluster")
+def capture(
+    options: TargetOptions,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write; gzipped if it ends in .gz."
+        ),
+    ] = Path("snapshot.json.gz"),
+    rename: Annotated[
+        bool,
+        typer.Option(
+            "--rename", help="Number namespaces, pods, claims, nodes and pools instead of naming."
+        ),
+    ] = False,
+    rbac: Annotated[
+        bool, typer.Option("--rbac", help="Print a ClusterRole with the rights needed, and exit.")
+    ] = False,
+) -> None:
+    """Write a snapshot of a cluster's devices, claims and pods that want them.
+
+    `explain`, `replay` and `audit` read it. Read-only. No Secrets, and of pods neither env, args,
+    images, volumes nor annotations.
+
+    Exit code: 0 written, 2 usage error, 3 no answer, or something needed may not be read.
+    """
+    from conformance.targets.cluster.capture import RIGHTS
+    from conformance.targets.cluster.rename import renamed
+
+    if rbac:
+        typer.echo(RIGHTS, nl=False)
+        return
+    found = captured(options)
+    data = json.dumps(renamed(found) if rename else found).encode()
+    write_named(output, gzip.compress(data, 6, mtime=0) if output.suffix == ".gz" else data)
+    counts = ", ".join(f"{len(found.get(field, ()))} {word}" for field, word in _COUNTED)
+    typer.echo(printable(f"{output}: Kubernetes {found['kubernetes']}, {counts}"))
+
+
+_COUNTED = (
+    ("nodes", "nodes"),
+    ("slices", "slices"),
+    ("allocated", "allocated claims"),
+    ("claims", "claims without devices"),
+    ("pods", "pods with claims"),
+)
+
+
+@takes("options", TargetOptions, _CLUSTER, target="cluster")
+def explain(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SNAPSHOT] [NAMESPACE/NAME]",
+            help="A ResourceClaim or Pod of a cluster, or of a snapshot file; of a file alone, all"
+            " that waits.",
+            show_default=False,
+        ),
+    ],
+    options: TargetOptions,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
+    ] = "text",
+) -> None:
+    """Explain why a claim is pending: for each node, which rule excluded how many devices.
+
+    And who holds them, and the smallest change that makes it fit. Read-only;
+    `capture --rbac` prints the rights.
+
+    Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
+    """
+    from conformance.compare.explain import explain_file, explain_snapshot, read_snapshot
+
+    if options.cluster is not None:
+        if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
+            raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
+        told = explain_snapshot(read_snapshot(captured(options)), subjects[0])
+    else:
+        file, *names = subjects
+        if len(names) > 1:
+            raise UsageError(f"{names[1]}: give one snapshot and one NAMESPACE/NAME")
+        if not Path(file).exists() and file.count("/") == 1:
+            raise UsageError(f"{file}: name the cluster: {WHICH}; or give a snapshot file")
+        told = explain_file(Path(file), *names)
+    if output == "json":
+        typer.echo(json.dumps([asdict(item) for item in told], indent=2))
+    else:
+        typer.echo(printable("\n".join(item.text for item in told)))
+
+
+@takes("options", TargetOptions, _CLUSTER, target="cluster")
+def audit(
+    options: TargetOptions,
+    snapshot: Annotated[
+        Path | None, typer.Argument(metavar="[SNAPSHOT]", help="Instead of a cluster.")
+    ] = None,
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Look at a cluster again after so long; what has passed by then is no finding.",
+        ),
+    ] = 10.0,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
+    ] = "text",
+) -> None:
+    """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.
+
+    Read-only; `capture --rbac` prints the rights.
+
+    Exit code: 0 nothing found, 1 something is wrong, 2 usage error, 3 no answer, or nothing is
+    wrong but something could not be judged.
+    """
+    from conformance.compare.audit import NOT_JUDGED
+    from conformance.compare.audit import audit as audit_document
+    from conformance.compare.explain import MAX_BYTES
+    from conformance.strictjson import read_object
+
+    if (options.cluster is None) == (snapshot is None):
+        raise UsageError(f"give either a snapshot file or the cluster: {WHICH}")
+    document = captured(options) if snapshot is None else read_object(snapshot, MAX_BYTES)
+    found = audit_document(document)
+    if found and snapshot is None:
+        time.sleep(settle)
+        document = captured(options)
+        again = set(audit_document(document))
+        found = [item for item in found if item in again]
+    if output == "json":
+        typer.echo(json.dumps([asdict(item) for item in found], indent=2))
+    else:
+        for item in found:
+            typer.echo(printable(item))
+        print_progress(f"{len(document['allocated'])} allocated claims, {len(found)} findings")
+    if any(item.rule != NOT_JUDGED for item in found):
+        raise typer.Exit(ExitCode.NOT_CONFORMANT)
+    if "pods" not in document:
+        print_progress("pods were not read: none is called gone, and no deleted claim unused")
+    if found or "pods" not in document:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def captured(options: TargetOptions) -> dict[str, Any]:
+    """The snapshot of the cluster that the options name; what may not be read is printed."""
+    from conformance.targets.cluster.capture import capture as capture_cluster
+    from conformance.targets.opening.target import open_to_read
+
+    if options.cluster is None:
+        raise UsageError(f"name the cluster: {WHICH}")
+
+    def missing(line: str) -> None:
+        print_progress(printable(f"warning: {line}"))
+
+    with open_to_read(options) as api:
+        return capture_cluster(api, missing)

@@ -1,0 +1,124 @@
+"""Who waits in a snapshot: a pod with its claims, a claim, or all of a failed scenario's claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conformance.compare.evidence import Object, claim_names, key_of
+from conformance.compare.whatif import Case, results_of
+from conformance.errors import UsageError
+from reference_allocator.snapshot import Snapshot
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod or a claim that is asked about.
+
+    Attributes:
+        name: ``namespace/name``; several, where a snapshot does not say which pods wait.
+        case: what is to be allocated; None where nothing is.
+        note: why nothing is, or what keeps the pod from being scheduled beside its devices.
+    """
+
+    name: str
+    case: Case | None
+    note: str = ""
+
+
+def all_waiting(snapshot: Snapshot) -> list[Waiting]:
+    """Every pod that waits for claims; where the pods are not known, all claims together."""
+    if not snapshot.pods:
+        names = ", ".join("/".join(key_of(claim)) for claim in snapshot.claims)
+        return [Waiting(names, Case(snapshot, snapshot.claims))] if snapshot.claims else []
+    found = [_of_pod(snapshot, pod) for pod in snapshot.pods if _is_pending(pod)]
+    return [item for item in found if item.case is not None or item.note]
+
+
+def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
+    """A claim or a pod by its ``namespace/name``. Raises UsageError: there is neither."""
+    for claim in (*snapshot.claims, *snapshot.allocated):
+        if "/".join(key_of(claim)) == name:
+            return _of_claim(snapshot, claim, name)
+    for pod in snapshot.pods:
+        if "/".join(key_of(pod)) == name:
+            return _of_pod(snapshot, pod)
+    raise UsageError(
+        f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
+        " NAMESPACE/NAME"
+    )
+
+
+def _is_pending(pod: Object) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in _ENDED and not (pod.get("spec") or {}).get("nodeName")
+
+
+def _of_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting:
+    if claim in snapshot.allocated:
+        return Waiting(name, None, f"is not pending: {_has(claim)}")
+    users = [
+        pod
+        for pod in snapshot.pods
+        if key_of(pod)[0] == key_of(claim)[0] and key_of(claim)[1] in claim_names(pod)
+    ]
+    pending = [pod for pod in users if _is_pending(pod)]
+    if snapshot.pods and not pending:
+        note = "no pod waits for it: a claim gets devices when a pod that uses it is scheduled"
+        return Waiting(name, Case(snapshot, (claim,)), note)
+    pod = pending[0] if pending else None
+    return Waiting(name, Case(snapshot, (claim,), pod), _gates(pod))
+
+
+def _of_pod(snapshot: Snapshot, pod: Object) -> Waiting:
+    """A pod and its claims; they are allocated together."""
+    namespace, name = "/".join(key_of(pod)), key_of(pod)[0]
+    names = {(name, item) for item in claim_names(pod)}
+    open_claims = tuple(item for item in snapshot.claims if key_of(item) in names)
+    have = [item for item in snapshot.allocated if key_of(item) in names]
+    notes = [*_missing(snapshot, pod, {key_of(item) for item in (*open_claims, *have)})]
+    if open_claims:
+        notes += filter(None, [_gates(pod)])
+        if (pod.get("spec") or {}).get("nodeName"):
+            notes.append("it names its node, so that no scheduler allocates claims for it")
+        return Waiting(namespace, Case(snapshot, open_claims, pod), "; ".join(notes))
+    if not notes:
+        notes = [_has(item) for item in have]
+        notes = [f"is not pending: {'; '.join(notes)}"] if notes else ["it has no claims"]
+    return Waiting(namespace, None, "; ".join(notes))
+
+
+def _missing(snapshot: Snapshot, pod: Object, there: set[tuple[str, str]]) -> Iterator[str]:
+    """The pod's claims that are not there, each with the reason as far as it is known."""
+    namespace = key_of(pod)[0]
+    templates = set(map(key_of, snapshot.templates))
+    status = pod.get("status") or {}
+    made = {
+        item.get("name"): item.get("resourceClaimName")
+        for item in status.get("resourceClaimStatuses") or ()
+    }
+    for entry in (pod.get("spec") or {}).get("resourceClaims") or ():
+        template = entry.get("resourceClaimTemplateName")
+        name = entry.get("resourceClaimName") or made.get(entry.get("name"))
+        if name and (namespace, name) not in there:
+            yield f"there is no ResourceClaim {name}"
+        elif template and not name and entry.get("name") not in made:
+            exists = (namespace, template) in templates
+            yield (
+                f"the claim of ResourceClaimTemplate {template} is not made yet"
+                if exists or not templates
+                else f"there is no ResourceClaimTemplate {template}"
+            )
+
+
+def _gates(pod: Object | None) -> str:
+    gates = ((pod or {}).get("spec") or {}).get("schedulingGates") or ()
+    names = ", ".join(str(item.get("name")) for item in gates)
+    return f"scheduling gates hold the pod: {names}" if names else ""
+
+
+def _has(claim: Object) -> str:
+    devices = [f"{item['driver']}/{item['pool']}/{item['device']}" for item in results_of(claim)]
+    return f"claim {key_of(claim)[1]} has {', '.join(devices) or 'no devices'}"

@@ -1,0 +1,172 @@
+"""A whole cluster as one snapshot: everything that an allocation of any claim depends on.
+
+What was captured leaves the cluster, in a bug report perhaps. So of a pod only what a decision
+reads is kept, labels of nodes alone, annotations of nothing; Secrets are never read. Opaque
+configuration of claims and classes stays: allocations are judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from conformance.errors import TargetError
+from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource
+from conformance.targets.cluster.capabilities import feature_gates, server_versions
+from conformance.targets.cluster.decisions.snapshots import (
+    allocation_of,
+    by_name,
+    document,
+    followed,
+    pick,
+    reduced,
+)
+from conformance.targets.seam.overlaps import COPIED
+from conformance.targets.seam.values import ApiError, Obj
+
+RIGHTS = """\
+# What `dra-conformance capture`, `explain` and `audit` read; they change nothing.
+#   dra-conformance capture --rbac | kubectl apply -f -
+#   kubectl create clusterrolebinding dra-capture --clusterrole=dra-capture --user=YOU
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: dra-capture
+rules:
+- apiGroups: [resource.k8s.io]
+  resources:
+  - resourceslices
+  - deviceclasses
+  - resourceclaims
+  - resourceclaimtemplates
+  - devicetaintrules
+  verbs: [list]
+- apiGroups: [""]
+  resources: [nodes, pods]
+  verbs: [list]
+# Which feature gates are on. Without it those of the version's defaults are assumed.
+- nonResourceURLs: [/metrics]
+  verbs: [get]
+"""
+
+_ADVICE = {
+    401: "the credentials of the context's user are wrong or have expired",
+    403: "`dra-conformance capture --rbac` prints the rights that are needed",
+    404: "dynamic resource allocation needs Kubernetes 1.34",
+}
+_SPEC = ("nodeName", "nodeSelector", "tolerations", "schedulingGates", "resourceClaims")
+_STATUS = ("phase", "resourceClaimStatuses", "extendedResourceClaimStatus")
+_META = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "finalizers")
+_TEMPLATE = "ResourceClaimTemplate"
+
+
+def capture(api: Api, missing: Callable[[str], object]) -> Obj:
+    """The snapshot of a cluster, as JSON; without ``pods`` or ``templates`` that may not be read.
+
+    Lists are of different moments: claims come last but for pods, so that a claim is not seen
+    without its devices, and a pod that has gone is not seen with its claim.
+
+    Args:
+        missing: told what could not be read, where the snapshot is of use without it.
+
+    Raises:
+        TargetError: there is no answer, or something that every answer depends on may not be read
+            or is not served.
+    """
+    objects: list[Obj] = []
+    try:
+        version = server_versions(api)[1]
+        gates = feature_gates(api, version, only_read=True)
+        kinds = {resource.kind: resource for resource in followed(api.discovery)}
+        if not kinds["ResourceClaim"].api_version.endswith(f"/{DRA_VERSIONS[0]}"):
+            served = kinds["ResourceClaim"].api_version
+            raise TargetError(
+                f"{api.connection.where} serves {served} and not resource.k8s.io/v1, which"
+                " replaced it in Kubernetes 1.34; update the cluster first"
+            )
+        claims = kinds.pop("ResourceClaim")
+        for resource in (*kinds.values(), claims):
+            try:
+                objects += api.collect(resource, _kept)
+            except ApiError as error:
+                if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
+                    raise
+                missing(_refused(resource.plural, error))
+        templates = _where_allowed(api, api.discovery.find(claims.api_version, _TEMPLATE), missing)
+        reserved = {
+            consumer.get("uid")
+            for claim in objects
+            if claim["kind"] == "ResourceClaim"
+            for consumer in claim.get("status", {}).get("reservedFor") or ()
+        }
+        every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
+    except ApiError as error:
+        advice = _ADVICE.get(error.code, "see the API server's log")
+        raise TargetError(f"{_refused(api.connection.where, error)}; {advice}") from None
+    waiting = [
+        item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
+    ]
+    found = document(version, gates, objects, sorted(waiting, key=by_name))
+    return found | {
+        field: value
+        for field, value in (("pods", every), ("templates", templates))
+        if value is not None
+    }
+
+
+def _where_allowed(
+    api: Api, resource: Resource, missing: Callable[[str], object], reserved: Any = ()
+) -> list[Obj] | None:
+    def keep(obj: Obj) -> Obj | None:
+        return _pod(obj, reserved) if resource.kind == "Pod" else _kept(obj)
+
+    try:
+        return sorted(api.collect(resource, keep), key=by_name)
+    except ApiError as error:
+        missing(_refused(resource.plural, error))
+        return None
+
+
+def _refused(what: str, error: ApiError) -> str:
+    return f"{what}: cannot be read: {error.message} ({error.code})"
+
+
+def _kept(obj: Obj) -> Obj:
+    """A reduced object without what says nothing about an allocation."""
+    found = reduced(obj)
+    meta = pick(obj["metadata"], *_META)
+    if obj["kind"] == "Node":
+        meta |= pick(obj["metadata"], "labels")
+    if COPIED in (obj["metadata"].get("annotations") or {}):
+        meta["annotations"] = {COPIED: "true"}
+    found["metadata"] = meta
+    if "status" in found:
+        found["status"].pop("devices", None)
+    return found
+
+
+def _pod(pod: Obj, reserved: Any) -> Obj | None:
+    """What decides where a pod may run and which claims it has; None for one without claims."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    has = spec.get("resourceClaims") or status.get("extendedResourceClaimStatus")
+    if not has and pod["metadata"].get("uid") not in reserved:
+        return None
+    kept = pick(spec, *_SPEC)
+    affinity: Mapping[str, Any] = pick(spec.get("affinity"), "nodeAffinity")
+    if affinity:
+        kept["affinity"] = affinity
+    said = pick(status, *_STATUS)
+    scheduled = [
+        pick(item, "type", "status", "reason", "message")
+        for item in status.get("conditions") or ()
+        if item.get("type") == "PodScheduled"
+    ]
+    if scheduled:
+        said["conditions"] = scheduled
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": pick(pod["metadata"], *_META),
+        "spec": kept,
+        "status": said,
+    }

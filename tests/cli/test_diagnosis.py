@@ -1,0 +1,115 @@
+"""``capture``, ``explain``, ``replay``: from a cluster to a file to an answer; what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Call
+from tests.compare import cluster
+from tests.kubeapi.fake_api import FakeApi
+from tests.targets.cluster.test_cluster_capture import fill
+
+
+@pytest.fixture
+def where(api: FakeApi, tmp_path: Path) -> list[str]:
+    fill(api)
+    file = api.kubeconfig(tmp_path / "kubeconfig")
+    return ["--cluster", "kubeconfig", "--kubeconfig", str(file), "--context", "fake"]
+
+
+@pytest.mark.parametrize("name", ["snapshot.json", "snapshot.json.gz"])
+def test_a_cluster_and_its_snapshot_are_explained_alike(
+    call: Call, where: list[str], name: str
+) -> None:
+    done = call("capture", *where, "-o", name)
+    assert (done.code, done.err) == (0, ""), done
+    assert "2 nodes, 2 slices, 1 allocated claims, 1 claims without devices, 2 pods" in done.out
+    of_cluster = call("explain", *where, "ns/waits")
+    assert of_cluster.code == 0
+    assert "would fit if pod ns/holder ended (on rack-7)" in of_cluster.out
+    assert call("explain", name, "ns/waits").out == of_cluster.out
+    assert call("explain", name).out == of_cluster.out
+    [told] = json.loads(call("explain", name, "ns/picky", "-o", "json").out)
+    assert told["held"] == [
+        {
+            "claim": "ns/held",
+            "pods": ["ns/holder"],
+            "devices": ["gpu.example.com/rack-7/gpu-0"],
+        }
+    ]
+
+
+def test_a_renamed_snapshot_is_explained_with_other_names(call: Call, where: list[str]) -> None:
+    assert call("capture", *where, "--rename", "-o", "other.json").code == 0
+    out = call("explain", "other.json").out
+    assert "namespace-00001/pod-00002: 0/2 nodes" in out
+    assert "would fit if pod namespace-00001/pod-00001 ended (on node-00001)" in out
+
+
+def test_a_snapshot_is_replayed_as_it_would_be_if(call: Call, where: list[str]) -> None:
+    assert call("capture", *where, "-o", "s.json").code == 0
+    assert call("replay", "s.json").out.startswith("pending is correct")
+    done = call("replay", "s.json", "--end", "ns/holder")
+    assert (done.code, "fits now on rack-7" in done.out) == (0, True)
+    done = call("replay", "s.json", "--end", "ns/holder", "--cordon", "rack-7", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)[0]["fits"] == []
+    assert call("replay", "s.json", "--feature-gate", "X").code == 2
+    assert call("replay", "s.json", "--kubernetes", "1.2").code == 2
+
+
+def test_the_rights_that_are_needed_are_printed(call: Call) -> None:
+    role = yaml.safe_load(call("capture", "--rbac").out)
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "get"}
+
+
+def test_what_goes_wrong_is_told(call: Call, api: FakeApi, where: list[str]) -> None:
+    for arguments, code, message in (
+        (("capture",), 2, "name the cluster: --cluster kubeconfig"),
+        (("capture", *where[:4]), 2, "--context"),
+        (("explain", "ns/waits"), 2, "name the cluster"),
+        (("explain", *where, "waits"), 2, "must be NAMESPACE/NAME"),
+        (("explain", *where, "ns/none"), 2, "there is no ResourceClaim"),
+        (("explain", "none.json"), 2, "No such file"),
+    ):
+        done = call(*arguments)
+        assert (done.code, message in " ".join(done.err.split())) == (code, True), done
+    api.fail("GET", "/pods", 403, times=1)
+    done = call("capture", *where, "-o", "some.json")
+    assert done.code == 0
+    assert "warning: pods: cannot be read" in done.err
+    api.fail("GET", "/resourceslices", 403, times=1)
+    done = call("explain", *where, "ns/waits")
+    assert done.code == 3
+    assert "cannot be read" in done.err
+
+
+def test_a_cluster_is_audited_and_what_passes_is_no_finding(
+    call: Call, api: FakeApi, where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = call("audit", *where)
+    assert (done.code, done.out) == (0, ""), done
+    held = dict(api.objects["resourceclaims", "ns", "held"])
+    double = cluster.allocated("double", "gpu-0")
+    double["status"]["allocation"] = held["status"]["allocation"]
+    api.put("resourceclaims", double)
+    done = call("audit", *where, "--settle", "0")
+    assert done.code == 1
+    assert "double-allocation: ns/double: gpu.example.com/rack-7/gpu-0 is allocated" in done.out
+    assert call("capture", *where, "-o", "s.json").code == 0
+    assert json.loads(call("audit", "s.json", "-o", "json").out)[0]["rule"] == "double-allocation"
+    monkeypatch.setattr(time, "sleep", lambda _: api.drop("resourceclaims", "ns", "double"))
+    assert call("audit", *where).code == 0
+
+
+def test_an_audit_that_saw_no_pods_is_inconclusive(
+    call: Call, api: FakeApi, where: list[str]
+) -> None:
+    api.fail("GET", "/pods", 403)
+    assert call("audit", *where).code == 3
+    assert call("audit").code == 2
