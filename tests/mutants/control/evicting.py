@@ -198,7 +198,6 @@ DEFECTS: Defects = {
     "claims-are-evicted-by-their-first-device": evictions(first_device),
     "evictions-are-cancelled-silently": cancelled_silently,
     "evicts-after-taints-are-gone": remembers,
-    "evicts-finished-pods": evictions(finished_pods_go),
     "evicts-when-the-last-taint-is-not-tolerated": evictions(last_taint),
     "evicts-without-condition": lambda world: silently(world, "condition"),
     "evicts-without-event": lambda world: silently(world, "event"),

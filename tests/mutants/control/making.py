@@ -188,7 +188,6 @@ DEFECTS: Defects = {
     "adopts-claims-of-others": adopts_claims_of_others,
     "adopts-no-claims": adopts(lambda *_: False),
     "bound-pods-get-no-claims-from-templates": skips_bound_pods,
-    "deleted-claims-are-not-made-again": makes_once,
     "generated-claims-name-the-first-entry": named_after_first_entry,
     "generated-claims-are-named-after-templates": named(
         lambda pod, entry, template: f"{name_of(template)}-{entry}-"[:57]
@@ -197,7 +196,6 @@ DEFECTS: Defects = {
         lambda pod, entry, template: f"{name_of(pod)}-{entry}-"[:57]
     ),
     "makes-claims-for-deleted-pods": makes_for_deleted_pods,
-    "new-claims-hide-older-ones": forgets_other_entries,
     "takes-templates-of-other-namespaces": trusts_templates_of_one_name,
     "template-gives-its-own-labels": take_labels_of_template,
     "template-loses-annotations": in_new_claims(lose_annotations),
