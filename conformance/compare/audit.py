@@ -121,11 +121,9 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
 
 def _node_of(claim: Object, where: Mapping[str, str]) -> str:
     """The node that an allocation is for, or that a pod uses it on (``where``: by uid); else ""."""
-    selector = claim["status"]["allocation"].get("nodeSelector") or {}
-    for term in selector.get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            if field.get("key") == "metadata.name" and len(field.get("values") or ()) == 1:
-                return str(field["values"][0])
+    named = selected_node(claim["status"]["allocation"].get("nodeSelector"))
+    if named:
+        return named
     consumers = [str(item.get("uid")) for item in claim["status"].get("reservedFor") or ()]
     return next((where[uid] for uid in consumers if uid in where), "")
 

@@ -209,3 +209,13 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
             if (attributes.get(SIMULATED) or {}).get("bool"):
                 return [f"the devices of {driver}"]
     return []
+
+
+def selected_node(selector: Obj | None) -> str:
+    """The node that a NodeSelector names, "" where it names none or several."""
+    for term in (selector or {}).get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            values = field.get("values") or ()
+            if (field.get("key"), field.get("operator"), len(values)) == ("metadata.name", "In", 1):
+                return str(values[0])
+    return ""

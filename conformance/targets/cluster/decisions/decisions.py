@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from conformance.targets.cluster.decisions.history import History
 from conformance.targets.cluster.decisions.snapshots import allocation_of, document
 from conformance.targets.seam.overlaps import is_copied
-from conformance.targets.seam.values import Decision, Obj
+from conformance.targets.seam.values import Decision, Obj, selected_node
 
 _States = Mapping[str, list[tuple[int, Obj | None]]]
 """Uid of a claim -> its states, each with the version since which it had it."""
@@ -140,10 +140,6 @@ def _unallocated(claim: Obj) -> Obj:
 
 
 def _selected_node(allocations: tuple[Obj, ...]) -> str:
-    """The node that an allocation's node selector names, "" where it names none or several."""
-    for allocation in allocations:
-        for term in (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or []:
-            for field in term.get("matchFields") or []:
-                if field.get("key") == "metadata.name" and len(field.get("values") or []) == 1:
-                    return str(field["values"][0])
-    return ""
+    """The node that one of the allocations names, "" where none does."""
+    named = (selected_node(allocation.get("nodeSelector")) for allocation in allocations)
+    return next(filter(None, named), "")
