@@ -15,6 +15,7 @@ from conformance.compare.evidence import Object, key_of, name_of, reading
 from conformance.compare.whatif import results_of
 from conformance.errors import UsageError
 from conformance.targets.seam.overlaps import exclusive_devices, is_copied
+from conformance.targets.seam.values import selected_node
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 

@@ -149,9 +149,6 @@ class Spec(Strict):
         description="new, and tried out: it counts for nobody in a conformance report",
     )
     requires: Requires = Field(default_factory=Requires)
-    covers: tuple[str, ...] = Field(
-        default=(), description="ids from the behaviour list (behaviours.yaml) that it shows"
-    )
     references: tuple[str, ...] = Field(
         min_length=1,
         description=(

@@ -1,8 +1,7 @@
-"""The lists that the suite ships: features, behaviours, known issues, and named manifests.
+"""The lists that the suite ships: features, known issues, and named manifests.
 
-A scenario names a feature and the behaviours (what DRA promises) that it shows. A known issue of
-Kubernetes is a failure that says nothing about a driver. The named manifests are what is common to
-objects, said once.
+A scenario names a feature. A known issue of Kubernetes is a failure that says nothing about a
+driver. The named manifests are what is common to objects, said once.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from functools import cache
 from typing import Annotated, Any, Literal
 
 from packaging.version import Version
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from conformance.data import scenarios_dir
 from conformance.scenario.base import Manifest, Strict, release
-from conformance.scenario.documents.validate import hint, load_document
+from conformance.scenario.documents.validate import load_document
 
 
 class GateProbe(Strict):
@@ -67,43 +66,6 @@ class FeatureRegistry(Strict):
 def load_registry() -> FeatureRegistry:
     """The registry that the suite ships, ``scenarios/features.yaml``."""
     return load_document(FeatureRegistry, scenarios_dir() / "features.yaml", "feature registry")
-
-
-class Behaviour(Strict):
-    """One thing that DRA promises."""
-
-    feature: str = Field(description="a name from features.yaml, which says the enhancement")
-    summary: str = Field(description="what is promised, in a sentence")
-    upstream: dict[str, tuple[int, ...]] = Field(
-        default_factory=dict,
-        description="short name of a file -> lines at which Kubernetes' own tests of it begin",
-    )
-    missing: str | None = Field(
-        default=None, description="what no scenario shows of it, and why; none if all is shown"
-    )
-
-
-class BehaviourList(Strict):
-    """All of them, by the ids that scenarios name in ``covers``."""
-
-    api_version: Literal["dra-conformance/v1"]
-    kind: Literal["BehaviourList"]
-    version: str = Field(description="of Kubernetes' sources, for `files` and `upstream`")
-    files: dict[str, str] = Field(description="short name -> path of a file with tests")
-    behaviours: dict[str, Behaviour]
-
-    @model_validator(mode="after")
-    def _files_known(self) -> BehaviourList:
-        for name, behaviour in self.behaviours.items():
-            for file in behaviour.upstream.keys() - self.files.keys():
-                raise ValueError(f"{name}: unknown file {file!r}; {hint(file, self.files)}")
-        return self
-
-
-@cache
-def load_behaviours() -> BehaviourList:
-    """The list that the suite ships, ``scenarios/behaviours.yaml``."""
-    return load_document(BehaviourList, scenarios_dir() / "behaviours.yaml", "behaviour list")
 
 
 _Release = Annotated[str, Field(pattern=r"^1\.\d{1,3}\.\d{1,3}$")]

@@ -16,11 +16,9 @@ from conformance.scenario.documents.yamlfile import walk
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import (
-    BehaviourList,
     FeatureRegistry,
     KnownIssues,
     ManifestSet,
-    load_behaviours,
     load_manifests,
     load_registry,
 )
@@ -28,7 +26,6 @@ from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.foreach import MOST
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
-    "behaviours": BehaviourList,
     "features": FeatureRegistry,
     "known-issues": KnownIssues,
     "manifests": ManifestSet,
@@ -45,7 +42,6 @@ def json_schema(which: str) -> dict[str, Any]:
     if which == "scenario":
         properties = schema["$defs"]["Spec"]["properties"]
         properties["feature"]["enum"] = sorted(load_registry().features)
-        properties["covers"]["items"]["enum"] = sorted(load_behaviours().behaviours)
         _add_short(schema["$defs"])
     return published(which, schema)
 

@@ -95,7 +95,7 @@ spec:
         ("run --output= -k x", "the option --output= has no value"),
         ("run --image busybox", "--image goes with"),
         ("list --json --markdown", "exclude each other"),
-        ("list --coverage --features", "exclude each other"),
+        ("list --markdown --features", "exclude each other"),
         ("schema report --example", "there is no example of report"),
         ("cleanup --cluster local --run a,b=c", "--run-id 'a,b=c'"),
         ("run --driver nope", "no driver profile 'nope': shipped are dra.cpu, dra.net"),

@@ -57,9 +57,21 @@ def driver_profile(name: str) -> DriverProfile:
 
 def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
+    found: dict[str, Outcome] = {}
+    for off in {frozenset(each.scenario.spec.requires.feature_gates_off) for each in scenarios}:
+        those = [
+            each for each in scenarios if off == {*each.scenario.spec.requires.feature_gates_off}
+        ]
+        found |= _with_gates({**GATES, **dict.fromkeys(off, False)}, those, faults)
+    return found
+
+
+def _with_gates(
+    gates: Mapping[str, bool], scenarios: Sequence[LoadedScenario], faults: Sequence[str]
+) -> dict[str, Outcome]:
     profile, other = (driver_profile(name) for name in ("nvml-dra-driver", OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
-    with mutant(*faults, feature_gates=GATES, other=beside) as target:
+    with mutant(*faults, feature_gates=dict(gates), other=beside) as target:
         setup = Setup("kill", Opened.of(target, profile, "image", other=other))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}

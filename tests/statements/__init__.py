@@ -18,10 +18,24 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 VERSION: Final = "v1.37.1"
 
 FOLDER: Final = Path(__file__).parent
-UNPLACED: Final = FOLDER / "unplaced.yaml"
+BEHAVIOURS: Final = FOLDER / "behaviours.yaml"
 
 Source = Annotated[str, Field(pattern=r"^(kep:\d+(#\S+)?|[\w./-]+\.(go|proto|yaml|json|md):\d+)$")]
 """``pkg/kubelet/cm/dra/manager.go:210``, or ``kep:4381#a-heading``."""
+
+
+class Behaviour(BaseModel):
+    """One thing that DRA promises; its statements say how."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    feature: str
+    """A name from scenarios/features.yaml, which says the enhancement."""
+    summary: str
+    upstream: Mapping[str, tuple[int, ...]] = {}
+    """Short name of a file -> lines at which Kubernetes' own tests of it begin."""
+    missing: str = ""
+    """What no scenario shows of it, and why; empty if all is shown."""
 
 
 class Statement(BaseModel):
@@ -34,7 +48,7 @@ class Statement(BaseModel):
     owed: Literal["api-server", "controllers", "scheduler", "kubelet", "driver"]
     """Which component is guilty where it is not so."""
     behaviour: str
-    """The behaviour of scenarios/behaviours.yaml to which it belongs."""
+    """The behaviour of behaviours.yaml to which it belongs."""
     defects: Mapping[str, str] = {}
     """Name of a defect in `tests.mutants`, and what goes wrong with it."""
     untested: str = ""
@@ -50,7 +64,7 @@ class Statement(BaseModel):
 @cache
 def statements() -> tuple[Statement, ...]:
     """All rows, file by file."""
-    files = sorted({*FOLDER.glob("*.yaml")} - {UNPLACED})
+    files = sorted({*FOLDER.glob("*.yaml")} - {BEHAVIOURS})
     return tuple(
         Statement.model_validate(row)
         for file in files
@@ -59,7 +73,13 @@ def statements() -> tuple[Statement, ...]:
 
 
 @cache
+def behaviours() -> Mapping[str, Behaviour]:
+    """What DRA promises, by the ids that statements name."""
+    rows = yaml.safe_load(BEHAVIOURS.read_text(encoding="utf-8"))["behaviours"]
+    return {name: Behaviour.model_validate(row) for name, row in rows.items()}
+
+
+@cache
 def wrongs() -> Mapping[str, str]:
     """Name of a defect -> what goes wrong with it."""
-    unplaced: dict[str, str] = yaml.safe_load(UNPLACED.read_text(encoding="utf-8"))
-    return unplaced | {name: wrong for row in statements() for name, wrong in row.defects.items()}
+    return {name: wrong for row in statements() for name, wrong in row.defects.items()}

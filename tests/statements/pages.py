@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from conformance.scenario.registry import Behaviour, load_behaviours, load_registry
+from conformance.scenario.registry import load_registry
 from conformance.text import counted
 from tests.scenario.kill_matrix import Kills, link, read_kills
-from tests.statements import VERSION, Statement, statements
+from tests.statements import VERSION, Behaviour, Statement, behaviours, statements
 
 COMMAND: Final = "python -m tests.statements.pages"
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
@@ -54,7 +54,7 @@ def noticed(row: Statement, kills: Kills) -> bool:
 
 def coverage(rows: Sequence[Statement], kills: Kills) -> str:
     """The page docs/coverage.md."""
-    known, lines = load_behaviours().behaviours, []
+    known, lines = behaviours(), []
     states: Counter[str] = Counter()
     for name, behaviour in known.items():
         theirs = [row for row in rows if row.behaviour == name and row.defects]
@@ -68,7 +68,7 @@ def coverage(rows: Sequence[Statement], kills: Kills) -> str:
             f"{len(seen)} of {len(theirs)}" if theirs else "",
             ", ".join(link(one) for one, _ in by.most_common(6)) + (" ..." if len(by) > 6 else ""),
             str(sum(map(len, behaviour.upstream.values())) or ""),
-            behaviour.missing or "",
+            behaviour.missing,
         )
         lines.append(f"| {' | '.join(cells)} |\n")
     tests = sum(len(found) for one in known.values() for found in one.upstream.values())
@@ -116,7 +116,7 @@ def _of(owner: str, rows: Sequence[Statement]) -> int:
 
 
 def _by_behaviour(rows: Sequence[Statement], kills: Kills) -> Iterator[str]:
-    groups: Mapping[str, list[Statement]] = {name: [] for name in load_behaviours().behaviours}
+    groups: Mapping[str, list[Statement]] = {name: [] for name in behaviours()}
     for row in rows:
         groups[row.behaviour].append(row)
     for name, theirs in groups.items():

@@ -12,7 +12,6 @@ from conformance.errors import UsageError
 from conformance.scenario.schema import schema_text
 
 SchemaName = Literal[
-    "behaviours",
     "driver-check",
     "features",
     "known-issues",
@@ -44,7 +43,6 @@ def schema(
 
 def _example(which: SchemaName) -> Path:
     files = {
-        "behaviours": "behaviours.yaml",
         "features": "features.yaml",
         "known-issues": "known-issues.yaml",
         "manifests": "manifests.yaml",

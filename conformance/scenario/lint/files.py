@@ -30,7 +30,7 @@ from conformance.scenario.lint.variables import (
     texts,
 )
 from conformance.scenario.model import Scenario
-from conformance.scenario.registry import BehaviourList, FeatureRegistry, KnownIssues, ManifestSet
+from conformance.scenario.registry import FeatureRegistry, KnownIssues, ManifestSet
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expanded
 
@@ -152,7 +152,6 @@ def _unknown(
 
 
 OWN_KINDS: Mapping[str, type[BaseModel]] = {
-    "BehaviourList": BehaviourList,
     "ClusterShape": ClusterShape,
     "DriverProfile": DriverProfile,
     "FeatureRegistry": FeatureRegistry,

@@ -26,7 +26,7 @@ from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
-from conformance.scenario.registry import load_behaviours, load_registry
+from conformance.scenario.registry import load_registry
 from conformance.scenario.steps import Step, together
 
 
@@ -38,11 +38,6 @@ def checked_scenario(document: Document) -> Scenario:
     if feature not in known:
         text = f"unknown feature {feature!r}; {hint(feature, known)}"
         problems.insert(0, Problem(("spec", "feature"), text))
-    known_ids = load_behaviours().behaviours
-    for index, covered in enumerate(scenario.spec.covers):
-        if covered not in known_ids:
-            text = f"unknown behaviour {covered!r}; {hint(covered, known_ids)}"
-            problems.append(Problem(("spec", "covers", index), text))
     name = scenario.metadata.name
     if document.file.stem != name:
         text = f"is {name!r}, but the file is called {document.file.name}; name it {name}.yaml"

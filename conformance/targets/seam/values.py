@@ -214,8 +214,9 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
 def selected_node(selector: Obj | None) -> str:
     """The node that a NodeSelector names, "" where it names none or several."""
     for term in (selector or {}).get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            values = field.get("values") or ()
-            if (field.get("key"), field.get("operator"), len(values)) == ("metadata.name", "In", 1):
+        for one in term.get("matchFields") or ():
+            values = one.get("values") or ()
+            named = one.get("key"), one.get("operator")
+            if named == ("metadata.name", "In") and len(values) == 1:
                 return str(values[0])
     return ""

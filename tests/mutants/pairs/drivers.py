@@ -13,7 +13,6 @@ from tests.mutants.allocator.inputs import (
     reads,
     reads_claims,
     refuses_all,
-    requests,
     results,
     wanted,
     writes,
@@ -75,13 +74,6 @@ def all_for_admin_access(claim: Obj) -> None:
             result["adminAccess"] = True
 
 
-def spares_admin_access(claim: Obj) -> None:
-    watches = {r["name"] for r in requests(claim) if (r.get("exactly") or {}).get("adminAccess")}
-    if watches and len(requests(claim)) > 1:
-        found = constraints_of(claim)
-        found[:] = [one for one in found if "matchAttribute" not in one]
-
-
 def config_of_each_device(allocation: Obj) -> None:
     found = results(allocation)
     if allocation["devices"].get("config") and len({one["request"] for one in found}) == 1:
@@ -107,7 +99,6 @@ DEFECTS: Defects = {
     "config-is-listed-for-each-device": writes(config_of_each_device),
     "all-mode-takes-one-driver": writes(first_driver_of_a_request),
     "claims-with-admin-access-take-nothing": reads("claims", all_for_admin_access),
-    "constraints-spare-admin-access": reads_claims(spares_admin_access),
     "match-attribute-holds-within-a-driver": within_a_driver,
     "mixes-up-counters-of-drivers": refuses_all(pools_of_one_name),
 }

@@ -102,7 +102,6 @@ spec:
   feature: PodResources
   tier: node
   requires: {{devices: 1, abilities: [{ability}]}}
-  covers: [pod-resources]
   references: [https://kep.k8s.io/3695]
   steps:
   - apply: [{{claim: one}}, {{pod: pod0, resourceClaims: [{{name: gpu, resourceClaimName: one}}]}}]

@@ -25,7 +25,6 @@ spec:
   requires:
     {devices: 3, devicesOnOneNode: 2, abilities: [cdi, device-health, "fault:kubelet"],
       attributes: [uuid], config: [timeSlicing], traits: [cdiPerClaim]}
-  covers: [template-makes-claim]
   references: [https://kep.k8s.io/4381]
   steps:
   - apply:
@@ -336,9 +335,6 @@ IN_EITHER_TIER = [
     ("allocation", "== 1]", "== 1, '!has(object.spec.drivr)']", "did you mean driver?"),
     ("allocation", "size(object.spec", "sizee(object.spec", "undeclared reference to 'sizee'"),
     ("allocation", '"objects.all(one', '"object.all(one', "undeclared reference to 'object'"),
-    # What it shows.
-    ("node", "[template-makes", "[templates-make", "$.spec.covers[0]: unknown behaviour"),
-    ("node", "[template-makes", "[templates-make", "did you mean template-makes-claim?"),
     # Needs.
     ("node", "devices: 3, devicesOnOneNode: 2, ", "", "say how many it needs"),
     ("node", "traits: [cdiPerClaim]", "", "add requires: {traits: [cdiPerClaim]}"),
@@ -396,7 +392,7 @@ def test_the_place_of_a_mistake_is_its_line_and_its_path(tmp_path: Path) -> None
     file = write(tmp_path, NODE.replace("restartPolicy", "restartPolcy"))
     with pytest.raises(UsageError) as error:
         load_scenarios([file])
-    where = f"{file}:61: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
+    where = f"{file}:60: $.spec.steps[0].apply[3].spec.template.spec.restartPolcy: "
     assert str(error.value).startswith(where)
 
 
