@@ -73,8 +73,11 @@ def _add_short(defs: dict[str, Any]) -> None:
         },
     }
     for name, one in defs.items():
-        if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete"}:
+        if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete", "Operation"}:
             one["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
+    operation = defs["Operation"]["properties"]
+    operation["op"] = {"anyOf": [operation["op"], {**text, "pattern": r"^\$\{each\."}]}
+    operation["path"]["pattern"] += r"|^\$\{each\."
     for _, one in walk({name: one for name, one in defs.items() if name != "ForEach"}):
         if not isinstance(one, dict):
             continue

@@ -64,10 +64,10 @@ def _set(path: str, value: object) -> Any:
         (_set("kind", "Pod"), "$.kind: expected 'Snapshot', got 'Pod'"),
         (_set("apiVersion", "v2"), "$.apiVersion: expected 'dra-conformance/v1', got 'v2'"),
         (
-            _set("pods", []),
+            _set("secrets", []),
             (
-                "$.pods: unknown field; known are allocated, apiVersion, claims, deviceClasses, "
-                "features, kind, kubernetes, nodes, slices"
+                "$.secrets: unknown field; known are allocated, apiVersion, claims, deviceClasses, "
+                "features, kind, kubernetes, nodes, pods, slices, templates"
             ),
         ),
         (_set("features/turbo", True), "$.features.turbo: unknown field; known are adminAccess, "),

@@ -134,8 +134,8 @@ def test_what_is_excluded_is_left_out() -> None:
             r"all filters: \d+ in all, [1-9]\d* with --tier device, 0 with --level core; `dra-conf",
         ),
         (
-            Selection(level=("extended",), feature=("AllocationModeAll",)),
-            r"\d+ with --level extended, 0 with --feature AllocationModeAll",
+            Selection(level=("extended",), feature=("Isolation",)),
+            r"\d+ with --level extended, 0 with --feature Isolation",
         ),
         (Selection(feature=("Derived",)), "did you mean DerivedAttributes"),
         (Selection(feature=("DeviceTaint",)), "did you mean DeviceTaints"),

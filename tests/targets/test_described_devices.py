@@ -318,6 +318,7 @@ def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_descri
     assert all(why.startswith(f"{profile} has no command") for why in hardware.values())
     preparation, health = "extended/device-preparation", "extended/device-health"
     not_told = f"{profile} has no stimulus that makes a device Unhealthy"
+    not_explained = f"{profile} does not declare the driver trait explainsHealth"
     no_files = f"{profile} does not declare device files in containers (probe.deviceNodes)"
     assert {name: why for name, why in others.items() if name not in hardware} == {
         f"{health}/health-is-of-a-request": not_told,
@@ -326,7 +327,10 @@ def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_descri
         f"{health}/pod-status-shows-health": not_told,
         f"{health}/unhealthy-device-gets-no-new-pod": f"{profile} does not declare the driver trait"
         " taintsUnhealthyDevices",
-        f"{health}/health-says-why": f"{profile} does not declare the driver trait explainsHealth",
+        f"{health}/health-of-an-alternative": not_told,
+        "extended/several-drivers/health-of-two-drivers": not_told,
+        f"{health}/health-says-why": not_explained,
+        f"{health}-message/message-is-of-its-device": not_explained,
         f"{preparation}/claim-uid-in-environment": f"{profile} does not define how containers show"
         " claims (probe.claimEnv)",
         f"{preparation}/containers-read-device-metadata": f"{profile} does not declare the driver"

@@ -215,7 +215,7 @@ def selected_node(selector: Obj | None) -> str:
     """The node that a NodeSelector names, "" where it names none or several."""
     for term in (selector or {}).get("nodeSelectorTerms") or ():
         for one in term.get("matchFields") or ():
-            values = one.get("values") or ()
+            values = one.get("values") or []
             named = one.get("key"), one.get("operator")
             if named == ("metadata.name", "In") and len(values) == 1:
                 return str(values[0])

@@ -130,6 +130,6 @@ def test_a_mistake_in_it_is_found_before_anything_runs(
 ) -> None:
     requires = {"devices": 1, "abilities": ABILITIES}
     steps = f"{STEPS}  - metrics: {{{metrics}}}\n"
-    file = write(tmp_path, steps, level="core", requires=requires, covers=["metrics"])
+    file = write(tmp_path, steps, level="core", requires=requires)
     said = "\n".join(map(str, lint_documents(read_documents(file))))
     assert told in said if told else not said

@@ -131,32 +131,16 @@ def finished_pods_go(original: Original, evictor: Evictor, pod: Obj) -> list[Evi
     ]
 
 
-def silently(world: World, field: str) -> None:
-    """An eviction is not told: by an event, or by a condition of the pod."""
+def without_condition(world: World) -> None:
+    """No condition of a pod tells of its eviction."""
     controller = part(world, EvictionController)
-    store = world.cluster.store
 
     def evict(_: Callable[..., None], pod: Obj, found: list[Eviction]) -> None:
-        if field != "event":
-            controller._event(pod, "Marking for deletion")
+        controller._event(pod, "Marking for deletion")
         controller._evicted.update({uid_of(one.rule) for one in found if one.rule is not None})
-        if field != "condition":
-            condition = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
-            condition["reason"] = "DeletionByDeviceTaintManager"
-            pod = store.modify(
-                pod, lambda new: new["status"].setdefault("conditions", []).append(condition)
-            )
         world.api.delete_stored(pod)
 
     replace(controller, "_evict", evict)
-
-
-def cancelled_silently(world: World) -> None:
-    def event(original: Callable[[Obj, str], None], pod: Obj, message: str) -> None:
-        if message != "Cancelling deletion":
-            original(pod, message)
-
-    replace(part(world, EvictionController), "_event", event)
 
 
 def says(change: Callable[[Obj, Obj], None]) -> Mutation:
@@ -196,11 +180,9 @@ def first_generation(world: World) -> None:
 
 DEFECTS: Defects = {
     "claims-are-evicted-by-their-first-device": evictions(first_device),
-    "evictions-are-cancelled-silently": cancelled_silently,
     "evicts-after-taints-are-gone": remembers,
     "evicts-when-the-last-taint-is-not-tolerated": evictions(last_taint),
-    "evicts-without-condition": lambda world: silently(world, "condition"),
-    "evicts-without-event": lambda world: silently(world, "event"),
+    "evicts-without-condition": without_condition,
     "rules-evict-from-published-devices-only": evictions(needs_published_devices),
     "rules-evict-from-whole-pools": selecting("device"),
     "rules-evict-in-all-pools": selecting("pool"),

@@ -1,4 +1,4 @@
-"""Defects of what a kubelet tells: events, the PodResources API, metrics."""
+"""Defects of what a kubelet tells: the PodResources API, metrics."""
 
 from __future__ import annotations
 
@@ -11,26 +11,6 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.replacing import Defects, Mutation, replace
 from tests.mutants.several import of_each
-
-_FAILED = "FailedPrepareDynamicResources"
-
-
-def says_nothing(world: World) -> None:
-    def event(original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any) -> None:
-        if reason != _FAILED:
-            original(pod, kind, reason, *args)
-
-    replace(world.cluster, "event", event)
-
-
-def says_no_cause(world: World) -> None:
-    def event(
-        original: Callable[..., Any], pod: Obj, kind: str, reason: str, text: str, by: str
-    ) -> None:
-        short = text.partition(":")[0] if reason == _FAILED else text
-        original(pod, kind, reason, short, by)
-
-    replace(world.cluster, "event", event)
 
 
 def lists(change: Callable[[Obj], Obj]) -> Mutation:
@@ -128,8 +108,6 @@ def claims_stay_in_use(manager: DRAManager) -> None:
 DEFECTS: Defects = {
     "claims-stay-in-use-in-metrics": of_each(claims_stay_in_use),
     "failed-operations-are-not-counted": counts(is_failure),
-    "kubelet-says-no-cause": says_no_cause,
-    "kubelet-says-nothing-of-refusals": says_nothing,
     "lists-devices-of-one-driver": lists_some(first_driver),
     "lists-first-claim-only": lists_some(lambda claims: claims[:1]),
     "lists-init-containers": lists(init_as_others),

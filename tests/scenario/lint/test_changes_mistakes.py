@@ -79,7 +79,7 @@ MISTAKES = {
     CHANGES: [
         ("before.spec}", "after.spec}", "undeclared reference to 'after'"),
         ("cel: one.spec == two.spec", "cel: one.spec == tow.spec", "undeclared reference to 'tow'"),
-        ("op: remove", "op: move", "'add', 'remove', 'replace'"),
+        ("op: remove", "op: move", "'add', 'copy', 'remove', 'replace'"),
         (
             "{kind: ResourceClaim, name: one, unchangedSince",
             "{kind: ResourceClaim, name: none, unchangedSince",

@@ -156,8 +156,9 @@ class DescribedDriver(NodeDriver):
 
 
 def _cdi_name(uid: str, result: Obj) -> str:
-    """Of a device, or of a share of it."""
-    return "-".join(filter(None, (uid, result["device"], result.get("shareID"))))
+    """Of a device, or of a share of it. Devices of two pools may have the same name."""
+    pool = result["pool"].replace("/", "_")
+    return "-".join(filter(None, (uid, pool, result["device"], result.get("shareID"))))
 
 
 def described(profile: ProfileSpec, node: str) -> list[Obj]:
