@@ -21,10 +21,10 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_many,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.node_allocatable import (
+from conformance.targets.reference.apiserver.validation.nodes import (
     check_node_allocatable,
+    check_node_selector,
 )
-from conformance.targets.reference.apiserver.validation.node_selector import check_node_selector
 from conformance.targets.reference.apiserver.validation.request_policy import check_policy
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import (

@@ -23,7 +23,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
     unique,
 )
-from conformance.targets.reference.apiserver.validation.node_selector import check_node_selector
+from conformance.targets.reference.apiserver.validation.nodes import check_node_selector
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
 
