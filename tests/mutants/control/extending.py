@@ -60,11 +60,6 @@ def renamed(name: Callable[[Obj, int, int], str]) -> Mutation:
     return made(change)
 
 
-def without_init_containers(pod: Obj, container: int, request: int) -> str:
-    init = len(pod["spec"].get("initContainers") or [])
-    return f"container-{container - init if container >= init else container}-request-{request}"
-
-
 def among_extended(pod: Obj, container: int, request: int) -> str:
     all_of_them = [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
     names = sorted((all_of_them[container].get("resources") or {}).get("requests") or {})
@@ -169,7 +164,6 @@ DEFECTS: Defects = {
     ),
     "extended-claims-tolerate-taints": made(tolerate_everything),
     "extended-requests-count-extended-resources": renamed(among_extended),
-    "extended-requests-count-no-init-containers": renamed(without_init_containers),
     "extended-resources-by-the-last-class": last_class_by_name,
     "extended-resources-by-the-oldest-class": oldest_class,
     "extended-resources-map-the-first-container": made(first_mapping_only),
