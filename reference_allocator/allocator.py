@@ -23,6 +23,7 @@ from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.result import ShareIds, allocation_result, derived_share_id
 from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
+from reference_allocator.snapshot import Snapshot
 
 Object = Mapping[str, Any]
 """A Kubernetes object as JSON."""
@@ -100,6 +101,17 @@ class Allocator:
         allocator.index = index
         allocator.share_ids = share_ids
         return allocator
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Allocator:
+        """An allocator that decides in the cluster of a snapshot."""
+        return cls(
+            snapshot.features,
+            snapshot.slices,
+            snapshot.device_classes,
+            snapshot.allocated,
+            kubernetes=snapshot.kubernetes,
+        )
 
     def allocate(
         self,

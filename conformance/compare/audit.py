@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.compare.evidence import Object, key_of, name_of, reading
+from conformance.compare.evidence import Object, full_name, has_ended, key_of, name_of, reading
 from conformance.compare.whatif import results_of
 from conformance.errors import UsageError
 from conformance.targets.seam.overlaps import exclusive_devices, is_copied
@@ -19,7 +19,6 @@ from conformance.targets.seam.values import selected_node
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 
-_ENDED = ("Succeeded", "Failed")
 _MAY_CHANGE = frozenset(
     {"taint", "config", "result-fields", "pool-generation", "pool-incomplete", "pool-invalid"}
 )
@@ -65,7 +64,7 @@ def _doubles(snapshot: Snapshot) -> Iterator[Finding]:
     holders: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for claim in snapshot.allocated:
         for device in exclusive_devices(claim):
-            holders[device].append("/".join(key_of(claim)))
+            holders[device].append(full_name(claim))
     for device, claims in holders.items():
         if len(claims) > 1:
             text = f"{'/'.join(device)} is allocated to {', '.join(claims[1:])} too"
@@ -96,7 +95,7 @@ def _broken(snapshot: Snapshot) -> Iterator[Finding]:
     for (name, pools), claims in alike.items():
         if name and name not in nodes:
             for claim in claims:
-                yield Finding("no-node", "/".join(key_of(claim)), f"there is no node {name}")
+                yield Finding("no-node", full_name(claim), f"there is no node {name}")
             continue
         near = replace(
             snapshot,
@@ -111,13 +110,13 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
     try:
         broken = reading(lambda: check(near, node, claims, allocations))
     except UsageError as error:
-        yield from (Finding(NOT_JUDGED, "/".join(key_of(one)), str(error)) for one in claims)
+        yield from (Finding(NOT_JUDGED, full_name(one), str(error)) for one in claims)
         return
     for item in broken:
         # That another claim has the device is said once, by `_doubles`.
         if item.rule not in _MAY_CHANGE and item.rule != "in-use":
             text = f"{item.device}: {item.message}" if item.device else item.message
-            yield Finding(item.rule, item.claim or "/".join(key_of(claims[0])), text)
+            yield Finding(item.rule, item.claim or full_name(claims[0]), text)
 
 
 def _node_of(claim: Object, where: Mapping[str, str]) -> str:
@@ -133,7 +132,7 @@ def _unused(snapshot: Snapshot) -> Iterator[Finding]:
     """Claims that are reserved for pods that are gone, or that stay though they were deleted."""
     pods = {pod["metadata"].get("uid"): pod for pod in snapshot.pods}
     for claim in (*snapshot.claims, *snapshot.allocated):
-        name, meta = "/".join(key_of(claim)), claim["metadata"]
+        name, meta = full_name(claim), claim["metadata"]
         reserved = [
             item
             for item in (claim.get("status") or {}).get("reservedFor") or ()
@@ -154,5 +153,4 @@ def _unused(snapshot: Snapshot) -> Iterator[Finding]:
 def _state(pod: Mapping[str, Any] | None) -> str:
     if pod is None:
         return "is gone"
-    phase = (pod.get("status") or {}).get("phase")
-    return f"has ended ({phase})" if phase in _ENDED else ""
+    return f"has ended ({pod['status']['phase']})" if has_ended(pod) else ""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.compare.demands import unrecorded
-from conformance.compare.evidence import key_of
+from conformance.compare.evidence import full_name
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
@@ -130,7 +130,7 @@ def _with_overlaps(
         links[key]
         for claim, allocation in zip(decision["claims"], decision["allocations"], strict=True)
         for device in sorted(exclusive_devices({"status": {"allocation": allocation}}))
-        if (key := ("/".join(key_of(claim)), *device)) in links
+        if (key := (full_name(claim), *device)) in links
     ]
     if len(found) < len(judgement.violations):
         return judgement

@@ -132,6 +132,16 @@ def key_of(obj: Object) -> tuple[str, str]:
     return str(part(obj, "metadata").get("namespace", "")), name_of(obj)
 
 
+def full_name(obj: Object) -> str:
+    """``namespace/name``, as users write it."""
+    return "/".join(key_of(obj))
+
+
+def has_ended(pod: Object) -> bool:
+    """Whether none of its containers will ever run again."""
+    return part(pod, "status").get("phase") in {"Succeeded", "Failed"}
+
+
 def _is_ready(node: Object) -> bool:
     status = child(node, "status", mapping) or {}
     conditions = items(status, "conditions", mapping)

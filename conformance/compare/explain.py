@@ -14,7 +14,14 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from conformance.compare.evidence import Object, key_of, name_of, obstacle, reading, selectors_of
+from conformance.compare.evidence import (
+    Object,
+    full_name,
+    name_of,
+    obstacle,
+    reading,
+    selectors_of,
+)
 from conformance.compare.remedies import Remedy, holders, remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
 from conformance.compare.whatif import Case, consumers_of
@@ -177,7 +184,7 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
     note = "; ".join(filter(None, [waiting.note, fatal]))
     fits = [] if fatal else fits
     held = holders(case, found)
-    claims = {"/".join(key_of(claim)): claim for claim in snapshot.allocated}
+    claims = {full_name(claim): claim for claim in snapshot.allocated}
     return Told(
         waiting.name,
         note,

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import combinations, islice
 from typing import Any, NamedTuple
 
-from conformance.compare.evidence import Object, key_of, name_of
+from conformance.compare.evidence import Object, full_name, key_of, name_of
 from conformance.compare.whatif import Case, consumers_of, cordoned, fit, freed, results_of
 from reference_allocator.api import ResourceSlice
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
@@ -86,7 +86,7 @@ def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
     for claim in case.snapshot.allocated:
         names = [f"{item['driver']}/{item['pool']}/{item['device']}" for item in results_of(claim)]
         if not wanted.isdisjoint(names):
-            held["/".join(key_of(claim))] = [name for name in names if name in wanted]
+            held[full_name(claim)] = [name for name in names if name in wanted]
     return held
 
 
@@ -126,9 +126,9 @@ def _changes(case: Case, found: Explanation) -> Iterator[Change]:
     for node in case.snapshot.nodes:
         yield from _of_node(node)
     in_use = holders(case, found)
-    near = sorted(case.snapshot.allocated, key=lambda one: "/".join(key_of(one)) not in in_use)
+    near = sorted(case.snapshot.allocated, key=lambda one: full_name(one) not in in_use)
     for claim in near[:_MOST]:
-        name, pods = "/".join(key_of(claim)), consumers_of(claim)
+        name, pods = full_name(claim), consumers_of(claim)
         text = (
             f"pod {' and pod '.join(pods)} ended" if pods else f"unused claim {name} were deleted"
         )

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conformance.compare.evidence import Object, claim_names, key_of
+from conformance.compare.evidence import Object, claim_names, full_name, has_ended, key_of
 from conformance.compare.whatif import Case, results_of
 from conformance.errors import UsageError
 from reference_allocator.snapshot import Snapshot
-
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Waiting:
 def all_waiting(snapshot: Snapshot) -> list[Waiting]:
     """Every pod that waits for claims; where the pods are not known, all claims together."""
     if not snapshot.pods:
-        names = ", ".join("/".join(key_of(claim)) for claim in snapshot.claims)
+        names = ", ".join(map(full_name, snapshot.claims))
         return [Waiting(names, Case(snapshot, snapshot.claims))] if snapshot.claims else []
     found = [_of_pod(snapshot, pod) for pod in snapshot.pods if _is_pending(pod)]
     return [item for item in found if item.case is not None or item.note]
@@ -40,10 +38,10 @@ def all_waiting(snapshot: Snapshot) -> list[Waiting]:
 def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
     """A claim or a pod by its ``namespace/name``. Raises UsageError: there is neither."""
     for claim in (*snapshot.claims, *snapshot.allocated):
-        if "/".join(key_of(claim)) == name:
+        if full_name(claim) == name:
             return _of_claim(snapshot, claim, name)
     for pod in snapshot.pods:
-        if "/".join(key_of(pod)) == name:
+        if full_name(pod) == name:
             return _of_pod(snapshot, pod)
     raise UsageError(
         f"{name}: there is no ResourceClaim, and no Pod with claims of that name; give"
@@ -52,8 +50,7 @@ def waiting_of(snapshot: Snapshot, name: str) -> Waiting:
 
 
 def _is_pending(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase not in _ENDED and not (pod.get("spec") or {}).get("nodeName")
+    return not has_ended(pod) and not (pod.get("spec") or {}).get("nodeName")
 
 
 def _of_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting:
@@ -74,8 +71,8 @@ def _of_claim(snapshot: Snapshot, claim: Object, name: str) -> Waiting:
 
 def _of_pod(snapshot: Snapshot, pod: Object) -> Waiting:
     """A pod and its claims; they are allocated together."""
-    namespace, name = "/".join(key_of(pod)), key_of(pod)[0]
-    names = {(name, item) for item in claim_names(pod)}
+    name, namespace = full_name(pod), key_of(pod)[0]
+    names = {(namespace, item) for item in claim_names(pod)}
     open_claims = tuple(item for item in snapshot.claims if key_of(item) in names)
     have = [item for item in snapshot.allocated if key_of(item) in names]
     notes = [*_missing(snapshot, pod, {key_of(item) for item in (*open_claims, *have)})]
@@ -83,11 +80,11 @@ def _of_pod(snapshot: Snapshot, pod: Object) -> Waiting:
         notes += filter(None, [_gates(pod)])
         if (pod.get("spec") or {}).get("nodeName"):
             notes.append("it names its node, so that no scheduler allocates claims for it")
-        return Waiting(namespace, Case(snapshot, open_claims, pod), "; ".join(notes))
+        return Waiting(name, Case(snapshot, open_claims, pod), "; ".join(notes))
     if not notes:
         notes = [_has(item) for item in have]
         notes = [f"is not pending: {'; '.join(notes)}"] if notes else ["it has no claims"]
-    return Waiting(namespace, None, "; ".join(notes))
+    return Waiting(name, None, "; ".join(notes))
 
 
 def _missing(snapshot: Snapshot, pod: Object, there: set[tuple[str, str]]) -> Iterator[str]:

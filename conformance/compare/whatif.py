@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.compare.evidence import Object, key_of, name_of, obstacle, selectors_of
+from conformance.compare.evidence import Object, full_name, key_of, name_of, obstacle, selectors_of
 from conformance.errors import UsageError
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
@@ -40,13 +40,7 @@ def fit(case: Case, until: float) -> str | None:
     snapshot = case.snapshot
     wanted = selectors_of(case.pod, snapshot) if case.pod else ()
     suited = (node for node in snapshot.nodes if not obstacle(node, case.pod_spec, wanted))
-    allocator = Allocator(
-        snapshot.features,
-        snapshot.slices,
-        snapshot.device_classes,
-        snapshot.allocated,
-        kubernetes=snapshot.kubernetes,
-    )
+    allocator = Allocator.of(snapshot)
     for node in suited:
         kind = allocator.allocate(node, case.claims, deadline=until).kind
         if kind == "allocated":
@@ -71,7 +65,7 @@ def results_of(claim: Object) -> Iterator[Mapping[str, Any]]:
 
 def ended(snapshot: Snapshot, pod: str) -> Snapshot:
     """Without a pod: what is reserved for nobody else is free. Raises UsageError: no such pod."""
-    left, known = [], any("/".join(key_of(item)) == pod for item in snapshot.pods)
+    left, known = [], any(full_name(item) == pod for item in snapshot.pods)
     for claim in snapshot.allocated:
         consumers = consumers_of(claim)
         known = known or pod in consumers
@@ -79,13 +73,13 @@ def ended(snapshot: Snapshot, pod: str) -> Snapshot:
             left.append(claim)
     if not known:
         raise UsageError(f"--end {pod}: the snapshot has no such pod; give NAMESPACE/NAME")
-    pods = tuple(item for item in snapshot.pods if "/".join(key_of(item)) != pod)
+    pods = tuple(item for item in snapshot.pods if full_name(item) != pod)
     return replace(snapshot, allocated=tuple(left), pods=pods)
 
 
 def freed(snapshot: Snapshot, claim: str) -> Snapshot:
     """Without the allocation of the claim ``namespace/name``."""
-    left = tuple(item for item in snapshot.allocated if "/".join(key_of(item)) != claim)
+    left = tuple(item for item in snapshot.allocated if full_name(item) != claim)
     return replace(snapshot, allocated=left)
 
 

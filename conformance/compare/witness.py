@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conformance.compare.evidence import Obj, key_of, node_named, reading
 from reference_allocator.allocator import Allocator
@@ -53,11 +53,8 @@ class Witness:
             read = Snapshot.from_dict(snapshot)
             # A snapshot taken just after the decision has these claims as allocated already.
             own = {key_of(claim) for claim in claims}
-            held = [claim for claim in read.allocated if key_of(claim) not in own]
-            allocator = Allocator(
-                read.features, read.slices, read.device_classes, held, kubernetes=read.kubernetes
-            )
-            outcome = allocator.allocate(
+            held = tuple(claim for claim in read.allocated if key_of(claim) not in own)
+            outcome = Allocator.of(replace(read, allocated=held)).allocate(
                 node_named(read, node),
                 _defaulted(claims),
                 deadline=time.monotonic() + SEARCH_SECONDS,

@@ -40,13 +40,7 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
         InputError: an object has not the form of its kind; names the path.
     """
     deadline = time.monotonic() + seconds
-    allocator = Allocator(
-        snapshot.features,
-        snapshot.slices,
-        snapshot.device_classes,
-        snapshot.allocated,
-        kubernetes=snapshot.kubernetes,
-    )
+    allocator = Allocator.of(snapshot)
     return Explanation(
         tuple(
             _NodeExplainer(allocator, node, snapshot.claims, deadline).report()
