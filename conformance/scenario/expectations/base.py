@@ -8,7 +8,7 @@ provides. How to add one: docs/writing-scenarios.md.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -195,6 +195,21 @@ class Known(Protocol):
             what: an ability, a configuration that shows in containers, containers that show their
                 hardware, a pod that runs, a trait.
         """
+
+
+def exactly_one(
+    cluster: Cluster, selector: ObjectSelector, key: str, wrong: Callable[[Obj], Iterable[str]]
+) -> Seen:
+    """Whether one object is selected, and nothing of it is ``wrong``; ``key`` is what it is."""
+    what = selector.describe()
+    found = cluster.find(selector)
+    observed: dict[str, Any] = {key: cluster.canonical(what), "found": len(found)}
+    if len(found) != 1:
+        names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
+        return Seen(False, f"{what}: {len(found)} found ({names})", observed)
+    told = [*wrong(found[0])]
+    observed["fits"] = not told
+    return Seen(not told, f"{what}: " + ("; ".join(told) or "as described"), observed)
 
 
 def lint_seen_by(known: Known, entries: Sequence[str], key: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from conformance.scenario.base import Obj, ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -98,15 +98,9 @@ class ClaimExpectation(Timed):
         return [(name, device) for name, group in self.devices.items() for device in group]
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        what = self._selector.describe()
-        found = cluster.find(self._selector)
-        observed: dict[str, Any] = {"claim": cluster.canonical(what), "found": len(found)}
-        if len(found) != 1:
-            names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
-            return Seen(False, f"{what}: {len(found)} found ({names})", observed)
-        wrong = [*self._wrong(found[0], cluster)]
-        observed["fits"] = not wrong
-        return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
+        return exactly_one(
+            cluster, self._selector, "claim", lambda claim: self._wrong(claim, cluster)
+        )
 
     def _wrong(self, claim: Obj, cluster: Cluster) -> Iterator[str]:
         status = claim.get("status") or {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conformance.scenario.base import Obj, ObjectSelector
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
 from conformance.scenario.expectations.claims import in_words
 from conformance.scenario.expectations.conditions import differences, unmet
 
@@ -31,16 +31,11 @@ class ObjectExpectation(Timed):
         return self.object.describe() + (f" with {cel}" if cel else "")
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        what = self.object.describe()
-        found = cluster.find(self.object)
-        observed: dict[str, Any] = {"object": cluster.canonical(what), "found": len(found)}
-        if len(found) != 1:
-            names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
-            return Seen(False, f"{what}: {len(found)} found ({names})", observed)
-        wrong = [*differences(self.match or {}, found[0])]
-        wrong += unmet(_listed(self.cel), {**cluster.captured, "object": found[0]})
-        observed["fits"] = not wrong
-        return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
+        def wrong(found: Obj) -> Iterable[str]:
+            yield from differences(self.match or {}, found)
+            yield from unmet(_listed(self.cel), {**cluster.captured, "object": found})
+
+        return exactly_one(cluster, self.object, "object", wrong)
 
     def lint(self, known: Known) -> None:
         known.selected(("object",), self.object)
