@@ -28,6 +28,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     not_supported,
     required,
 )
+from conformance.targets.reference.apiserver.validation.nodes import check_node_selector
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX, CONFIGS_MAX
 
@@ -74,9 +75,8 @@ def check_allocation(claim: Obj) -> Iterator[FieldError]:
         f"{_PATH}.devices.config",
     )
     selector = allocation.get("nodeSelector")
-    if selector is not None and not selector.get("nodeSelectorTerms"):
-        detail = "must have at least one node selector term"
-        yield required(f"{_PATH}.nodeSelector.nodeSelectorTerms", detail)
+    if selector is not None:
+        yield from check_node_selector(selector, f"{_PATH}.nodeSelector")
 
 
 def _results(claim: Obj) -> list[Any]:
