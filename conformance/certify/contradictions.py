@@ -16,6 +16,7 @@ from typing import Any, Final
 from conformance.certify.codes import Code, Finding
 from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
+from conformance.compare.conclude import inabilities
 from conformance.digest import document_digest, set_digest
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
@@ -136,6 +137,9 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
     """Whether an outcome is that of the steps and the cleanup."""
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
         yield "skipped-and-ran", "was skipped, and has steps or decisions"
+    for name in event.scenario.needs:
+        if event.steps and name in inabilities(run):
+            yield "cannot", f"ran, and the driver profile says that it cannot {name}"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
         version = run.kubernetes_version
@@ -243,7 +247,7 @@ def _simulated(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
 def _crowded(run: RunStarted, snapshot: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Nodes with several devices of a driver that cannot have them, by its profile."""
     try:
-        if SEVERAL not in (run.driver_profile or {})["spec"].get("cannot", ()):
+        if SEVERAL not in inabilities(run):
             return []
         on = Counter(
             str(item["spec"]["nodeName"])

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.engine.events.result import RunResult
+from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome
 from conformance.engine.requirements import is_in
 from conformance.errors import ExitCode
@@ -42,10 +43,7 @@ def without(result: RunResult) -> dict[str, str]:
 
     Id -> ``severalDevicesOnOneNode: a node has one network card``, in the order of the plan.
     """
-    spec = (result.run.driver_profile or {}).get("spec")
-    cannot = spec.get("cannot") if isinstance(spec, Mapping) else None
-    if not isinstance(cannot, Mapping):
-        return {}
+    cannot = inabilities(result.run)
     skipped = set(result.outcomes[Outcome.SKIPPED])
     found = {
         item.id: [name for name in item.needs if name in cannot] for item in result.run.planned
@@ -55,6 +53,13 @@ def without(result: RunResult) -> dict[str, str]:
         for key, names in found.items()
         if names and key in skipped
     }
+
+
+def inabilities(run: RunStarted) -> Mapping[str, str]:
+    """What the driver cannot, by its profile -> why; empty where the profile has another form."""
+    spec = (run.driver_profile or {}).get("spec")
+    cannot = spec.get("cannot") if isinstance(spec, Mapping) else None
+    return cannot if isinstance(cannot, Mapping) else {}
 
 
 def conclude(

@@ -200,8 +200,7 @@ def test_what_cannot_exist_for_a_driver_is_said_and_does_not_count(tmp_path: Pat
 @pytest.mark.parametrize(
     ("ran", "result"),
     [
-        ({A: PASSED, B: FAILED}, Result.FAILURE),
-        ({A: SKIPPED, B: PASSED}, Result.PARTIAL),
+        ({A: FAILED, B: SKIPPED}, Result.FAILURE),
         ({A: SKIPPED, B: SKIPPED}, Result.PARTIAL),
     ],
 )
@@ -229,6 +228,13 @@ def test_a_driver_is_not_excused_from_what_its_slices_show(tmp_path: Path) -> No
     result = recorded(tmp_path, [CLUSTER], [event], start=start)
     with pytest.raises(EvidenceError, match=r"has \d devices, and the .* \[cannot\]"):
         report_of(result)
+
+
+@pytest.mark.parametrize("outcome", [PASSED, FAILED])
+def test_what_a_driver_cannot_did_not_run(outcome: Outcome, tmp_path: Path) -> None:
+    result = run_of(tmp_path, {A: PASSED, B: outcome}, **ONE_CARD)
+    with pytest.raises(EvidenceError, match=r"ran, and the .* severalDevicesOnOneNode \[cannot\]"):
+        report_of(result, checked())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -288,6 +289,21 @@ def test_devices_that_it_uses_are_declared() -> None:
             assert spec.requires.devices_in_all > 0, loaded.id
         if spec.tier == "allocation":
             assert spec.requires.devices_in_all == 0, loaded.id
+
+
+def test_a_claim_that_containers_share_is_declared() -> None:
+    """But for init containers, which have ended before the others begin."""
+    for loaded in shipped():
+        can = loaded.scenario.spec.requires.driver_can
+        for pod in pod_specs(loaded):
+            sidecars = [one for one in pod.get("initContainers", []) if "restartPolicy" in one]
+            uses = Counter(
+                name
+                for one in (*pod["containers"], *sidecars)
+                for name in {use["name"] for use in one.get("resources", {}).get("claims", [])}
+            )
+            if loaded.scenario.spec.tier != "allocation" and max(uses.values(), default=0) > 1:
+                assert "claimOfSeveralContainers" in can, loaded.id
 
 
 def test_what_the_api_server_must_refuse_is_found_without_a_cluster() -> None:

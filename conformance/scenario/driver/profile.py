@@ -32,7 +32,12 @@ Trait = Literal[
 ]
 """What a driver may do or not, and scenarios may ask for."""
 
-Inability = Literal["claimOfSeveralPods", "deviceOfOneContainer", "severalDevicesOnOneNode"]
+Inability = Literal[
+    "claimOfSeveralContainers",
+    "claimOfSeveralPods",
+    "deviceOfOneContainer",
+    "severalDevicesOnOneNode",
+]
 """What a driver can as a rule, and one of a certain kind cannot by nature."""
 
 
@@ -146,10 +151,11 @@ class ProfileSpec(Strict):
         default={},
         description=(
             "what cannot exist for this driver -> the reason, which the conformance report shows:"
-            " claimOfSeveralPods (pods use a claim at the same time), deviceOfOneContainer (a"
-            " container of a pod has a device that others of the pod do not see),"
-            " severalDevicesOnOneNode (a node has more than one device). A scenario that needs it"
-            " is skipped, and the conformance profile can be a success without it"
+            " claimOfSeveralContainers (containers of a pod use a claim at the same time),"
+            " claimOfSeveralPods (pods do), deviceOfOneContainer (a container of a pod has a device"
+            " that others of the pod do not see), severalDevicesOnOneNode (a node has more than one"
+            " device). A scenario that needs it is skipped, and the conformance profile can be a"
+            " success without it"
         ),
     )
     options: dict[str, DriverOption] = Field(
