@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from conformance.engine.events.dispatch import Event, Reporter
@@ -33,17 +33,26 @@ class DiagnosticsFolder:
     def handle(self, event: Event) -> None:
         if not isinstance(event, Diagnostics) or not event.items:
             return
-        folder = self.root.joinpath(*(safe_name(part) for part in event.scenario.split("/")))
+        folder = self.root / place_of(event.scenario)
         folder.mkdir(parents=True, exist_ok=True)
         (self.root / OURS).touch()
-        taken: set[str] = set()
-        for name, text in sorted(event.items.items()):
-            file = unique(file_name(name), taken)
-            (folder / file).write_text(redact(text), encoding="utf-8")
+        for name, file in file_names(event.items).items():
+            (folder / file).write_text(redact(event.items[name]), encoding="utf-8")
         self._places[event.scenario] = folder
 
     def place(self, scenario_id: str) -> Path | None:
         return self._places.get(scenario_id)
+
+
+def place_of(scenario_id: str) -> str:
+    """The folder of a scenario's diagnostics, below the root of all."""
+    return "/".join(safe_name(part) for part in scenario_id.split("/"))
+
+
+def file_names(items: Iterable[str]) -> dict[str, str]:
+    """The name of an item -> that of its file, in the order of the names."""
+    taken: set[str] = set()
+    return {name: unique(file_name(name), taken) for name in sorted(items)}
 
 
 def safe_name(name: str) -> str:

@@ -13,18 +13,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import escape
 
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.events.dispatch import ReportError
 from conformance.engine.events.result import ScenarioResult, count_verdicts
 from conformance.files import write_whole
 from conformance.redaction import redact, redact_json
-from conformance.report.drawing import drawings_of
-from conformance.report.folder import HTML, RESULTS, SUMMARY, SUMMARY_JSON
+from conformance.report.drawing import Drawing, drawings_of
+from conformance.report.files import file_names, place_of
+from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.resultfile.read import RecordedRun, load_results
@@ -32,6 +35,12 @@ from conformance.text import inline_code, is_address, shorten, visible
 
 MAX_CHARACTERS = 200_000
 """The most that the page shows of one attachment; the result file has all of it."""
+
+MAX_EVIDENCE = 1_500_000
+"""Characters of evidence in the page: that of what did not pass, as far as it goes. All of it is in
+files beside the page."""
+
+_DRAWN_DEVICE = 400  # characters
 
 PAGES = {"html": HTML, "markdown": SUMMARY, "json": SUMMARY_JSON}
 
@@ -41,25 +50,61 @@ def write_pages(
 ) -> None:
     """Write the pages of a run, or of the folder's result file. Raises ReportError."""
     result = result or load_results(output / RESULTS)
-    renderers = {"html": render_html, "markdown": render_markdown, "json": render_json}
+    renderers = {"markdown": render_markdown, "json": render_json}
     for wanted in (name for name in PAGES if name in formats):
-        name, render = PAGES[wanted], renderers[wanted]
+        name = PAGES[wanted]
+        text = render_html(result, output) if wanted == "html" else renderers[wanted](result)
         try:
-            write_whole(output / name, render(result).encode())
+            write_whole(output / name, text.encode())
         except OSError as error:
             raise ReportError(f"{output / name}: cannot be written: {error.strerror}") from None
 
 
-def render_html(result: RecordedRun) -> str:
+def render_html(result: RecordedRun, folder: Path | None = None) -> str:
+    """The page; in a ``folder`` it links to the evidence that lies there."""
+    room = _Room(MAX_EVIDENCE)
     filters: dict[str, Callable[..., Any]] = {
+        "inline": room.of,
+        "links": partial(_links, folder),
         "fit": _fit,
-        "as_json": _json,
         "ending": _ending,
         "when": _when,
         "warnings": warnings_of,
-        "drawings": drawings_of,
+        "drawings": room.drawings,
     }
     return _render("report.html.j2", result, filters)
+
+
+class _Room:
+    """What is left of the page for evidence."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def of(self, value: object) -> str:
+        """The evidence as it is shown; "" where there is no room for it."""
+        text = _fit(value if isinstance(value, str) else _json(value))
+        return text if self._takes(len(escape(text))) else ""
+
+    def drawings(self, row: ScenarioResult) -> list[Drawing]:
+        return [
+            item
+            for item in drawings_of(row)
+            if self._takes(_DRAWN_DEVICE * sum(len(node.devices) + 1 for node in item.nodes))
+        ]
+
+    def _takes(self, characters: int) -> bool:
+        takes = characters <= self._left
+        self._left -= characters if takes else 0
+        return takes
+
+
+def _links(folder: Path | None, row: ScenarioResult) -> dict[str, str]:
+    """The names of a scenario's diagnostics -> their files beside the page, "" where not there."""
+    names = file_names(row.diagnostics)
+    place = Path(DIAGNOSTICS) / place_of(row.scenario.id)
+    there = folder is not None and (folder / place).is_dir()
+    return {name: str(place / file) if there else "" for name, file in names.items()}
 
 
 def render_markdown(result: RecordedRun) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.events.scenario import KnownFailure, Outcome
-from conformance.report.pages import _when, render_html
+from conformance.report.files import DiagnosticsFolder
+from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS
+from conformance.report.pages import MAX_EVIDENCE, _when, render_html, write_pages
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, step, stream
@@ -157,3 +159,20 @@ def test_a_failed_allocation_is_drawn(tmp_path: Path) -> None:
     assert page.tags.count("g") == 5
     assert "script" not in page.tags
     assert "Failed, Pod p (kubelet): [red]markup" in page.text
+
+
+def test_evidence_has_its_limit_and_is_linked_beside_the_page(tmp_path: Path) -> None:
+    failed, passed = planned("core/failed"), planned("core/passed")
+    events = [finished(failed, Outcome.FAILED, "m"), finished(passed, decisions=({"pod": "p9"},))]
+    kept = {failed.id: {"a.txt": "first of it", "b.txt": '"' * (MAX_EVIDENCE // 5)}}
+    play(ResultFile(tmp_path / RESULTS), stream([failed, passed], events, kept))
+    play(DiagnosticsFolder(tmp_path / DIAGNOSTICS), stream([failed, passed], events, kept))
+    write_pages(tmp_path)
+    text = (tmp_path / HTML).read_text()
+    page = Page(text)
+    assert len(text) < MAX_EVIDENCE
+    assert "first of it" in page.text
+    links = [one for one in page.addresses if one.startswith(DIAGNOSTICS)]
+    assert [(tmp_path / link).is_file() for link in links] == [True, True]
+    assert "p9" not in page.text
+    assert "1 decision of the scheduler: in the result file" in page.text
