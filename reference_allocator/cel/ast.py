@@ -72,14 +72,15 @@ class Select(Node):
 class Call(Node):
     """A function, operator or method (``target``) call.
 
-    ``overloads`` is set by the checker; ``members`` by the planner: what ``in`` looks for among
-    constants.
+    ``overloads`` is set by the checker; by the planner ``implementation``, and ``members``: what
+    ``in`` looks for among constants.
     """
 
     function: str
     args: list[Node]
     target: Node | None = None
     overloads: tuple[str, ...] = ()
+    implementation: Any = None
     members: frozenset[Any] | None = None
 
 

@@ -15,7 +15,7 @@ from reference_allocator.cel.checker.checker import check
 from reference_allocator.cel.checker.validators import validate
 from reference_allocator.cel.environment.declarations import Environment, generic_environment
 from reference_allocator.cel.errors import CelCompileError, format_issues
-from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
+from reference_allocator.cel.interpreter.interpreter import Interpreter
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
 from reference_allocator.cel.output import to_python
 from reference_allocator.cel.types import CelType
@@ -65,11 +65,9 @@ DYN: Final = types.DYN
 class Program:
     """A compiled expression over named JSON values. Thread-safe."""
 
-    def __init__(self, expression: str, node: Node, cost_limit: int | None) -> None:
-        self.expression = expression
+    def __init__(self, node: Node) -> None:
         self.type: CelType = node.type
         self._node = node
-        self._cost_limit = cost_limit
 
     def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
         """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
@@ -85,35 +83,30 @@ class Program:
             CelInterruptedError: (a CelRuntimeError) the deadline has passed.
         """
         scope = {f".{name}": value for name, value in variables.items()}
-        return to_python(interpret(Interpreter(self._cost_limit, deadline), self._node, scope))
+        return to_python(Interpreter(None, deadline).run(self._node, scope))
 
 
 @lru_cache(maxsize=4096)
-def _cached_program(
-    expression: str, names: tuple[tuple[str, CelType], ...], cost_limit: int | None
-) -> Program | str:
+def _cached_program(expression: str, names: tuple[tuple[str, CelType], ...]) -> Program | str:
     try:
         node = compile_node(expression, generic_environment(dict(names)))
         instantiate(node)
-        return Program(expression, node, cost_limit)
+        return Program(node)
     except CelCompileError as error:
         return str(error)
 
 
-def compile_expression(
-    expression: str, variables: Mapping[str, CelType], *, cost_limit: int | None = None
-) -> Program:
+def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Program:
     """An expression over JSON values, with the same functions as a selector.
 
     Args:
         expression: for example ``size(object.status.reservedFor) == 1``.
         variables: name -> type, usually `DYN`.
-        cost_limit: where an evaluation is stopped with an error; None for nowhere.
 
     Raises:
         CelCompileError: as Kubernetes would reject it.
     """
-    found = _cached_program(expression, tuple(sorted(variables.items())), cost_limit)
+    found = _cached_program(expression, tuple(sorted(variables.items())))
     if isinstance(found, str):
         raise CelCompileError(found)
     return found

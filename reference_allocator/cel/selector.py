@@ -19,7 +19,7 @@ from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import CelFeatures, device_environment
 from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError
-from reference_allocator.cel.interpreter.interpreter import Interpreter, interpret
+from reference_allocator.cel.interpreter.interpreter import Interpreter
 from reference_allocator.cel.output import output_type_error, to_attribute, to_bool
 from reference_allocator.cel.types import CelType
 
@@ -37,24 +37,13 @@ class _Compiled:
             `COST_LIMIT`.
     """
 
-    def __init__(self, expression: str, node: Node, cost_limit: int) -> None:
-        self.expression = expression
+    def __init__(self, node: Node) -> None:
         self.type: CelType = node.type
         self.max_cost = estimate(node)
         self._node = node
-        self._cost_limit = cost_limit
 
-    def evaluate_with_cost(
-        self, device: CelDevice, *, deadline: float | None = None
-    ) -> tuple[Any, int]:
-        """The value for the device and what the evaluation cost.
-
-        Raises:
-            CelRuntimeError: the expression has no value.
-        """
-        interpreter = Interpreter(self._cost_limit, deadline)
-        value = interpret(interpreter, self._node, {".device": device.as_map})
-        return value, interpreter.cost
+    def _evaluate(self, device: CelDevice, deadline: float | None) -> Any:
+        return Interpreter(COST_LIMIT, deadline).run(self._node, {".device": device.as_map})
 
 
 class Selector(_Compiled):
@@ -71,7 +60,7 @@ class Selector(_Compiled):
             CelRuntimeError: the expression has no value, or one that is not a bool.
             CelInterruptedError: (a CelRuntimeError) the deadline has passed.
         """
-        return to_bool(self.evaluate_with_cost(device, deadline=deadline)[0])
+        return to_bool(self._evaluate(device, deadline))
 
 
 class DerivedAttribute(_Compiled):
@@ -86,11 +75,11 @@ class DerivedAttribute(_Compiled):
         Raises:
             CelRuntimeError: the expression has no value, or one that cannot be an attribute.
         """
-        return to_attribute(self.evaluate_with_cost(device, deadline=deadline)[0])
+        return to_attribute(self._evaluate(device, deadline))
 
 
 @lru_cache(maxsize=4096)
-def _cached_selector(expression: str, features: CelFeatures, cost_limit: int) -> Selector | str:
+def _cached_selector(expression: str, features: CelFeatures) -> Selector | str:
     """The selector, or the text of its compile error."""
     environment = device_environment(features)
     try:
@@ -100,13 +89,11 @@ def _cached_selector(expression: str, features: CelFeatures, cost_limit: int) ->
         instantiate(node)
     except CelCompileError as error:
         return str(error)
-    return Selector(expression, node, cost_limit)
+    return Selector(node)
 
 
 @lru_cache(maxsize=1024)
-def _cached_derived(
-    expression: str, features: CelFeatures, cost_limit: int
-) -> DerivedAttribute | str:
+def _cached_derived(expression: str, features: CelFeatures) -> DerivedAttribute | str:
     """The derived attribute, or the text of its compile error."""
     if MINORS.index(features.kubernetes) < MINORS.index("1.37"):
         raise ValueError(f"Kubernetes {features.kubernetes} has no derived attributes")
@@ -119,34 +106,31 @@ def _cached_derived(
         instantiate(node)
     except CelCompileError as error:
         return str(error)
-    return DerivedAttribute(expression, node, cost_limit)
+    return DerivedAttribute(node)
 
 
-def compile_selector(
-    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
-) -> Selector:
+def compile_selector(expression: str, *, features: CelFeatures = _DEFAULT_FEATURES) -> Selector:
     """A device selector, compiled as the scheduler does.
 
     Args:
         features: whose rules it follows and what it may use; by default those of the latest minor
             with everything on, as the scheduler allows.
-        cost_limit: where an evaluation is stopped with an error.
 
     Raises:
         CelCompileError: as Kubernetes would reject it.
         ValueError: there are no declarations for the minor.
     """
-    found = _cached_selector(expression, features, cost_limit)
+    found = _cached_selector(expression, features)
     if isinstance(found, str):
         raise CelCompileError(found)
     return found
 
 
 def compile_derived(
-    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES, cost_limit: int = COST_LIMIT
+    expression: str, *, features: CelFeatures = _DEFAULT_FEATURES
 ) -> DerivedAttribute:
     """A derived attribute of a request; arguments and errors as `compile_selector`."""
-    found = _cached_derived(expression, features, cost_limit)
+    found = _cached_derived(expression, features)
     if isinstance(found, str):
         raise CelCompileError(found)
     return found

@@ -1,10 +1,10 @@
 """CEL questions: an expression and a device in, its value for the device out.
 
 A line in: {"id", "expression", "device": {"driver", "attributes", "capacity",
-"allowMultipleAllocations"}, "features", "env", "derived", "costLimit"}; a line out: {"id", "match"
-or "attribute", "compileError", "error", "unsupported", "cost", "maxCost", "type"}. `env` is
-StoredExpressions (what the scheduler uses, the default) or NewExpressions (what the API server
-admits). The oracle measures time with `repeat`; here it is read and has no effect.
+"allowMultipleAllocations"}, "features", "env", "derived"}; a line out: {"id", "match" or
+"attribute", "compileError", "error", "unsupported", "maxCost", "type"}. `env` is StoredExpressions
+(what the scheduler uses, the default) or NewExpressions (what the API server admits). The oracle
+measures time with `repeat`; here it is read and has no effect.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Final
 from reference_allocator.api import reading
 from reference_allocator.api.limits import check_limits
 from reference_allocator.cel import (
-    COST_LIMIT,
     CelCompileError,
     CelFeatures,
     CelRuntimeError,
     CelUnsupportedError,
+    DerivedAttribute,
     compile_derived,
     compile_selector,
 )
@@ -29,7 +29,7 @@ from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, minor_of
 from reference_allocator.wire.lines import Json, answer_line, check_form
 
-_FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "costLimit", "repeat")
+_FIELDS: Final = ("id", "expression", "device", "features", "env", "derived", "repeat")
 _DEVICE: Final = {
     "driver": "string",
     "attributes": "map[string]resource/v1.DeviceAttribute",
@@ -59,32 +59,21 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
     expression = reading.string(question, "expression")
     device = reading.child(question, "device", _device) or {}
     features = _features(question, kubernetes)
-    given = reading.child(question, "costLimit", reading.int64)
-    limit = COST_LIMIT if given is None else given
-    if limit < 0:
-        raise reading.InputError(
-            f"expected no negative number, got {reading.describe(limit)}", "costLimit"
-        )
     reading.integer(question, "repeat")
     derived = reading.boolean(question, "derived")
     if derived and derived_environment(features) != features:
         raise reading.InputError(f"Kubernetes {kubernetes} has no derived attributes", "derived")
     answer: Json = {}
     try:
-        if derived:
-            attribute = compile_derived(expression, features=features, cost_limit=limit)
-            answer = {"maxCost": attribute.max_cost, "type": attribute.type.declared}
-            value = attribute.attribute(
-                converted(features, reading.string(device, "driver"), device)
-            )
+        compiled = (compile_derived if derived else compile_selector)(expression, features=features)
+        answer = {"maxCost": compiled.max_cost, "type": compiled.type.declared}
+        subject = converted(features, reading.string(device, "driver"), device)
+        if isinstance(compiled, DerivedAttribute):
+            value = compiled.attribute(subject)
             # An empty list is left out by Go's encoder.
             answer["attribute"] = {name: item for name, item in value.items() if item != []}
         else:
-            selector = compile_selector(expression, features=features, cost_limit=limit)
-            answer = {"maxCost": selector.max_cost, "type": selector.type.declared}
-            subject = converted(features, reading.string(device, "driver"), device)
-            cost = selector.evaluate_with_cost(subject)[1]
-            answer |= {"match": selector.matches(subject), "cost": cost}
+            answer["match"] = compiled.matches(subject)
             opinion = second_opinion(expression, subject) if witness else None
             if opinion is not None:
                 answer["witness"] = opinion

@@ -1,5 +1,4 @@
-"""What an expression costs: at most, by its text, and actually, when it is evaluated.
+"""What an expression can cost at most, by its text, for which the API may reject it.
 
-The unit and the numbers are cel-go's with Kubernetes' estimators, because the API rejects an
-expression by its estimate and the evaluation stops at a limit.
+The unit and the numbers are cel-go's with Kubernetes' estimators.
 """

@@ -1,4 +1,4 @@
-"""What the estimated and the actual cost have in common: ranges, sizes and names of functions.
+"""What all estimates have in common: ranges, sizes and names of functions.
 
 Ranges saturate at 64 bits as in Go. The API bounds names, values and their number, so a cost can be
 estimated without a device (``k8s.io/dynamic-resource-allocation/cel/compile.go``,

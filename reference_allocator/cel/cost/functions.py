@@ -74,7 +74,7 @@ def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> 
         return _list_call(1, common.fixed((end - start) % (common.MAX + 1)))
     if overload == "list_reverse":
         return _list_call(1, size)
-    if overload in ("list_flatten", "list_flatten_int", "list_flatten_int@1.36"):
+    if overload in ("list_flatten", "list_flatten_int"):
         depth = _literal_int(args[0], common.MAX) if args else 1
         return _list_call(float(depth), size)
     if overload == "list_distinct":

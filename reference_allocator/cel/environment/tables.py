@@ -21,8 +21,7 @@ LATEST: Final = MINORS[-1]
 
 CHANGED: Final = frozenset(
     """
-        ends_with_string list_flatten_int lists_range matches starts_with_string
-        string_index_of_string_int string_last_index_of_string_int
+        lists_range matches string_index_of_string_int string_last_index_of_string_int
     """.split()
 )
 """Overloads that 1.37 (cel-go 0.29) evaluates or charges differently; older ones have a suffix."""

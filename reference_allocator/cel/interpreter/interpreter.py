@@ -7,24 +7,42 @@ Errors are values here (`Err`), because `&&`, `||` and folds carry on after one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from reference_allocator.cel import ast
-from reference_allocator.cel.cost.common import LIST_COST, MAP_COST
-from reference_allocator.cel.errors import CelRuntimeError, CelUnsupportedError
-from reference_allocator.cel.interpreter.calls import Calls
-from reference_allocator.cel.interpreter.outcomes import ABSENT, Err, Lazy, plain, visited
+from reference_allocator.cel.errors import (
+    CelCostError,
+    CelInternalError,
+    CelRuntimeError,
+    CelUnsupportedError,
+)
+from reference_allocator.cel.interpreter.attributes import Evaluation
+from reference_allocator.cel.interpreter.outcomes import (
+    ABSENT,
+    SELECTIONS,
+    Err,
+    Lazy,
+    has_constant_pattern,
+    plain,
+    visited,
+)
+from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.maps import map_key
+from reference_allocator.cel.runtime.equality import NO_OVERLOAD
+from reference_allocator.cel.runtime.maps import is_member, map_key
 from reference_allocator.cel.runtime.values import Growing, Optional
 
+_SIZED: Final = frozenset({str, bytes, list})
+_PER_STEP: Final = 10
+"""How many characters or elements of an argument or a result cost as much as a step."""
 
-class Interpreter(Calls):
+
+class Interpreter(Evaluation):
     """One evaluation; ``scope`` maps variable names to values.
 
-    ``cost`` counts what it cost so far; beyond ``limit`` it stops with a CelCostError. After
-    ``deadline`` (of `time.monotonic`) the next step of a fold stops it with a CelInterruptedError:
-    only folds take long.
+    Beyond ``limit`` steps it stops with a CelCostError, so that no expression takes all time or
+    memory; what a step costs is simpler than in cel-go. After ``deadline`` (of `time.monotonic`)
+    the next step of a fold stops it with a CelInterruptedError: only folds take long.
     """
 
     def __init__(self, limit: int | None = None, deadline: float | None = None) -> None:
@@ -34,30 +52,121 @@ class Interpreter(Calls):
             ast.Ident: self.ident,
             ast.Select: self.attribute,
             ast.Call: self.call,
-            ast.ListExpr: self.list,
-            ast.MapExpr: self.map,
+            ast.ListExpr: self.elements,
+            ast.MapExpr: self.entries,
             ast.StructExpr: self.message,
             ast.Comprehension: self.fold,
         }
 
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
-        """The value of an expression; raises CelRuntimeError."""
-        value = self.evaluate(node, scope)
+        """The value of an expression.
+
+        Raises:
+            CelRuntimeError: it has none, or nests deeper than Python can evaluate.
+        """
+        try:
+            value = self.evaluate(node, scope)
+        except RecursionError:
+            raise CelRuntimeError("expression is nested too deeply to be evaluated") from None
         if value.__class__ is Err:
             raise CelRuntimeError(value.message)
-        return list(value) if value.__class__ is Growing else value
+        return plain(value)
 
     def evaluate(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         if node.folded is not ast.NOT_FOLDED:
             return node.folded
         return self._evaluators[node.__class__](node, scope)
 
-    def list(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
-        value = self._elements(node, scope)
-        self.charge(LIST_COST)  # also for an element that is an error
-        return value
+    # Calls, of cel-go's ``interpreter/interpretable.go``
 
-    def _elements(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
+    def call(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+        function = node.function
+        if function in ("_&&_", "_||_"):
+            return self._logical(node, scope)
+        if function == "_?_:_":
+            return self._conditional(node, scope)
+        if function in SELECTIONS:
+            return self.attribute(node, scope)
+        if function == "@not_strictly_false":
+            return self.evaluate(node.args[0], scope) is not False
+        if node.target is not None and function in ("orValue", "or"):
+            return self._or(node, node.target, scope)
+        operands = node.args if node.target is None else [node.target, *node.args]
+        if node.members is not None:
+            operands = operands[:1]
+        args: list[Any] = []
+        cost = 1
+        for operand in operands:
+            value = self.evaluate(operand, scope)
+            if value.__class__ is Err:
+                return value
+            if value.__class__ in _SIZED:
+                cost += len(value) // _PER_STEP
+            args.append(value)
+        self.charge(cost)
+        result = self._apply(node, operands, args)
+        if result.__class__ in _SIZED:
+            self.charge(len(result) // _PER_STEP)
+        return result
+
+    def _apply(self, node: ast.Call, operands: list[ast.Node], args: list[Any]) -> Any:
+        if args and args[0].__class__ is Growing and node.function == "_+_":
+            of_fold = isinstance(operands[0], ast.Ident) and operands[0].name == ACCUMULATOR
+            if of_fold and isinstance(args[1], list):
+                args[0].extend(args[1])
+                return args[0]
+        values = [plain(arg) for arg in args]
+        try:
+            if node.members is not None:
+                return is_member(node.members, values[0])
+            return node.implementation(*values)
+        except (CelCostError, CelInternalError):
+            raise
+        except CelRuntimeError as failure:
+            text = str(failure)
+            named = text.startswith(f"{NO_OVERLOAD}: {node.function}")
+            if named and has_constant_pattern(node, operands) and args[1].__class__ is str:
+                text = NO_OVERLOAD  # the compiled pattern has its own, shorter error
+            return Err(text)
+
+    def _or(self, node: ast.Call, target: ast.Node, scope: dict[str, Any]) -> Any:
+        value = self.evaluate(target, scope)
+        if value.__class__ is Err:
+            return value
+        if value.__class__ is not Optional:
+            return Err(NO_OVERLOAD)
+        if value.present:
+            return value.value if node.function == "orValue" else value
+        return self.evaluate(node.args[0], scope)
+
+    def _logical(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+        decides = node.function == "_||_"
+        error: Err | None = None
+        for term in node.args:
+            value = self.evaluate(term, scope)
+            if value is decides:
+                return value
+            if error is None and value.__class__ is not bool:
+                error = value if value.__class__ is Err else Err(NO_OVERLOAD)
+        return not decides if error is None else error
+
+    def _conditional(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+        branch: ast.Node = node
+        while (
+            isinstance(branch, ast.Call) and branch.function == "_?_:_"
+        ):  # a chain nests no deeper
+            condition = self.evaluate(branch.args[0], scope)
+            if condition.__class__ is Err:
+                return condition
+            if condition.__class__ is not bool:
+                return Err(NO_OVERLOAD)
+            branch = branch.args[1 if condition else 2]
+        return self.evaluate(branch, scope)
+
+    # Lists, maps, messages, folds
+
+    def elements(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
+        self.charge(len(node.elements))
         result: list[Any] = []
         for index, element in enumerate(node.elements):
             value = self._part(element, scope, "list element" if index in node.optional else "")
@@ -67,12 +176,8 @@ class Interpreter(Calls):
                 result.append(value)
         return result
 
-    def map(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
-        value = self._entries(node, scope)
-        self.charge(MAP_COST)
-        return value
-
-    def _entries(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
+    def entries(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
+        self.charge(len(node.entries))
         result: dict[Any, Any] = {}
         for entry in node.entries:
             key = self.evaluate(entry.key, scope)
@@ -118,6 +223,7 @@ class Interpreter(Calls):
         accu_name = node.accu_var
         for first, second in steps:
             self.look_at_clock()
+            self.charge(_PER_STEP)
             inner[node.iter_var] = first
             if node.iter_var2:
                 inner[node.iter_var2] = second
@@ -127,13 +233,4 @@ class Interpreter(Calls):
         for name in (node.iter_var, node.iter_var2):
             if name in scope:
                 inner[name] = scope[name]
-        result = self.evaluate(node.result, inner)
-        return plain(result)
-
-
-def interpret(interpreter: Interpreter, node: ast.Node, scope: dict[str, Any]) -> Any:
-    """`Interpreter.run`, where nesting beyond what Python can do is an error of the expression."""
-    try:
-        return interpreter.run(node, scope)
-    except RecursionError:
-        raise CelRuntimeError("expression is nested too deeply to be evaluated") from None
+        return plain(self.evaluate(node.result, inner))

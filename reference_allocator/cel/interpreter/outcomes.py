@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node, Select
-from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.library.dispatch import SINGLETONS
+from reference_allocator.cel.ast import NOT_FOLDED, Call, Literal, Node
 from reference_allocator.cel.runtime import values
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.equality import equal
 from reference_allocator.cel.runtime.maps import map_keys, unmap_key
 
 
@@ -35,45 +32,12 @@ ABSENT: Final = object()
 SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 
 
-def stops_at_errors(node: Call, operands: list[Node]) -> bool:
-    """Whether cel-go evaluates the arguments one by one up to the first error.
-
-    It does where a pattern is compiled beforehand, and where the values choose the overload.
-    """
-    if len(node.overloads) > 1 and node.function not in SINGLETONS:
-        return True
-    return node.function == "format" or has_constant_pattern(node, operands)
-
-
 def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
     """Whether cel-go compiles the call's regular expression once, beforehand."""
     if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
         return False
     pattern = operands[1]
     return isinstance(pattern, Literal) or pattern.folded is not NOT_FOLDED
-
-
-_ADDERS: Final = frozenset(
-    f"types.{name}"
-    for name in ("Bytes", "Double", "Duration", "Int", "String", "Timestamp", "Uint")
-)
-
-
-def check_tracked(node: Call, args: list[Any]) -> None:
-    """cel-go's cost tracker itself fails on some arguments, which ends the whole evaluation."""
-    overload = node.overloads[0] if len(node.overloads) == 1 else ""
-    keys = 1 if overload.endswith("_sortByAssociatedKeys") else 0
-    if overload == "list_distinct" or overload.endswith(("_sort", "_sortByAssociatedKeys")):
-        if not isinstance(args[keys], list):
-            found = "*types.Err" if args[keys].__class__ is Err else values.go_type(args[keys])
-            # Go names the first method that is missing, by the alphabet.
-            method = "Contains" if found in _ADDERS else "Add"
-            missing = f"is not traits.Lister: missing method {method}"
-            raise CelRuntimeError(f"internal error: interface conversion: {found} {missing}")
-    elif overload.startswith("list_flatten_int") and args[1].__class__ is not int:
-        found = "*types.Err" if args[1].__class__ is Err else values.go_type(args[1])
-        message = f"internal error: interface conversion: ref.Val is {found}, not types.Int"
-        raise CelRuntimeError(message)
 
 
 def as_value(value: Any, *, optional: bool) -> Any:
@@ -83,30 +47,6 @@ def as_value(value: Any, *, optional: bool) -> Any:
     return (
         values.Optional(present=False) if value is ABSENT else values.Optional(value, present=True)
     )
-
-
-def conditional_root(node: Node) -> bool:
-    """Whether a chain starts at a ternary, which cel-go does not charge."""
-    while True:
-        if isinstance(node, Select):
-            node = node.operand
-        elif isinstance(node, Call) and node.function in SELECTIONS:
-            node = node.args[0]
-        else:
-            return isinstance(node, Call) and node.function == "_?_:_"
-
-
-def equality_result(function: str, left: Any, right: Any) -> Any:
-    """``==`` or ``!=``; only the first reports what cannot be compared."""
-    if left.__class__ is Err:
-        return left
-    if right.__class__ is Err:
-        return right
-    try:
-        same = equal(plain(left), plain(right))
-    except CelRuntimeError as failure:
-        return Err(str(failure)) if function == "_==_" else True
-    return same if function == "_==_" else not same
 
 
 def plain(value: Any) -> Any:

@@ -95,9 +95,10 @@ def _map(node: ast.MapExpr) -> Any:
 def _call(node: ast.Call) -> Any:
     operands = node.args if node.target is None else [node.target, *node.args]
     values = [plan(operand) for operand in operands]
+    node.implementation = implementation(node.function, node.overloads)
     if node.function in _CONVERSIONS and len(values) == 1 and values[0] is not UNKNOWN:
         try:
-            node.folded = implementation(node.function, node.overloads)(values[0])
+            node.folded = node.implementation(values[0])
         except CelRuntimeError as error:
             raise InstantiationError(str(error)) from None
         return node.folded

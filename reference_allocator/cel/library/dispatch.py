@@ -23,7 +23,13 @@ from reference_allocator.cel.library import (
     urls,
 )
 from reference_allocator.cel.runtime import arithmetic, conversions, times
-from reference_allocator.cel.runtime.equality import compare, contains, no_overload
+from reference_allocator.cel.runtime.equality import (
+    compare,
+    contains,
+    equal,
+    equal_or_false,
+    no_overload,
+)
 from reference_allocator.cel.runtime.maps import has_key, unmap_key
 from reference_allocator.cel.runtime.values import Duration, Timestamp, type_name
 from reference_allocator.cel.types import CelType
@@ -59,6 +65,8 @@ IMPLEMENTATIONS: Final[dict[str, Callable[..., Any]]] = {
 # Functions that take any values and sort out the types themselves.
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     **arithmetic.OPERATORS,
+    "_==_": equal,
+    "_!=_": lambda a, b: not equal_or_false(a, b),
     "_<_": lambda a, b: compare(a, b, "_<_") < 0,
     "_<=_": lambda a, b: compare(a, b, "_<=_") <= 0,
     "_>_": lambda a, b: compare(a, b, "_>_") > 0,
@@ -73,8 +81,6 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
 _TERSE: Final = frozenset({"contains", "startsWith", "endsWith"})
 _SORTS: Final = frozenset({"sort", "@sortByAssociatedKeys"})
 _BY_TRAIT: Final = _SORTS | {"matches"}
-SINGLETONS: Final = _BY_NAME.keys() | _BY_TRAIT | _TERSE
-"""Functions that cel-go binds once for all overloads."""
 
 _RUNTIME_NAMES: Final = {
     "null": "null_type",

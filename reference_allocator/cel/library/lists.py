@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
-from reference_allocator.cel.library.sorting import sort_like_go
 from reference_allocator.cel.runtime import equality, values
 from reference_allocator.cel.runtime.arithmetic import add
 from reference_allocator.cel.runtime.conversions import shown
@@ -105,7 +104,10 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 
 def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
-    """The items in the order of their keys; raises CelRuntimeError for keys without an order."""
+    """The items in the order of their keys; raises CelRuntimeError for keys without an order.
+
+    Items with equal keys stay in order. Go's ``sort.Slice`` promises that of no more than twelve.
+    """
     if len(items) != len(keys):
         raise CelRuntimeError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list,"
@@ -117,10 +119,9 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
         raise CelRuntimeError("list elements must be comparable")
     if any(key.__class__ is not keys[0].__class__ for key in keys):
         raise CelRuntimeError("list elements must have the same type")
-
     if keys[0].__class__ in (values.Duration, values.Timestamp):
         keys = [key.nanos for key in keys]
-    return sort_like_go(keys, items)
+    return [items[index] for index in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
 def _end(items: list[Any]) -> values.Optional:

@@ -23,7 +23,7 @@ from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.parser import literals
 from reference_allocator.cel.parser.helper import MAX_DEPTH, STATE, ParseError, at, report, sized
 from reference_allocator.cel.parser.rules import MemberRules, OperatorRules, is_token
-from reference_allocator.cel.parser.syntax_errors import syntax_issues
+from reference_allocator.cel.parser.syntax_errors import syntax_issue
 
 
 @cache
@@ -157,7 +157,7 @@ def parse(source: str) -> Node:
     try:
         node: Any = build_parser(BUILDER).parse(source)
     except UnexpectedInput as error:
-        raise ParseError([*STATE.issues, *syntax_issues(source, error)]) from None
+        raise ParseError([*STATE.issues, syntax_issue(source, error)]) from None
     if STATE.issues:
         raise ParseError(STATE.issues)
     if node.levels > MAX_DEPTH:

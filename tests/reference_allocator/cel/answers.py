@@ -7,17 +7,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from reference_allocator.cel import COST_LIMIT
 from reference_allocator.cel.environment.tables import LATEST
 from reference_allocator.wire import answer_cel
 
 Json = dict[str, Any]
 
 GOLDEN: Final = Path(__file__).parent / "golden"
+_GO_TYPES: Final = {
+    "*types.concatList": "*types.baseList",
+    "map[string]interface {}": "map[ref.Val]ref.Val",
+}
+_TOLD_IN_FEWER_WORDS: Final = ("URL parse error", "IP Address", "network address parse error")
 
 
 @cache
 def known() -> dict[str, dict[str, str]]:
-    """Reasons: "answer" and "cost" per expression, "kinds" for differences the fuzzer explains."""
+    """Reasons: "answer" per expression, "kinds" of differences that `explanation` tells apart."""
     reasons: dict[str, dict[str, str]] = json.loads(
         (GOLDEN / "known-differences.json").read_text(encoding="utf-8")
     )
@@ -36,10 +42,33 @@ def ours(question: Json, kubernetes: str = LATEST) -> Json:
 
 
 def comparable(answer: Json) -> Json:
-    """What has to be the same; costs are compared where there is a value."""
+    """What has to be the same; what an evaluation cost is not counted here as in Go."""
     keys = """
         match attribute error compileError type maxCost invalid unsupported
     """.split()
-    if "match" in answer:
-        keys.append("cost")
     return {key: answer[key] for key in keys if key in answer}
+
+
+def explanation(expression: str, theirs: Json, mine: Json) -> str:
+    """The kind of a difference between comparable answers, as far as they show it, or nothing."""
+    errors = [answer.get("error", "") for answer in (theirs, mine)]
+    if "compileError" in theirs and "compileError" in mine:
+        both = (theirs["compileError"], mine["compileError"])
+        return "syntax" if any("Syntax error" in text for text in both) else ""
+    if any(theirs.get(key) != mine.get(key) for key in ("type", "maxCost", "compileError")):
+        return ""
+    if mine.get("unsupported"):
+        return "message"
+    if errors[0].startswith("internal error: interface conversion"):
+        return "tracker"
+    if any("cost limit" in text for text in errors) and theirs["maxCost"] > COST_LIMIT:
+        return "cost"
+    if any(all(text.startswith(prefix) for text in errors) for prefix in _TOLD_IN_FEWER_WORDS):
+        return "wording"
+    if "sortBy(" in expression and "attribute" in theirs and "attribute" in mine:
+        lists = [sorted(map(str, *answer["attribute"].values())) for answer in (theirs, mine)]
+        return "sort" if lists[0] == lists[1] else ""
+    shown = errors[0]
+    for special, common in _GO_TYPES.items():
+        shown = shown.replace(special, common)
+    return "go type" if shown and shown == errors[1] else ""

@@ -1,4 +1,4 @@
-"""Deadlines and cost limits of evaluations."""
+"""Deadlines of evaluations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from reference_allocator.cel import (
     DYN,
-    CelCostError,
     CelDevice,
     CelInterruptedError,
     compile_derived,
@@ -22,19 +21,19 @@ PAST = 0.0
 
 
 def test_a_selector_stops_at_its_deadline() -> None:
-    selector = compile_selector(SLOW, cost_limit=10**12)
+    selector = compile_selector(SLOW)
     start = time.monotonic()
     with pytest.raises(
         CelInterruptedError, match=r"^operation interrupted: context deadline exceeded$"
     ):
-        selector.matches(DEVICE, deadline=start + 0.05)
+        selector.matches(DEVICE, deadline=start + 0.01)
     assert time.monotonic() - start < 2
 
 
 def test_nothing_absorbs_the_interruption() -> None:
-    selector = compile_selector(f"true || {SLOW}", cost_limit=10**12)
+    selector = compile_selector(f"true || {SLOW}")
     assert selector.matches(DEVICE, deadline=PAST)
-    selector = compile_selector(f"{SLOW} || true", cost_limit=10**12)
+    selector = compile_selector(f"{SLOW} || true")
     with pytest.raises(CelInterruptedError):
         selector.matches(DEVICE, deadline=PAST)
 
@@ -57,10 +56,3 @@ def test_an_expression_over_any_object_stops_at_its_deadline() -> None:
     assert program.evaluate(values, deadline=time.monotonic() + 60) is True
     with pytest.raises(CelInterruptedError):
         program.evaluate(values, deadline=PAST)
-
-
-def test_an_expression_over_any_object_stops_at_its_cost_limit() -> None:
-    program = compile_expression("object.all(x, x > 0)", {"object": DYN}, cost_limit=50)
-    assert program.evaluate({"object": [1]}) is True
-    with pytest.raises(CelCostError, match="actual cost limit exceeded"):
-        program.evaluate({"object": [1] * 100})

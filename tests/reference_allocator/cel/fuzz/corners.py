@@ -189,7 +189,7 @@ def _nesting(random: Random) -> Json:
 
 
 def _missing(random: Random) -> Json:
-    """An attribute that is not there as an argument, at the cost limit."""
+    """An attribute that is not there as an argument."""
     calls = (
         *("isLessThan({})", "isGreaterThan({})", "compareTo({}) == 1", "indexOf({}) == 1"),
         *("containsIP({})", "startsWith({})", "matches({})", "includes({})", "contains({})"),
@@ -198,7 +198,7 @@ def _missing(random: Random) -> Json:
     names = random.sample(("nope", "n", "s", "v"), 2)
     receiver, argument = (f"{_A}.{name}" for name in names)
     call = random.choice(calls).format(argument)
-    return {"expression": f"{receiver}.{call}", "costLimit": random.randint(0, 12)}
+    return {"expression": f"{receiver}.{call}"}
 
 
 def _undeclared(random: Random) -> Json:

@@ -41,8 +41,6 @@ def question(seed: str, number: int, corner: str = "") -> Json:
         }
     elif roll < 0.2:
         result["derived"] = True
-    elif roll < 0.24:
-        result["costLimit"] = random.choice((0, 1, 5, 10, 30, 100, 1000))
     return result
 
 
