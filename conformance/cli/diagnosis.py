@@ -124,6 +124,19 @@ def audit(
             help="Look at a cluster again after so long; what has passed by then is no finding.",
         ),
     ] = 10.0,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="Go on until a signal: print what is found, and what has passed."
+        ),
+    ] = False,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="[HOST:]PORT",
+            help="With --watch: serve Prometheus metrics, on loopback if no host is named.",
+        ),
+    ] = "",
     output: Annotated[
         Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
     ] = "text",
@@ -135,6 +148,14 @@ def audit(
     Exit code: 0 nothing found, 1 something is wrong, 2 usage error, 3 no answer, or nothing is
     wrong but something could not be judged.
     """
+    if (watch and snapshot is not None) or (metrics and not watch):
+        what = "--metrics" if metrics and not watch else "--watch"
+        raise UsageError(f"{what}: is for a cluster that is watched; give --watch and no snapshot")
+    if watch:
+        from conformance.cli.watching import watch as watch_cluster
+
+        cluster_of(options)
+        raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
     from conformance.compare.audit import NOT_JUDGED
     from conformance.compare.audit import audit as audit_document
     from conformance.compare.explain import MAX_BYTES
@@ -168,11 +189,16 @@ def captured(options: TargetOptions) -> dict[str, Any]:
     from conformance.targets.cluster.capture import capture as capture_cluster
     from conformance.targets.opening.target import open_to_read
 
-    if options.cluster is None:
-        raise UsageError(f"name the cluster: {WHICH}")
+    cluster_of(options)
 
     def missing(line: str) -> None:
         print_progress(printable(f"warning: {line}"))
 
     with open_to_read(options) as api:
         return capture_cluster(api, missing)
+
+
+def cluster_of(options: TargetOptions) -> None:
+    """Raises UsageError: no cluster is named."""
+    if options.cluster is None:
+        raise UsageError(f"name the cluster: {WHICH}")

@@ -7,7 +7,7 @@ for nothing: taints, configuration of classes, the state of a pool that its driv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ _MAY_CHANGE = frozenset(
     {"taint", "config", "result-fields", "pool-generation", "pool-incomplete", "pool-invalid"}
 )
 NOT_JUDGED = "not-judged"
+SLOW = frozenset({"reserved-for-nobody", "not-deleted", "no-node", "stale-slice", NOT_JUDGED})
+"""Rules of what controllers and drivers put right themselves, if they are given time."""
+
 _Pools = frozenset[tuple[str, str]]
 
 
@@ -32,8 +35,8 @@ class Finding:
 
     Attributes:
         rule: ``double-allocation``, ``reserved-for-nobody``, ``not-deleted``, ``no-node``,
-            ``not-judged``, or a rule of ``reference_allocator.checks``.
-        subject: ``namespace/name`` of a claim.
+            ``stale-slice``, ``not-judged``, or a rule of ``reference_allocator.checks``.
+        subject: ``namespace/name`` of a claim; ``driver/pool`` of a slice.
     """
 
     rule: str
@@ -52,12 +55,49 @@ def audit(document: Mapping[str, Any]) -> list[Finding]:
 
     def ask() -> list[Finding]:
         snapshot = Snapshot.from_dict(document)
-        found = [*_doubles(snapshot), *_broken(snapshot)]
-        if "pods" in document:
-            found += _unused(snapshot)
-        return sorted(set(found), key=str)
+        nodes = set(map(name_of, snapshot.nodes))
+        found = [*of_claims(snapshot, "pods" in document), *of_slices(snapshot.slices, nodes)]
+        return sorted(found, key=str)
 
     return reading(ask)
+
+
+def of_claims(
+    snapshot: Snapshot, pods_known: bool, judged: Collection[str] | None = None
+) -> set[Finding]:
+    """What is wrong with claims; of the ``judged`` alone, beside others that have devices.
+
+    Raises InputError: an object has not the form of its kind.
+    """
+    found = {*_doubles(snapshot), *_broken(snapshot, judged)}
+    if pods_known:
+        found |= set(_unused(snapshot))
+    return {item for item in found if judged is None or item.subject in judged}
+
+
+def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Finding]:
+    """Slices that nobody will mend: of nodes that are gone, and what is left of an update.
+
+    ``slices``: whole pools.
+    """
+    pools: dict[str, list[Object]] = defaultdict(list)
+    for item in slices:
+        pools[f"{item['spec']['driver']}/{item['spec']['pool']['name']}"].append(item)
+    for name, those in pools.items():
+        newest = max(int(item["spec"]["pool"]["generation"]) for item in those)
+        current = [item for item in those if item["spec"]["pool"]["generation"] == newest]
+        wanted = current[0]["spec"]["pool"]["resourceSliceCount"]
+        for item in those:
+            node, generation = item["spec"].get("nodeName"), item["spec"]["pool"]["generation"]
+            if node and node not in nodes:
+                text = f"slice {name_of(item)} is of node {node}, which is gone"
+                yield Finding("stale-slice", name, text)
+            elif generation < newest:
+                text = f"slice {name_of(item)} is of generation {generation}; {newest} is there"
+                yield Finding("stale-slice", name, text)
+        if len(current) < wanted:
+            text = f"{len(current)} of {wanted} slices of generation {newest} are there"
+            yield Finding("stale-slice", name, text)
 
 
 def _doubles(snapshot: Snapshot) -> Iterator[Finding]:
@@ -71,7 +111,7 @@ def _doubles(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding("double-allocation", claims[0], text)
 
 
-def _broken(snapshot: Snapshot) -> Iterator[Finding]:
+def _broken(snapshot: Snapshot, judged: Collection[str] | None) -> Iterator[Finding]:
     """Allocations that the checker refuses: those on the same node and pools are judged together.
 
     With the slices of their pools alone, so that the time grows with the cluster and no faster.
@@ -86,11 +126,11 @@ def _broken(snapshot: Snapshot) -> Iterator[Finding]:
     for item in snapshot.slices:
         slices[item["spec"]["driver"], item["spec"]["pool"]["name"]].append(item)
     for claim in snapshot.allocated:
-        pools = frozenset((item["driver"], item["pool"]) for item in results_of(claim))
+        pools = pools_of(claim)
         for pool in pools:
             users[pool][key_of(claim)] = claim
-        if not is_copied(claim):
-            alike[_node_of(claim, where), pools].append(claim)
+        if not is_copied(claim) and (judged is None or full_name(claim) in judged):
+            alike[node_of(claim, where), pools].append(claim)
     nodes = {name_of(node): node for node in snapshot.nodes}
     for (name, pools), claims in alike.items():
         if name and name not in nodes:
@@ -119,7 +159,12 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
             yield Finding(item.rule, item.claim or full_name(claims[0]), text)
 
 
-def _node_of(claim: Object, where: Mapping[str, str]) -> str:
+def pools_of(claim: Object) -> _Pools:
+    """Driver and pool of the devices that a claim has."""
+    return frozenset((item["driver"], item["pool"]) for item in results_of(claim))
+
+
+def node_of(claim: Object, where: Mapping[str, str]) -> str:
     """The node that an allocation is for, or that a pod uses it on (``where``: by uid); else ""."""
     named = selected_node(claim["status"]["allocation"].get("nodeSelector"))
     if named:

@@ -7,7 +7,7 @@ paths come from the server's discovery documents and not from a table of ours.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
@@ -16,7 +16,6 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError, Obj, not_served
 
 T = TypeVar("T")
-_List = list  # `Api.list` hides the type in its class
 
 DRA_GROUP = "resource.k8s.io"
 DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")  # Best first.
@@ -196,36 +195,6 @@ class Api:
             item.setdefault("kind", resource.kind)
         return items
 
-    def collect(
-        self, resource: Resource, keep: Callable[[Obj], T | None], page: int = 500
-    ) -> Sequence[T]:
-        """What ``keep`` makes of all objects of a kind, a page of the list at a time.
-
-        So that no more than a page is in memory as it came. Where a page comes too late (410), the
-        list is asked for again in one piece, as client-go's pager does (tools/pager).
-        Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
-        """
-        found: _List[T] = []
-        asked = {"limit": str(page)}
-        while True:
-            try:
-                answer = request_list(self.connection, resource.path(), selected=asked)
-            except ApiError as error:
-                if error.code != 410 or "continue" not in asked:
-                    raise
-                found, asked = [], {}
-                continue
-            for item in answer["items"]:
-                item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)
-                kept = keep(item)
-                if kept is not None:
-                    found.append(kept)
-            token = answer["metadata"].get("continue")
-            if not token:
-                return found
-            asked = {"limit": str(page), "continue": str(token)}
-
     def read(
         self, resource: Resource, namespace: str | None, name: str, agent: str = ""
     ) -> Obj | None:
@@ -273,3 +242,38 @@ def request_list(
     ):
         raise connection.unexpected("GET", path, "without a list of objects")
     return found
+
+
+def collect(
+    connection: Connection,
+    resource: Resource,
+    keep: Callable[[Obj], T | None],
+    namespace: str | None = None,
+    page: int = 500,
+) -> tuple[list[T], Obj]:
+    """What ``keep`` makes of all objects of a kind but for None, and the list's ``metadata``.
+
+    A page of the list at a time, so that no more is in memory as it came. Where a page comes too
+    late (410), the list is asked for again in one piece, as client-go's pager does (tools/pager).
+    Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
+    """
+    found: list[T] = []
+    asked = {"limit": str(page)}
+    while True:
+        try:
+            answer = request_list(connection, resource.path(namespace), selected=asked)
+        except ApiError as error:
+            if error.code != 410 or "continue" not in asked:
+                raise
+            found, asked = [], {}
+            continue
+        for item in answer["items"]:
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+            kept = keep(item)
+            if kept is not None:
+                found.append(kept)
+        token = answer["metadata"].get("continue")
+        if not token:
+            return found, answer["metadata"]
+        asked = {"limit": str(page), "continue": str(token)}

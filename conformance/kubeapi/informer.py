@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 
 from conformance.errors import TargetError
-from conformance.kubeapi.api import Resource, request_list
+from conformance.kubeapi.api import Resource, collect, request_list
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError, Obj, of_status
 from conformance.kubeapi.store import Store, version_of
@@ -36,7 +36,9 @@ class Informer:
     """Follows one resource in one namespace, or in all (``namespace`` None).
 
     With ``selected`` (``kubeapi.api.selection``) it is there to be listened to: what is selected no
-    longer is deleted for the store, for good.
+    longer is deleted for the store, for good. With ``keep`` only what it makes of an object is
+    known and told, and lists come in pages; ``metadata`` must stay as it is read here (name,
+    namespace, uid, resourceVersion).
 
     Attributes:
         store: what is known; may also be fed with the responses to one's own requests.
@@ -50,8 +52,10 @@ class Informer:
         namespace: str | None = None,
         agent: str = "",
         selected: Mapping[str, str] | None = None,
+        keep: Callable[[Obj], Obj] | None = None,
     ) -> None:
         self.resource = resource
+        self._keep = keep
         self.namespace = namespace
         self.store = Store()
         self.trouble: tuple[float, TargetError] | None = None
@@ -91,11 +95,15 @@ class Informer:
             self._thread.join(10)
 
     def _list(self) -> None:
-        found = request_list(self._connection, self._path, self._agent, selected=self._selected)
-        kind = str(found.get("kind", "")).removesuffix("List") or self.resource.kind
-        for item in found["items"]:
-            item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
-            item.setdefault("kind", kind)
+        if self._keep is None:
+            found = request_list(self._connection, self._path, self._agent, selected=self._selected)
+            kind = str(found.get("kind", "")).removesuffix("List") or self.resource.kind
+            for item in found["items"]:
+                item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
+                item.setdefault("kind", kind)
+        else:
+            items, metadata = collect(self._connection, self.resource, self._keep, self.namespace)
+            found = {"kind": f"{self.resource.kind}List", "metadata": metadata, "items": items}
         since, self._version = self._version, found["metadata"].get("resourceVersion", "")
         self._forgotten = not self._version
         self.store.replace(found["items"], version_of(found))
@@ -172,6 +180,7 @@ class Informer:
         self._version = obj["metadata"].get("resourceVersion", self._version)
         if change == "BOOKMARK":
             return
+        obj = self._keep(obj) if self._keep else obj
         if change == "DELETED":
             self.store.remove(obj)
         else:

@@ -21,6 +21,10 @@ def version_of(obj: Mapping[str, object]) -> int:
     return int(text) if isinstance(text, str) and text.isdigit() else 0
 
 
+_REMEMBERED = 10_000
+"""How many removed objects are known to be gone: a change that is late is seconds late."""
+
+
 class Store:
     """The objects of one kind, by namespace and name. Safe for threads.
 
@@ -30,7 +34,7 @@ class Store:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], Obj] = {}
-        self._gone: set[str] = set()  # uids
+        self._gone: dict[str, None] = {}  # uids, the oldest first
 
     def put(self, obj: Obj) -> bool:
         """Take an object's newer state; False if nothing new was in it."""
@@ -52,7 +56,9 @@ class Store:
         key, uid = _key(obj), obj["metadata"].get("uid")
         with self._lock:
             if uid:
-                self._gone.add(uid)
+                self._gone[uid] = None
+                if len(self._gone) > _REMEMBERED:
+                    del self._gone[next(iter(self._gone))]
             present = self._objects.get(key)
             if present is None or (uid and present["metadata"].get("uid") != uid):
                 return False

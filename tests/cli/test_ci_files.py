@@ -19,6 +19,7 @@ from conformance.cli.app import app
 from conformance.clusters.gocommand import find_go
 from conformance.kubeapi.kubeconfig import load_config
 from conformance.scenario.changes import AccountName, service_account
+from conformance.targets.cluster.capture import RIGHTS
 from conformance.targets.reference.resources import KINDS
 from tests.scenario.shipped import shipped
 
@@ -289,3 +290,37 @@ def test_the_suites_role_can_grant_what_accounts_may_do_and_impersonate_these_ac
         if "serviceaccounts" in rule.get("resources", ()) and "impersonate" in rule["verbs"]
     ]
     assert accounts["resourceNames"] == [service_account(name) for name in get_args(AccountName)]
+
+
+def test_the_deployed_audit_has_the_rights_that_it_needs_and_options_that_there_are(
+    tmp_path: Path,
+) -> None:
+    folder = CI / "deploy" / "audit"
+    named = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    objects = {
+        one["kind"]: one
+        for name in named
+        for one in yaml.safe_load_all((folder / name).read_text())
+    }
+    needed = {
+        (resource, verb)
+        for rule in yaml.safe_load(RIGHTS)["rules"]
+        for resource in rule.get("resources", rule.get("nonResourceURLs"))
+        for verb in rule["verbs"]
+        if resource not in {"resourceclaimtemplates", "devicetaintrules"}
+    }
+    given = {
+        (resource, verb)
+        for rule in objects["ClusterRole"]["rules"]
+        for resource in rule.get("resources", rule.get("nonResourceURLs"))
+        for verb in rule["verbs"]
+    }
+    assert given == needed
+    [container] = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    command, *arguments = container["args"]
+    audit = typer.main.get_command(app).get_command(None, command)  # type: ignore[attr-defined]
+    options = {option for parameter in audit.params for option in parameter.opts}
+    assert {item.partition("=")[0] for item in arguments} <= options
+    path = tmp_path / "kubeconfig"
+    path.write_text(objects["ConfigMap"]["data"]["kubeconfig"])
+    assert load_config(path, "this").cluster["server"] == "https://kubernetes.default.svc"

@@ -65,7 +65,7 @@ def test_a_snapshot_is_replayed_as_it_would_be_if(call: Call, where: list[str]) 
 
 def test_the_rights_that_are_needed_are_printed(call: Call) -> None:
     role = yaml.safe_load(call("capture", "--rbac").out)
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "get"}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch", "get"}
 
 
 def test_what_goes_wrong_is_told(call: Call, api: FakeApi, where: list[str]) -> None:

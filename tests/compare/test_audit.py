@@ -139,9 +139,27 @@ def test_nothing_is_found_where_nothing_is_wrong(
         pytest.param((with_spec(held("a", "gpu-0"), count=2),), {}, "count: ns/a: ", id="count"),
         pytest.param(
             (held("a", "gpu-0"),),
-            {"nodes": ()},
+            {"nodes": (), "slices": ()},
             "no-node: ns/a: there is no node node-a",
             id="node",
+        ),
+        pytest.param(
+            (),
+            {"nodes": ()},
+            "stale-slice: gpu.example.com/node-a: slice node-a-gpus is of node node-a, which is",
+            id="slice of a node that is gone",
+        ),
+        pytest.param(
+            (),
+            {"slices": (generation(1), generation(2))},
+            "stale-slice: gpu.example.com/node-a: slice slice-1 is of generation 1; 2 is there",
+            id="slice of an old generation",
+        ),
+        pytest.param(
+            (),
+            {"slices": (stock(),)},
+            "stale-slice: gpu.example.com/node-a: 1 of 2 slices of generation 1 are there",
+            id="part of a pool",
         ),
         pytest.param(
             (networked()[1],),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformance.errors import TargetError
-from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource
+from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource, collect
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
 from conformance.targets.cluster.decisions.snapshots import (
     allocation_of,
@@ -25,7 +25,7 @@ from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import ApiError, Obj
 
 RIGHTS = """\
-# What `dra-conformance capture`, `explain` and `audit` read; they change nothing.
+# What `dra-conformance capture`, `explain` and `audit` read, `audit --watch` follows.
 #   dra-conformance capture --rbac | kubectl apply -f -
 #   kubectl create clusterrolebinding dra-capture --clusterrole=dra-capture --user=YOU
 apiVersion: rbac.authorization.k8s.io/v1
@@ -40,10 +40,10 @@ rules:
   - resourceclaims
   - resourceclaimtemplates
   - devicetaintrules
-  verbs: [list]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [nodes, pods]
-  verbs: [list]
+  verbs: [list, watch]
 # Which feature gates are on. Without it those of the version's defaults are assumed.
 - nonResourceURLs: [/metrics]
   verbs: [get]
@@ -77,17 +77,11 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
     try:
         version = server_versions(api)[1]
         gates = feature_gates(api, version, only_read=True)
-        kinds = {resource.kind: resource for resource in followed(api.discovery)}
-        if not kinds["ResourceClaim"].api_version.endswith(f"/{DRA_VERSIONS[0]}"):
-            served = kinds["ResourceClaim"].api_version
-            raise TargetError(
-                f"{api.connection.where} serves {served} and not resource.k8s.io/v1, which"
-                " replaced it in Kubernetes 1.34; update the cluster first"
-            )
+        kinds = kinds_of(api)
         claims = kinds.pop("ResourceClaim")
         for resource in (*kinds.values(), claims):
             try:
-                objects += api.collect(resource, _kept)
+                objects += collect(api.connection, resource, kept)[0]
             except ApiError as error:
                 if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
                     raise
@@ -101,8 +95,7 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         }
         every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
     except ApiError as error:
-        advice = _ADVICE.get(error.code, "see the API server's log")
-        raise TargetError(f"{_refused(api.connection.where, error)}; {advice}") from None
+        raise refusal(api, error) from None
     waiting = [
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]
@@ -114,14 +107,32 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
     }
 
 
+def kinds_of(api: Api) -> dict[str, Resource]:
+    """What a snapshot is made from, by kind. Raises ApiError; TargetError: no v1 is served."""
+    kinds = {resource.kind: resource for resource in followed(api.discovery)}
+    served = kinds["ResourceClaim"].api_version
+    if not served.endswith(f"/{DRA_VERSIONS[0]}"):
+        raise TargetError(
+            f"{api.connection.where} serves {served} and not resource.k8s.io/v1, which replaced it"
+            " in Kubernetes 1.34; update the cluster first"
+        )
+    return kinds
+
+
+def refusal(api: Api, error: ApiError) -> TargetError:
+    """What an API server refuses to one who reads, and what to do."""
+    advice = _ADVICE.get(error.code, "see the API server's log")
+    return TargetError(f"{_refused(api.connection.where, error)}; {advice}")
+
+
 def _where_allowed(
     api: Api, resource: Resource, missing: Callable[[str], object], reserved: Any = ()
 ) -> list[Obj] | None:
     def keep(obj: Obj) -> Obj | None:
-        return _pod(obj, reserved) if resource.kind == "Pod" else _kept(obj)
+        return reduced_pod(obj, reserved) if resource.kind == "Pod" else kept(obj)
 
     try:
-        return sorted(api.collect(resource, keep), key=by_name)
+        return sorted(collect(api.connection, resource, keep)[0], key=by_name)
     except ApiError as error:
         missing(_refused(resource.plural, error))
         return None
@@ -131,7 +142,7 @@ def _refused(what: str, error: ApiError) -> str:
     return f"{what}: cannot be read: {error.message} ({error.code})"
 
 
-def _kept(obj: Obj) -> Obj:
+def kept(obj: Obj) -> Obj:
     """A reduced object without what says nothing about an allocation."""
     found = reduced(obj)
     meta = pick(obj["metadata"], *_META)
@@ -145,7 +156,7 @@ def _kept(obj: Obj) -> Obj:
     return found
 
 
-def _pod(pod: Obj, reserved: Any) -> Obj | None:
+def reduced_pod(pod: Obj, reserved: Any) -> Obj | None:
     """What decides where a pod may run and which claims it has; None for one without claims."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     has = spec.get("resourceClaims") or status.get("extendedResourceClaimStatus")

@@ -85,7 +85,7 @@ def document(
         by_kind[obj["kind"]].append(obj)
     return Snapshot(
         kubernetes=kubernetes,
-        features=_features(kubernetes, gates),
+        features=features_of(kubernetes, gates),
         slices=tuple(_tainted(by_kind["ResourceSlice"], by_kind[TAINT_RULE], gates)),
         device_classes=tuple(by_kind["DeviceClass"]),
         nodes=tuple(by_kind["Node"]),
@@ -119,7 +119,7 @@ def _tainted(slices: list[Obj], rules: list[Obj], gates: Mapping[str, bool]) -> 
     return [dict(item) for item in apply_taint_rules(slices, rules)]
 
 
-def _features(kubernetes: str, gates: Mapping[str, bool]) -> Features:
+def features_of(kubernetes: str, gates: Mapping[str, bool]) -> Features:
     """What the scheduler may use; for a version newer than the allocator knows, by gates only."""
     try:
         return Features.for_version(kubernetes, gates)
