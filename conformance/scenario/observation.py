@@ -130,13 +130,15 @@ class ContainerView:
 class ListedDevice:
     """A device of a claim, as a kubelet's PodResources API lists it (KEP-3695).
 
-    ``cdi``: the CDI devices that the driver answered for it, fully qualified.
+    ``cdi``: the CDI devices that the driver answered for it, fully qualified; ``share``: the id of
+    its share, "" of a device that is had alone.
     """
 
     driver: str
     pool: str
     device: str
     cdi: tuple[str, ...]
+    share: str = ""
 
 
 @dataclass(frozen=True, slots=True)

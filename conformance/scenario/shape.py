@@ -51,6 +51,11 @@ class ShapeNode(Strict):
         default="",
         description="simulated GPUs of the suite's own driver, as for --simulate; default t4x4",
     )
+    shares: int | None = Field(
+        default=None,
+        ge=1,
+        description="so many claims may have each GPU of the suite's own driver at once",
+    )
     device_taints: dict[str, tuple[DeviceTaint, ...]] = Field(
         default={}, description="device -> taints that the driver publishes"
     )

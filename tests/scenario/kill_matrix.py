@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import repeat
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -22,9 +22,12 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
+from conformance.targets.reference.nodes.device_source import SimulatedGpus
+from conformance.targets.seam.values import PARTITIONS, SHARED_DEVICES
 from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
 from tests.statements import wrongs
@@ -46,6 +49,15 @@ GATES: Final = {
 }
 """Gates of the reference beside its defaults: what scenarios about features that are off need."""
 
+NODES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    SHARED_DEVICES: (
+        "nvml-dra-driver",
+        {"nodes": [ShapeNode(name="reference-node-0", gpus="t4x2", shares=3)]},
+    ),
+    PARTITIONS: ("gpu.nvidia.com-mig", {"devices": SimulatedGpus("a30x4", dynamic_mig=True)}),
+}
+"""Ability of devices -> the profile of those that have it, and what else the reference has then."""
+
 Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""
 
@@ -58,20 +70,29 @@ def driver_profile(name: str) -> DriverProfile:
 def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Outcome]:
     """Scenario -> what became of it on a reference with these faults."""
     found: dict[str, Outcome] = {}
-    for off in {frozenset(each.scenario.spec.requires.feature_gates_off) for each in scenarios}:
-        those = [
-            each for each in scenarios if off == {*each.scenario.spec.requires.feature_gates_off}
-        ]
-        found |= _with_gates({**GATES, **dict.fromkeys(off, False)}, those, faults)
+    for off, kind in {_needs(each) for each in scenarios}:
+        those = [each for each in scenarios if _needs(each) == (off, kind)]
+        found |= _on_nodes(kind, {**GATES, **dict.fromkeys(off, False)}, those, faults)
     return found
 
 
-def _with_gates(
-    gates: Mapping[str, bool], scenarios: Sequence[LoadedScenario], faults: Sequence[str]
+def _needs(each: LoadedScenario) -> tuple[frozenset[str], str]:
+    """Gates that must be off, and the kind of devices, where the usual ones are not of it."""
+    needs = each.scenario.spec.requires
+    kind = next((name for name in NODES if name in needs.abilities), "")
+    return frozenset(needs.feature_gates_off), kind
+
+
+def _on_nodes(
+    kind: str,
+    gates: Mapping[str, bool],
+    scenarios: Sequence[LoadedScenario],
+    faults: Sequence[str],
 ) -> dict[str, Outcome]:
-    profile, other = (driver_profile(name) for name in ("nvml-dra-driver", OTHER_PROFILE))
+    name, nodes = NODES.get(kind, ("nvml-dra-driver", {}))
+    profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
-    with mutant(*faults, feature_gates=dict(gates), other=beside) as target:
+    with mutant(*faults, feature_gates=dict(gates), other=beside, **nodes) as target:
         setup = Setup("kill", Opened.of(target, profile, "image", other=other))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}

@@ -213,7 +213,7 @@ class PodResourcesExpectation(Timed):
         """What is listed otherwise than it is allocated; empty if nothing is."""
         shown = {
             (claim.namespace, claim.name): sorted(
-                (d.driver, d.pool, d.device) for d in claim.devices
+                (d.driver, d.pool, d.device, d.share) for d in claim.devices
             )
             for claim in listed
         }
@@ -227,7 +227,8 @@ class PodResourcesExpectation(Timed):
             meta, status = claim["metadata"], claim.get("status") or {}
             devices = (status.get("allocation") or {}).get("devices") or {}
             own[meta["namespace"], meta["name"]] = sorted(
-                (one["driver"], one["pool"], one["device"]) for one in devices.get("results") or ()
+                (one["driver"], one["pool"], one["device"], one.get("shareID") or "")
+                for one in devices.get("results") or ()
             )
         if shown != own:
             return f"it lists {shown or 'no claim'}; allocated is {own or 'none'}"

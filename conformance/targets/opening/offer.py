@@ -21,7 +21,12 @@ from conformance.errors import TargetError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
 from conformance.targets.seam.scope import Target
-from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
+from conformance.targets.seam.values import (
+    DISTINCT_DEVICES,
+    PARTITIONS,
+    SHARED_DEVICES,
+    Capabilities,
+)
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError
@@ -106,13 +111,45 @@ def _with_one_device(
     """A device that can be selected alone: the last, as ignoring a selector gives the first."""
     node = worker_of(offered.devices_on)
     why = "no device is free"
+    lacking = {
+        SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
+        PARTITIONS: "no two free devices of a node draw on one set of counters",
+    }
+    there, one = set[str](), offered.one_device
     if node is not None:
-        device, _ = found[node][-1]
-        if selector := selector_of(slices, driver, device):
-            abilities = offered.abilities | {DISTINCT_DEVICES}
-            return replace(offered, abilities=abilities, one_device=(device[1], selector))
+        device, share = found[node][-1]
         why = f"no attribute tells {device[1]} of pool {device[0]} from all others of {driver}"
-    return replace(offered, lacking={**offered.lacking, DISTINCT_DEVICES: why})
+        if selector := selector_of(slices, driver, device):
+            there, one = {DISTINCT_DEVICES}, (device[1], selector)
+            there |= {SHARED_DEVICES} if share else set()
+    if _partitions(slices, driver, found):
+        there.add(PARTITIONS)
+    lacking[DISTINCT_DEVICES] = why
+    return replace(
+        offered,
+        abilities=offered.abilities | there,
+        lacking={**offered.lacking, **{name: lacking[name] for name in lacking.keys() - there}},
+        one_device=one,
+    )
+
+
+def _partitions(
+    slices: Sequence[Object], driver: str, found: Mapping[str, Sequence[Counted]]
+) -> bool:
+    """Whether some node has two different free devices that draw on one set of counters."""
+    sets = {
+        (spec["pool"]["name"], device["name"]): {
+            (spec["pool"]["name"], each["counterSet"]) for each in device["consumesCounters"]
+        }
+        for spec in (item["spec"] for item in slices if item["spec"]["driver"] == driver)
+        for device in spec.get("devices") or ()
+        if device.get("consumesCounters")
+    }
+    return any(
+        max(Counter(one for device, _ in taken for one in sets.get(device, ())).values(), default=0)
+        > 1
+        for taken in (dict.fromkeys((device, 0) for device, _ in each) for each in found.values())
+    )
 
 
 def _found(

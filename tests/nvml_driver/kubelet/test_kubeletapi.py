@@ -48,7 +48,13 @@ POD_RESOURCES = {
     "PodResources": {"name": 1, "namespace": 2, "containers": 3},
     "ContainerResources": {"name": 1, "dynamic_resources": 5},
     "DynamicResource": {"claim_name": 2, "claim_namespace": 3, "claim_resources": 4},
-    "ClaimResource": {"cdi_devices": 1, "driver_name": 2, "pool_name": 3, "device_name": 4},
+    "ClaimResource": {
+        "cdi_devices": 1,
+        "driver_name": 2,
+        "pool_name": 3,
+        "device_name": 4,
+        "share_id": 5,
+    },
     "CDIDevice": {"name": 1},
 }
 DRA_METHODS = ["NodePrepareResources", "NodeUnprepareResources"]

@@ -12,6 +12,7 @@ from conformance.targets.opening.offer import with_devices
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from conformance.targets.seam import values
 from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities, Obj, Ref
 from tests.targets.devices import (
     PARTITIONS,
@@ -186,3 +187,21 @@ def test_why_no_device_can_be_asked_for_alone_is_said(slices: tuple[Obj, ...], w
     found = offered(*slices)
     assert DISTINCT_DEVICES not in found.abilities
     assert why in found.lacking[DISTINCT_DEVICES]
+
+
+ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("slices", "ability", "there"),
+    [
+        (PARTITIONS, values.PARTITIONS, True),
+        (TWO_NODES, values.PARTITIONS, False),
+        ([published("n0", ONE_OF_TWO, nodeName="n0")], values.SHARED_DEVICES, True),
+        ([published("n0", SHARED, nodeName="n0")], values.SHARED_DEVICES, False),  # none is chosen
+        ([gpus("n0", "a")], values.SHARED_DEVICES, False),
+    ],
+)
+def test_shares_and_partitions_are_abilities(slices: list[Obj], ability: str, there: bool) -> None:
+    found = offered(*slices)
+    assert ((ability in found.abilities), (ability not in found.lacking)) == (there, there)

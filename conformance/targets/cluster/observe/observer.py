@@ -186,6 +186,7 @@ def _claim(claim: api.DynamicResource) -> ListedClaim:
             device.pool_name,
             device.device_name,
             tuple(cdi.name for cdi in device.cdi_devices),
+            device.share_id,
         )
         for device in claim.claim_resources
     )

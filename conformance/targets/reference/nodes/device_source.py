@@ -54,7 +54,7 @@ class SimulatedGpus:
         from nvml_driver.options import Features
 
         simulated = partial(NvmlLibrary.simulated, node.gpus or self.profile)
-        features = Features(dynamic_mig=self.dynamic_mig)
+        features = Features(dynamic_mig=self.dynamic_mig, consumable_shares=node.shares)
         return NvmlDriver(
             self.driver, node.name, root, cdi, simulated, features, prefix=self.prefix
         )

@@ -195,7 +195,13 @@ class PodResources:
 
     def _claim(self, claim: Obj) -> ListedClaim:
         devices = tuple(
-            ListedDevice(driver, one.pool_name, one.device_name, tuple(one.cdi_device_ids))
+            ListedDevice(
+                driver,
+                one.pool_name,
+                one.device_name,
+                tuple(one.cdi_device_ids),
+                one.share_id or "",
+            )
             for driver, given in self._manager.prepared[uid_of(claim)].devices.items()
             for one in given
         )
