@@ -204,7 +204,7 @@ class MiniScope(Scope):
     def follow(self, namespaces: Sequence[str]) -> Following:
         return Following(namespaces)
 
-    def snapshot(self) -> Obj:
+    def snapshot(self, pods: bool = False) -> Obj:
         return {}
 
     def diagnostics(self) -> Mapping[str, str]:

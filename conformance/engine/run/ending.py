@@ -153,7 +153,7 @@ def diagnose(scope: Scope) -> Mapping[str, str]:
     except Exception as error:  # noqa: BLE001 -- the finding matters more than its context
         items["diagnostics-error.txt"] = f"{type(error).__name__}: {error}"
     try:
-        snapshot = scope.snapshot()
+        snapshot = scope.snapshot(pods=True)
         items["snapshot.json"] = json.dumps(snapshot, indent=1, sort_keys=True)
         if snapshot.get("claims"):
             from reference_allocator.explain import explain

@@ -18,10 +18,10 @@ from conformance.targets.cluster.decisions.snapshots import (
     by_name,
     document,
     followed,
-    pick,
     reduced,
 )
 from conformance.targets.seam.overlaps import COPIED
+from conformance.targets.seam.pods import META, pick, reduced_pod
 from conformance.targets.seam.values import ApiError, Obj
 
 RIGHTS = """\
@@ -54,9 +54,6 @@ _ADVICE = {
     403: "`dra-conformance capture --rbac` prints the rights that are needed",
     404: "dynamic resource allocation needs Kubernetes 1.34",
 }
-_SPEC = ("nodeName", "nodeSelector", "tolerations", "schedulingGates", "resourceClaims")
-_STATUS = ("phase", "resourceClaimStatuses", "extendedResourceClaimStatus")
-_META = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "finalizers")
 _TEMPLATE = "ResourceClaimTemplate"
 
 
@@ -73,29 +70,36 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         TargetError: there is no answer, or something that every answer depends on may not be read
             or is not served.
     """
-    objects: list[Obj] = []
     try:
         version = server_versions(api)[1]
         gates = feature_gates(api, version, only_read=True)
-        kinds = kinds_of(api)
-        claims = kinds.pop("ResourceClaim")
-        for resource in (*kinds.values(), claims):
-            try:
-                objects += collect(api.connection, resource, kept)[0]
-            except ApiError as error:
-                if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
-                    raise
-                missing(_refused(resource.plural, error))
-        templates = _where_allowed(api, api.discovery.find(claims.api_version, _TEMPLATE), missing)
-        reserved = {
-            consumer.get("uid")
-            for claim in objects
-            if claim["kind"] == "ResourceClaim"
-            for consumer in claim.get("status", {}).get("reservedFor") or ()
-        }
-        every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
+        return snapshot_of(api, version, gates, missing)
     except ApiError as error:
         raise refusal(api, error) from None
+
+
+def snapshot_of(
+    api: Api, version: str, gates: Mapping[str, bool], missing: Callable[[str], object]
+) -> Obj:
+    """What `capture` returns, of a cluster whose version and gates are known. Raises ApiError."""
+    objects: list[Obj] = []
+    kinds = kinds_of(api)
+    claims = kinds.pop("ResourceClaim")
+    for resource in (*kinds.values(), claims):
+        try:
+            objects += collect(api.connection, resource, kept)[0]
+        except ApiError as error:
+            if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
+                raise
+            missing(_refused(resource.plural, error))
+    templates = _where_allowed(api, api.discovery.find(claims.api_version, _TEMPLATE), missing)
+    reserved = {
+        consumer.get("uid")
+        for claim in objects
+        if claim["kind"] == "ResourceClaim"
+        for consumer in claim.get("status", {}).get("reservedFor") or ()
+    }
+    every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
     waiting = [
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]
@@ -145,7 +149,7 @@ def _refused(what: str, error: ApiError) -> str:
 def kept(obj: Obj) -> Obj:
     """A reduced object without what says nothing about an allocation."""
     found = reduced(obj)
-    meta = pick(obj["metadata"], *_META)
+    meta = pick(obj["metadata"], *META)
     if obj["kind"] == "Node":
         meta |= pick(obj["metadata"], "labels")
     if COPIED in (obj["metadata"].get("annotations") or {}):
@@ -154,30 +158,3 @@ def kept(obj: Obj) -> Obj:
     if "status" in found:
         found["status"].pop("devices", None)
     return found
-
-
-def reduced_pod(pod: Obj, reserved: Any) -> Obj | None:
-    """What decides where a pod may run and which claims it has; None for one without claims."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    has = spec.get("resourceClaims") or status.get("extendedResourceClaimStatus")
-    if not has and pod["metadata"].get("uid") not in reserved:
-        return None
-    kept = pick(spec, *_SPEC)
-    affinity: Mapping[str, Any] = pick(spec.get("affinity"), "nodeAffinity")
-    if affinity:
-        kept["affinity"] = affinity
-    said = pick(status, *_STATUS)
-    scheduled = [
-        pick(item, "type", "status", "reason", "message")
-        for item in status.get("conditions") or ()
-        if item.get("type") == "PodScheduled"
-    ]
-    if scheduled:
-        said["conditions"] = scheduled
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": pick(pod["metadata"], *_META),
-        "spec": kept,
-        "status": said,
-    }

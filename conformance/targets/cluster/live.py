@@ -14,8 +14,9 @@ from conformance.errors import TargetError
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informer import Informer
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
-from conformance.targets.cluster.capture import kept, kinds_of, reduced_pod, refusal
-from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, features_of, pick
+from conformance.targets.cluster.capture import kept, kinds_of, refusal
+from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, features_of
+from conformance.targets.seam.pods import pick, reduced_pod
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.features import Features
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from conformance.kubeapi.api import selection
 from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import Changes, InformerFactory
+from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.recorder import follow
 from conformance.targets.cluster.decisions.snapshots import present_snapshot
 from conformance.targets.cluster.objects.accounts import give_rights, may
@@ -34,6 +36,8 @@ from conformance.targets.seam.values import (
     User,
 )
 from conformance.targets.seam.watching import Following, Watching
+
+_LOG = logging.getLogger(__name__)
 
 RIGHTS_SECONDS = 10.0  # The longest that the API server's authorizer may be behind a RoleBinding.
 
@@ -208,8 +212,14 @@ class ClusterScope(Scope):
         return follow(self._api, self._informers, self._changes, namespaces, self._agent)
 
     @override
-    def snapshot(self) -> Obj:
-        return present_snapshot(self._api, self._shared.capabilities(), self.namespace)
+    def snapshot(self, pods: bool = False) -> Obj:
+        known = self._shared.capabilities()
+        if not pods:
+            return present_snapshot(self._api, known, self.namespace)
+        version, gates = known.kubernetes_version, known.feature_gates
+        found = snapshot_of(self._api, version, gates, _LOG.warning)
+        ours = [one for one in found["claims"] if one["metadata"]["namespace"] == self.namespace]
+        return {**found, "claims": ours}
 
     @override
     def diagnostics(self) -> Mapping[str, str]:

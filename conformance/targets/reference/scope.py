@@ -13,6 +13,7 @@ from conformance.targets.reference.observation import ReferenceFaults, Reference
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
 from conformance.targets.seam.overlaps import Overlap
+from conformance.targets.seam.pods import reduced_pod
 from conformance.targets.seam.scope import Scope, T
 from conformance.targets.seam.values import Decision, Obj, Query, Ref, Request, TargetError, User
 from conformance.targets.seam.watching import Following, Watching
@@ -144,11 +145,17 @@ class ReferenceScope(Scope):
         return following
 
     @override
-    def snapshot(self) -> Obj:
+    def snapshot(self, pods: bool = False) -> Obj:
         with self._lock:
-            claims = self._world.cluster.store.all("ResourceClaim", self.namespace)
+            store = self._world.cluster.store
+            claims = store.all("ResourceClaim", self.namespace)
             pending = [claim for claim in claims if "allocation" not in claim["status"]]
-            return self._world.scheduler.snapshot(pending)
+            found = self._world.scheduler.snapshot(pending)
+            if pods:
+                reduced = [reduced_pod(pod, ()) for pod in store.all("Pod")]
+                found["pods"] = [pod for pod in reduced if pod is not None]
+                found["templates"] = list(store.all("ResourceClaimTemplate"))
+            return found
 
     @override
     def diagnostics(self) -> Mapping[str, str]:
@@ -162,7 +169,7 @@ class ReferenceScope(Scope):
             log = self._world.cluster.log
             lines = [line for namespace, line in log if namespace == self.namespace]
             found["reference.log"] = "\n".join(lines)
-            found["snapshot.json"] = json.dumps(self.snapshot(), indent=1)
+            found["snapshot.json"] = json.dumps(self.snapshot(pods=True), indent=1)
             return found
 
     @override

@@ -148,8 +148,12 @@ class Scope(Objects, Protocol):
     def follow(self, namespaces: Sequence[str]) -> Following:
         """Follow pods and claims of some namespaces from now on, beginning with what there is."""
 
-    def snapshot(self) -> Obj:
-        """The present snapshot, with the unallocated claims of this namespace as ``claims``."""
+    def snapshot(self, pods: bool = False) -> Obj:
+        """The present snapshot, with the unallocated claims of this namespace as ``claims``.
+
+        With ``pods`` also the pods of the cluster that have or want claims, and its templates: the
+        form of ``dra-conformance capture``.
+        """
 
     def diagnostics(self) -> Mapping[str, str]:
         """Name -> text for a failure report: objects, events, logs. Never Secrets or tokens."""

@@ -8,10 +8,13 @@ import pytest
 
 from conformance.compare.judging import judge
 from conformance.errors import UsageError
+from conformance.targets.cluster import ClusterTarget
+from conformance.targets.cluster.capture import capture
 from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.values import RUN_LABEL, TargetError
 from reference_allocator.snapshot import Snapshot
+from tests.compare import cluster
 from tests.kubeapi.fake_api import FakeApi, merge
 from tests.targets.cluster.conftest import MakeTarget
 
@@ -155,6 +158,20 @@ def test_the_present_snapshot_tells_waiting_from_allocated_claims(
     assert snapshot["kubernetes"] == "1.37.1"
     assert snapshot["features"]["adminAccess"] is False
     assert snapshot["features"]["prioritizedList"] is True
+
+
+def test_the_snapshot_of_a_failure_is_a_capture_with_its_own_claims(
+    api: FakeApi, target: ClusterTarget, scope: ClusterScope
+) -> None:
+    inventory(api)
+    for namespace in ("demo", "else"):
+        api.put("resourceclaims", merge(CLAIM, {"metadata": {"namespace": namespace}}))
+        wants = cluster.pod(resourceClaims=[{"name": "c", "resourceClaimName": "c"}])
+        api.put("pods", merge(wants, {"metadata": {"namespace": namespace}}))
+    snapshot = scope.snapshot(pods=True)
+    whole = capture(target.api, print)
+    assert [claim["metadata"]["namespace"] for claim in whole["claims"]] == ["demo", "else"]
+    assert snapshot == {**whole, "claims": whole["claims"][:1]}
 
 
 RULE = {

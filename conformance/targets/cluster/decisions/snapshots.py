@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
+from conformance.targets.seam.pods import pick
 from conformance.targets.seam.values import ApiError, Capabilities, Obj
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
@@ -125,10 +126,6 @@ def features_of(kubernetes: str, gates: Mapping[str, bool]) -> Features:
         return Features.for_version(kubernetes, gates)
     except ValueError:
         return Features.from_gates(gates)
-
-
-def pick(part: Mapping[str, Any] | None, *fields: str) -> Obj:
-    return {field: part[field] for field in fields if part.get(field)} if part else {}
 
 
 def by_name(obj: Obj) -> tuple[str, str]:
