@@ -38,7 +38,7 @@ def allocate(
 ) -> None:
     """Allocate devices for problems read as JSON lines; prints JSON lines."""
     minor = _known(kubernetes)
-    _answer(questions, lambda line: answer_allocate(line, timeout=timeout, kubernetes=minor))
+    answer_lines(questions, lambda line: answer_allocate(line, timeout=timeout, kubernetes=minor))
 
 
 def cel(
@@ -51,7 +51,7 @@ def cel(
 ) -> None:
     """Evaluate CEL device selectors read as JSON lines; prints JSON lines."""
     minor = _known(kubernetes)
-    _answer(questions, lambda line: answer_cel(line, kubernetes=minor, witness=witness))
+    answer_lines(questions, lambda line: answer_cel(line, kubernetes=minor, witness=witness))
 
 
 def _known(kubernetes: str) -> str:
@@ -61,7 +61,8 @@ def _known(kubernetes: str) -> str:
         raise UsageError(f"--kubernetes: {error}") from None
 
 
-def _answer(questions: Path | None, respond: Callable[[bytes], str]) -> None:
+def answer_lines(questions: Path | None, respond: Callable[[bytes], str]) -> None:
+    """Print an answer to each line of a file, or of standard input. Raises UsageError: no file."""
     try:
         with questions.open("rb") if questions else nullcontext(sys.stdin.buffer) as stream:
             _each(stream, respond)

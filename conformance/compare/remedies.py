@@ -61,7 +61,7 @@ def remedies(
     until = time.monotonic() + seconds
     nodes = {name for names in islice(alike, _GROUPS) for name in names[:_ALIKE]}
     found = Explanation(tuple(report for report in found.nodes if report.node in nodes))
-    case = replace(case, snapshot=_about(case.snapshot, nodes))
+    case = replace(case, snapshot=about(case.snapshot, nodes))
     changes = sorted(_changes(case, found), key=lambda change: change.cost)
     proved: dict[int, Remedy] = {}
     for change in changes:
@@ -90,7 +90,7 @@ def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
     return held
 
 
-def _about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
+def about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
     """What allocations on some nodes depend on: a node has no part in others' own slices."""
     slices = [
         item

@@ -6,18 +6,19 @@ result file. Judging it again needs nothing but the reference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from conformance.compare.asking import answer, changed_by
 from conformance.compare.compare import compare_scenario
 from conformance.compare.evidence import reading, undecided_claims
 from conformance.compare.explain import MAX_BYTES, Told, explain_snapshot, read_snapshot
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
-from conformance.compare.whatif import configured, cordoned, ended, with_objects
+from conformance.compare.whatif import configured, with_objects
 from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.errors import UsageError
 from conformance.options import given
@@ -26,6 +27,8 @@ from conformance.scenario.documents.yamlfile import mapping, read_documents
 from conformance.strictjson import read_object
 from conformance.targets.opening.conversions import gates_of, version_of
 from reference_allocator.snapshot import Snapshot
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +63,23 @@ class WhatIf:
         for file in self.nodes:
             objects = [mapping(document.data) for document in read_documents(file)]
             changed = reading(partial(with_objects, changed, objects, str(file)))
-        for node in self.cordon:
-            changed = cordoned(changed, node)
-        for pod in self.end:
-            changed = ended(changed, pod)
-        return changed
+        return changed_by(changed, (), "", self.cordon, self.end)
 
 
 def replay_if(path: Path, what_if: WhatIf) -> list[Told]:
     """Whether what waits in a snapshot would fit if. Raises UsageError: no snapshot, no change."""
+    return _asked(path, what_if, partial(explain_snapshot, suggest=False))
+
+
+def answering(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
+    """Answers a line about a snapshot (see `asking`). Raises UsageError: as `replay_if`."""
+    return _asked(path, what_if, lambda snapshot: partial(answer, snapshot))
+
+
+def _asked(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
     document = read_object(path, MAX_BYTES)
     try:
-        snapshot = read_snapshot(undecided_parts(document)[0])
-        return explain_snapshot(what_if.of(snapshot), suggest=False)
+        return ask(what_if.of(read_snapshot(undecided_parts(document)[0])))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -61,6 +63,21 @@ def test_a_snapshot_is_replayed_as_it_would_be_if(call: Call, where: list[str]) 
     assert json.loads(done.out)[0]["fits"] == []
     assert call("replay", "s.json", "--feature-gate", "X").code == 2
     assert call("replay", "s.json", "--kubernetes", "1.2").code == 2
+
+
+def test_questions_are_asked_of_the_same_snapshot_one_after_the_other(
+    call: Call, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("capture", *where, "-o", "s.json").code == 0
+    freed = {"id": "1", "end": ["ns/holder"]}
+    lines = "\n".join(map(json.dumps, [freed, {"id": "2"}, freed])).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    done = call("replay", "s.json", "--questions", "-")
+    fits = [json.loads(line)["pods"][0]["fits"] for line in done.out.splitlines()]
+    assert fits == [["rack-7"], [], ["rack-7"]]
+    (tmp_path / "q").write_bytes(lines)
+    assert call("replay", "s.json", "--questions", "q").out == done.out
+    assert call("replay", "none.json", "--questions", "q").code == 2
 
 
 def test_the_rights_that_are_needed_are_printed(call: Call) -> None:

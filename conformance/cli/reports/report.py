@@ -17,8 +17,9 @@ from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
 from conformance.cli.options import takes
+from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
-from conformance.compare.replay import WhatIf, replay_if, replay_results
+from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
@@ -140,6 +141,14 @@ def replay(
     ],
     what_if: WhatIf,
     as_json: Annotated[bool, typer.Option("--json", help="Print all judgements as JSON.")] = False,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What if, asked of a snapshot in JSON lines, each answered by one; - is standard"
+            " input.",
+        ),
+    ] = None,
 ) -> None:
     """Judge saved decisions again, without a cluster; or say what would fit if.
 
@@ -147,6 +156,10 @@ def replay(
     none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
     no_folder(file)
+    if questions is not None:
+        asked = None if str(questions) == "-" else questions
+        answer_lines(asked, answering(file, what_if))
+        return
     if what_if != WhatIf():
         told = replay_if(file, what_if)
         if as_json:
