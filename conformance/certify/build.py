@@ -13,8 +13,6 @@ from typing import Literal
 from conformance import __version__
 from conformance.certify.contradictions import Discrepancy, EvidenceError, contradictions
 from conformance.certify.driverchecked import DriverChecked, misfits, summarized
-from conformance.certify.features import claimed, feature_results
-from conformance.certify.inventory import inventory
 from conformance.certify.model import (
     ConformanceReport,
     DriverCheckSummary,
@@ -22,6 +20,7 @@ from conformance.certify.model import (
     ProfileResult,
 )
 from conformance.certify.profiles import Profile
+from conformance.certify.shown import claimed, feature_results, inventory
 from conformance.certify.values import (
     ComparisonSummary,
     Evidence,

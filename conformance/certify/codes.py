@@ -13,16 +13,6 @@ Code = Literal[
     "scenario-set-digest",
     "driver-profile-digest",
     "scenario-differs",
-    # of merged and resumed runs
-    "shard-number",
-    "shard-and-merged",
-    "merged-run-id",
-    "merged-parts",
-    "merged-scenarios",
-    "resumed-by-itself",
-    "resumed-time",
-    "kept-twice",
-    "kept-without-result",
     "namespace-of-another-run",
     # of one scenario
     "skipped-and-ran",

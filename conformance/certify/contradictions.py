@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from conformance.certify.codes import Code, Finding
-from conformance.certify.parts import parts, resumed
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import inabilities
 from conformance.digest import document_digest, set_digest
@@ -25,6 +24,7 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.engine.run.ending import with_known_issues
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
+from conformance.scenario.driver.variables import namespace, suffix
 from conformance.targets.seam.values import simulated_devices
 
 MAX_LINES = 20  # The most lines of one error message.
@@ -74,7 +74,7 @@ def contradictions(
     ``catalogue``: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run
-    header = (*_header(run), *parts(run), *resumed(result), *_scenarios(run, catalogue))
+    header = (*_header(run), *_owners(result), *_scenarios(run, catalogue))
     found = [Discrepancy(result.where("header"), *item) for item in header]
     compared = {item.scenario: item for item in result.compared}
     seen: set[Finding] = set()
@@ -101,6 +101,29 @@ def _header(run: RunStarted) -> Iterator[Finding]:
         if digest != profile:
             text = f"the header's driver-profile digest is {profile}, that of its profile is"
             yield "driver-profile-digest", f"{text} {digest}"
+
+
+def _owners(result: RecordedRun) -> Iterator[Finding]:
+    """Whether each result is of the run that it is said to be of, or was kept of one before it.
+
+    A namespace's name is made of the ids of its run and its scenario. Of a merged result only what
+    its shards kept of earlier runs is known to be of one.
+    """
+    run = result.run
+    owner = {} if run.merged else {event.scenario.id: run.run for event in result.finished}
+    of_shards = [
+        part for shard in (run.merged.parts if run.merged else ()) for part in shard.resumed
+    ]
+    for part in (*run.resumed, *of_shards):
+        owner |= dict.fromkeys(part.scenarios, part.run)
+    for event in result.finished:
+        name = event.scenario.id
+        if not event.namespace or name not in owner:
+            continue
+        attempt = f"{name}#{len(event.attempts)}" if event.attempts else name
+        if event.namespace != (right := namespace(suffix(owner[name], attempt))):
+            text = f"{name} ran in {event.namespace}; of run {owner[name]} it would be {right}"
+            yield "namespace-of-another-run", text
 
 
 def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[Finding]:

@@ -24,8 +24,8 @@ from conformance.certify.profiles import ProfileSet
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import ExitCode, UsageError
 from conformance.files import read_regular, write_whole
-from conformance.resultfile.read import FILE_NAME, RecordedRun, first_problem, parse_results
-from conformance.resultfile.write import public_files
+from conformance.resultfile.read import RecordedRun, first_problem, parse_results
+from conformance.resultfile.write import FILE_NAME, public_files
 from conformance.scenario.base import Strict
 from conformance.strictjson import loads
 from conformance.text import cut, one_line

@@ -15,8 +15,8 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from conformance.certify.inventory import UNKNOWN
 from conformance.certify.model import ConformanceReport, FeatureResult, Support
+from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
 from conformance.scenario.base import release

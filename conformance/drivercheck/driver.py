@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.clusters.local.layout import KUBELET_ROOT
-from conformance.drivercheck import hostpaths, kubelet
+from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import NODE, HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
-from conformance.drivercheck.process import Process, Starter, last_words
+from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
@@ -27,7 +27,7 @@ STOP_SECONDS: Final = 30.0  # SIGTERM to the end: the default terminationGracePe
 CHECK_SECONDS: Final = 60.0  # for one check, beside what its calls may take
 _LOOK_SECONDS: Final = 0.01
 _FOLDERS: Final = ("plugins_registry", "plugins", "cdi", "etc-cdi")
-"""The first two as in the kubelet's root, for drivers that take only that; see `hostpaths`."""
+"""The first two as in the kubelet's root, for drivers that take only that; see `PLACES`."""
 
 
 class DriverUnderCheck:
@@ -120,7 +120,7 @@ class DriverUnderCheck:
         seconds = seconds or REGISTER_SECONDS
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
-        if not hostpaths.can_be_shown():
+        if not can_be_shown():
             why += f"; without root, a driver that has {KUBELET_ROOT} in its code misses it"
         while True:
             for socket in sorted(kubelet.sockets(self.registry)):
@@ -132,7 +132,7 @@ class DriverUnderCheck:
                     registrar.close()
                     continue
                 self.disconnect()
-                info.endpoint = hostpaths.outside(info.endpoint, self.folder)
+                info.endpoint = outside(info.endpoint, self.folder)
                 self.registrar, self.info = registrar, info
                 with suppress(RefusedError, SilenceError):  # has a check of its own
                     registrar.notify(True)

@@ -1,9 +1,15 @@
-"""The driver's process: started with a command, stopped, killed; its log is kept in a file."""
+"""The driver's process: started with a command, stopped, killed; its log is kept in a file.
+
+A driver's DaemonSet mounts the kubelet's root and the CDI folders from its node (hostPath), and
+many drivers name them in their code and nowhere else. In a mount namespace of its own, which takes
+root, the driver finds the check's folders there. One that the machine lacks is made, and stays.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import os
 import shutil
 import signal
@@ -11,9 +17,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Final, Protocol, Self, runtime_checkable
 
-from conformance.drivercheck import hostpaths, launching
+from conformance.clusters.local.layout import KUBELET_ROOT
+from conformance.drivercheck import launching
 from conformance.errors import UsageError
 from conformance.text import one_line
 
@@ -73,25 +80,25 @@ class CommandStarter:
 
     def rebooted(self, boot_id: Path) -> CommandStarter | None:
         """In a mount namespace of its own, which takes root."""
-        if not hostpaths.can_be_shown():
+        if not can_be_shown():
             return None
         starter = copy.copy(self)
         starter.boot_id = boot_id
         return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
-        """Start it where it finds the log's folder as the kubelet's root (`hostpaths`).
+        """Start it where it finds the log's folder as the kubelet's root (`PLACES`).
 
         Raises UsageError: the system cannot execute it.
         """
-        shown = hostpaths.places(log.parent)
+        shown = places(log.parent)
         if self.boot_id is not None:
-            shown[hostpaths.BOOT_ID] = self.boot_id
+            shown[BOOT_ID] = self.boot_id
         with log.open("ab") as output:
             try:
                 return _Command(
                     subprocess.Popen(
-                        (*hostpaths.showing(shown), *self.command),
+                        (*showing(shown), *self.command),
                         env={**os.environ, **environment},
                         stdin=subprocess.DEVNULL,
                         stdout=output,
@@ -135,3 +142,54 @@ def last_words(log: Path) -> str:
     except OSError:
         return ""
     return next((one_line(line, 200) for line in reversed(lines) if line.strip()), "")
+
+
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+PLACES: Final = {KUBELET_ROOT: ".", "/var/run/cdi": "cdi", "/etc/cdi": "etc-cdi"}
+"""Where a driver looks -> what it finds there, below the folder of the check."""
+
+_BIND: Final = """\
+while [ "$1" != -- ]; do
+    [ -e "$2" ] || mkdir -p "$2"
+    mount --bind "$1" "$2" || exit 1
+    shift 2
+done
+shift
+exec "$@"
+"""
+
+
+def can_be_shown() -> bool:
+    """Whether this user may give a process a mount namespace."""
+    return os.geteuid() == 0 and _has_namespaces()
+
+
+@functools.cache
+def _has_namespaces() -> bool:
+    """Whether a root of this machine may, which in containers is mostly not so."""
+    command = ("unshare", "--mount", "true")
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+def places(folder: Path) -> dict[str, Path]:
+    """Where a driver looks -> the folder of the check in that place, where it can be shown."""
+    if not can_be_shown():
+        return {}
+    return {place: folder / name for place, name in PLACES.items() if (folder / name).is_dir()}
+
+
+def showing(found: Mapping[str, Path]) -> tuple[str, ...]:
+    """Start of a command whose rest finds other files in these places; empty for none."""
+    if not found:
+        return ()
+    pairs = (word for place, source in found.items() for word in (str(source), place))
+    return ("unshare", "--mount", "sh", "-c", _BIND, "sh", *pairs, "--")
+
+
+def outside(path: str, folder: Path) -> str:
+    """A path that a driver names, as it is seen outside of its mount namespace."""
+    below = Path(path).is_relative_to(KUBELET_ROOT)
+    own = folder / Path(path).relative_to(KUBELET_ROOT) if below else Path(path)
+    return str(own) if below and own.exists() else path

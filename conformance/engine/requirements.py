@@ -9,9 +9,11 @@ from packaging.specifiers import SpecifierSet
 from conformance.scenario.base import release
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
-from conformance.scenario.expectations.containers.hardware import HardwareExpectation
+from conformance.scenario.expectations.containers.hardware import (
+    DeviceNodesExpectation,
+    HardwareExpectation,
+)
 from conformance.scenario.model import Spec
 from conformance.targets.seam.values import Capabilities
 from conformance.text import counted

@@ -32,8 +32,7 @@ from conformance.errors import InfrastructureError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.lines import Recorded, from_line, to_line
-from conformance.resultfile.write import ResultFile
+from conformance.resultfile.write import Recorded, ResultFile, from_line, to_line
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions

@@ -19,7 +19,7 @@ from types import TracebackType
 from conformance.engine.events.dispatch import Event
 from conformance.engine.events.run import RunStarted
 from conformance.errors import UsageError
-from conformance.resultfile.read import FILE_NAME, RESUMING
+from conformance.resultfile.write import FILE_NAME, RESUMING
 from conformance.text import cut
 
 RESULTS = FILE_NAME

@@ -26,9 +26,8 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.errors import UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.redaction import redact_json
-from conformance.resultfile.lines import Json, from_line, to_line
-from conformance.resultfile.read import FILE_NAME, RESUMING, RecordedRun, load_results, result_file
-from conformance.resultfile.write import header_line
+from conformance.resultfile.read import RecordedRun, load_results, result_file
+from conformance.resultfile.write import FILE_NAME, RESUMING, Json, from_line, header_line, to_line
 from conformance.scenario.selection import Selection
 
 OWN_OPTIONS = ("name", "workers")

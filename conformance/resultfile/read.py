@@ -20,15 +20,10 @@ from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
 from conformance.errors import UsageError
 from conformance.files import read_regular
-from conformance.resultfile.lines import Recorded, from_line
+from conformance.resultfile.write import FILE_NAME, Recorded, from_line
 from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
 from conformance.text import cut
-
-FILE_NAME = "results.ndjson"  # The name of the file in a folder of reports.
-
-RESUMING = "results.resuming.ndjson"
-"""The file of a resumed run until it ends, when it replaces that of the earlier run."""
 
 MAX_BYTES = 512 << 20
 """Of a result file; that of a compared run on a large cluster has some ten megabytes."""

@@ -16,7 +16,7 @@ from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health
 from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.expectations.base import Known
+from conformance.scenario.expectations.base import Known, Timed
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
@@ -194,6 +194,13 @@ class Step(Changes):
     def action(self) -> str:
         """The one field that is set."""
         return self.verbs[0]
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes at least where all is well."""
+        churn = self.churn.time if self.churn is not None else 0.0
+        held = (item.consistently or 0.0 for item in self.expect or () if isinstance(item, Timed))
+        return (self.wait or 0.0) + churn + sum(held)
 
     def describe(self) -> str:
         how = f" as {self.account}" if self.account else ""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.certify.inventory import UNKNOWN
 from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
 from conformance.certify.page import Entry, changes, pages, write_pages
+from conformance.certify.shown import UNKNOWN
 from conformance.certify.values import Hardware, Result, Skipped
 from conformance.scenario.documents.validate import load_document
 from tests.report.builders import HOSTILE

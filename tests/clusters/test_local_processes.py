@@ -16,9 +16,9 @@ from pydantic import TypeAdapter
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import procfs
-from conformance.clusters.local.processes.logs import describe_log
 from conformance.clusters.local.processes.procfs import is_alive, wait_gone
 from conformance.clusters.local.processes.supervision import Processes, ProcessRecord, ProcessSpec
+from conformance.clusters.local.processes.tools import describe_log
 from conformance.clusters.local.removal import remove_cluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")

@@ -15,7 +15,7 @@ from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.node.cgroups import mount_points
 from conformance.clusters.local.node.network import choose_network
 from conformance.clusters.local.processes.procfs import Identity, identify
-from conformance.clusters.local.reaper import wait_and_remove
+from conformance.clusters.local.removal import wait_and_remove
 from conformance.clusters.local.state import (
     Network,
     Ports,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.drivercheck import driver, hostpaths
+from conformance.drivercheck import driver, process
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.result import Outcome
@@ -56,6 +56,6 @@ def test_without_root_the_driver_is_told_what_it_may_miss(
 
 def test_path_of_the_node_is_found_outside(tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
-    assert hostpaths.outside("/var/lib/kubelet/plugins", tmp_path) == f"{tmp_path}/plugins"
+    assert process.outside("/var/lib/kubelet/plugins", tmp_path) == f"{tmp_path}/plugins"
     for other in ("", "/run/d.sock", "/var/lib/kubelet/none", "../var/lib/kubelet/plugins"):
-        assert hostpaths.outside(other, tmp_path) == other
+        assert process.outside(other, tmp_path) == other

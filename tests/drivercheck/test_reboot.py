@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.drivercheck.bench import Bench
-from conformance.drivercheck.hostpaths import BOOT_ID
-from conformance.drivercheck.process import CommandStarter
+from conformance.drivercheck.process import BOOT_ID, CommandStarter
 from conformance.drivercheck.result import CheckResult, Outcome
 from conformance.drivercheck.run import chosen, run
 from tests.drivercheck.own_driver import OwnDriver

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.errors import UsageError
-from conformance.resultfile.lines import result_schema
 from conformance.resultfile.read import ResultFileError, load_results
-from conformance.resultfile.write import ResultFile
+from conformance.resultfile.write import ResultFile, result_schema
 from tests.report.builders import (
     HOSTILE,
     compared,

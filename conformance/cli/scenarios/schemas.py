@@ -58,7 +58,7 @@ def _example(which: SchemaName) -> Path:
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import ConformanceReport
-    from conformance.resultfile.lines import result_schema
+    from conformance.resultfile.write import result_schema
     from conformance.scenario.schema import json_schema, published
 
     match which:

@@ -4,20 +4,31 @@ What is to be removed is found in three ways, each of which covers a gap of the 
 records (orderly stop), the mark in the environment of every process (started, killed before it was
 recorded), and the names that are computed from the state directory (interfaces, cgroups, mounts
 below it). So it works half way through a start, after a kill -9, and a second time.
+
+This file is also a program, the reaper of every cluster that is not persistent: it sleeps on the
+pidfd of the program that the cluster belongs to, and removes the cluster however that ends, kill -9
+included. A reaper that is itself killed is no loss: the next `down` or `cleanup` removes it.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import time
+from pathlib import Path
 
 from conformance.clusters.base import ClusterError, Progress
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.node import cgroups, network
 from conformance.clusters.local.processes import procfs
-from conformance.clusters.local.processes.supervision import Processes
-from conformance.clusters.local.processes.tools import failure_of, find_tool
+from conformance.clusters.local.processes.deaths import REAPER
+from conformance.clusters.local.processes.procfs import identify, wait_gone
+from conformance.clusters.local.processes.supervision import Processes, ProcessSpec
+from conformance.clusters.local.processes.tools import failure_of, find_tool, python_path
+from conformance.clusters.local.state import read_state
+from conformance.locks import file_lock
 
 _CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 """In the order in which it stops."""
@@ -117,3 +128,46 @@ def _remove_files(layout: Layout, keep_logs: bool) -> list[str]:
     if not keep_logs and layout.dir.exists() and not failed:
         layout.dir.rmdir()
     return failed
+
+
+def reaper_spec(layout: Layout, owner: int) -> ProcessSpec:
+    """The reaper's process for the cluster of `layout` and the program with pid `owner`."""
+    arguments = (layout.name, str(layout.dir), str(owner))
+    return ProcessSpec(
+        REAPER,
+        (sys.executable, "-m", "conformance.clusters.local.removal", *arguments),
+        layout.log(REAPER),
+        env={"PYTHONPATH": python_path()},
+        inherit_env=True,
+    )
+
+
+def wait_and_remove(layout: Layout, owner: int) -> None:
+    """Wait for the program `owner` to end; remove its cluster if it is still there.
+
+    Raises ClusterError: something is left.
+    """
+    identity = identify(owner)
+    if identity is not None:  # else it ended before we got here
+        wait_gone(identity)
+    with file_lock(layout.lock):
+        state = read_state(layout)
+        # A later cluster of the same name belongs to somebody else.
+        if state is not None and state.owner is not None and state.owner.pid == owner:
+            remove_cluster(layout, print, keep_logs=False)
+
+
+def main(arguments: list[str]) -> int:
+    """Run as `python -m conformance.clusters.local.removal NAME DIR OWNER_PID`."""
+    name, directory, owner = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        wait_and_remove(Layout(name, Path(directory)), int(owner))
+    except ClusterError as error:
+        print(error, file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from conformance.clusters.base import ClusterAccess, Progress
-from conformance.clusters.local import reaper
 from conformance.clusters.local.binaries import images
 from conformance.clusters.local.binaries.versions import POD_SHELL
 from conformance.clusters.local.component import Running
@@ -26,6 +25,7 @@ from conformance.clusters.local.node import cgroups, config, machine, network
 from conformance.clusters.local.options import LocalOptions
 from conformance.clusters.local.processes import deaths, procfs
 from conformance.clusters.local.processes.supervision import Processes
+from conformance.clusters.local.removal import reaper_spec
 from conformance.clusters.local.state import State, free_ports, write_state
 
 
@@ -62,7 +62,7 @@ class Start:
         )
         write_state(layout, state)
         if owner is not None:
-            self._processes.start(reaper.reaper_spec(layout, owner.pid))
+            self._processes.start(reaper_spec(layout, owner.pid))
         write_credentials(layout, state)
         servers.write_scheduler_config(layout)
         cluster = Running(layout, state, self._processes, options.driver_name)

@@ -23,7 +23,6 @@ from conformance.engine.events.scenario import (
 )
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
-from conformance.engine.run.disruption import remove_other_driver, restore, start_other_driver
 from conformance.engine.run.ending import (
     EXPLANATION,
     Ending,
@@ -34,10 +33,17 @@ from conformance.engine.run.ending import (
     may_be_chance,
     with_known_issues,
 )
+from conformance.engine.run.faults import (
+    PUBLISHED_SECONDS,
+    make_healthy,
+    remove_other_driver,
+    restart,
+    restore,
+    start_other_driver,
+    unpublished,
+)
 from conformance.engine.run.interference import interferences
-from conformance.engine.run.lost import PUBLISHED_SECONDS, restart, unpublished
 from conformance.engine.run.steps import Observed, perform_together, prepare
-from conformance.engine.run.stimuli import make_healthy
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps

@@ -12,10 +12,9 @@ from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.changes import NotOneError, send
 from conformance.engine.run.churn.rounds import churn
 from conformance.engine.run.context import Context
-from conformance.engine.run.disruption import disturb
-from conformance.engine.run.stimuli import stimulate
+from conformance.engine.run.faults import disturb, stimulate
 from conformance.errors import TargetError
-from conformance.scenario.captured import filled
+from conformance.scenario.driver.variables import filled
 from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
 from conformance.targets.seam.overlaps import COPIED

@@ -98,14 +98,9 @@ def last_disruption(spec: Spec) -> int | None:
 
 def least_seconds(spec: Spec) -> float:
     """How long a scenario takes at least: the times of ``wait``, churn and ``consistently``."""
-    seconds = 0.0
-    for step in spec.steps:
-        seconds += (step.wait or 0) + (step.churn.time if step.churn else 0)
-        for expectation in step.expect or ():
-            if isinstance(expectation, Timed):
-                seconds += expectation.consistently or 0
-                seconds += spec.timeouts.consistently if expectation.must_stay else 0
-    return seconds
+    expected = (item for step in spec.steps for item in step.expect or ())
+    stay = sum(item.must_stay for item in expected if isinstance(item, Timed))
+    return sum(step.seconds for step in spec.steps) + stay * spec.timeouts.consistently
 
 
 def _looks_at_all_slices(spec: Spec) -> bool:

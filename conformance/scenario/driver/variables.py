@@ -2,6 +2,9 @@
 
 This is not a template language: a name stands for a value, and nothing can be computed. A text
 that is nothing but one ``${...}`` becomes the value with its type (a list, a mapping).
+
+``${captured.NAME.path}`` is a value of an object that an earlier step captured. It is known only
+while the scenario runs, so it is put in when its step begins.
 """
 
 from __future__ import annotations
@@ -9,10 +12,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
 
 from conformance.errors import UsageError
 from conformance.probe import Probe
+from conformance.scenario.base import Obj
 from conformance.scenario.documents.validate import nearest
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec
@@ -164,3 +170,75 @@ def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
     if whole:
         return lookup(whole[1])
     return VARIABLE.sub(lambda match: str(lookup(match[1])), value)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+PART: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
+"""A step from a value to one in it: ``.field``, ``[0]`` or ``['key']``."""
+
+
+def filled(step: M, captured: Mapping[str, Obj]) -> tuple[M, dict[str, str]]:
+    """A step with what it has of captured objects; and text -> variable, of each that it is.
+
+    Raises LookupError: an object has no such value; its text says which.
+    """
+    found: dict[str, str] = {}
+
+    def value(name: str) -> Any:
+        given = f"${{{name}}}"
+        if not name.startswith(f"{CAPTURED}."):
+            return given
+        item = looked_up(name, captured)
+        if isinstance(item, str):
+            found[item] = given
+        return item
+
+    return _replaced(step, value), found
+
+
+def looked_up(name: str, captured: Mapping[str, Obj]) -> Any:
+    """What ``captured.NAME.path`` stands for. Raises LookupError: it is not there."""
+    _, owner, path = split(name)
+    obj = captured[owner]
+    try:
+        return value_at(obj, path)
+    except LookupError as error:
+        what = f"the captured {owner} has no {path[1:]}: {error.args[0]} is not there"
+        raise LookupError(what) from None
+
+
+def value_at(value: Any, path: str) -> Any:
+    """What is at a path like ``.items[0]['key']`` in a value. Raises LookupError: what is not."""
+    for part in PART.finditer(path):
+        key: Any = int(part["index"]) if part["index"] is not None else part["field"] or part["key"]
+        in_list = isinstance(value, list) and isinstance(key, int) and key < len(value)
+        if not in_list and not (isinstance(value, dict) and key in value):
+            raise LookupError(part[0])
+        value = value[key]
+    return value
+
+
+def split(name: str) -> tuple[str, str, str]:
+    """``captured``, the name, and the path as it would follow a variable of CEL."""
+    group, _, rest = name.partition(".")
+    owner = re.match(r"\w*", rest)
+    return group, owner[0] if owner else "", rest[owner.end() if owner else 0 :]
+
+
+def _replaced(value: Any, lookup: Callable[[str], Any]) -> Any:
+    if isinstance(value, BaseModel):
+        fields = {name: getattr(value, name) for name in value.model_fields_set}
+        changed = {
+            name: new for name, old in fields.items() if (new := _replaced(old, lookup)) is not old
+        }
+        return value.model_copy(update=changed) if changed else value
+    if isinstance(value, dict):
+        new = {substitute(key, lookup): _replaced(item, lookup) for key, item in value.items()}
+        same = all(new.get(key) is item for key, item in value.items())
+        return value if same else new
+    if isinstance(value, list | tuple):
+        items = [_replaced(item, lookup) for item in value]
+        same = all(one is other for one, other in zip(items, value, strict=True))
+        return value if same else type(value)(items)
+    return substitute(value, lookup)

@@ -12,13 +12,15 @@ from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
 from conformance.scenario.expectations.claims import ClaimExpectation
-from conformance.scenario.expectations.containers.devicenodes import DeviceNodesExpectation
 from conformance.scenario.expectations.containers.devices import DevicesExpectation
 from conformance.scenario.expectations.containers.environment import (
     EnvironmentExpectation,
     MetadataExpectation,
 )
-from conformance.scenario.expectations.containers.hardware import HardwareExpectation
+from conformance.scenario.expectations.containers.hardware import (
+    DeviceNodesExpectation,
+    HardwareExpectation,
+)
 from conformance.scenario.expectations.events import EventExpectation, WatchedExpectation
 from conformance.scenario.expectations.metrics import MetricsExpectation, PreparedExpectation
 from conformance.scenario.expectations.nodes import CdiExpectation, PodResourcesExpectation

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.errors import UsageError
-from conformance.scenario.captured import PART
+from conformance.scenario.driver.variables import value_at
 from conformance.text import cut
 
 
@@ -54,7 +54,6 @@ _READ: Final = re.compile(
 """A literal text, or a variable with the fields that are read from it; no names of functions."""
 _MOST_SECONDS: Final = 10.0
 """For one condition: loops in loops over many objects need not end in any time."""
-_MISSING: Final = object()
 
 
 def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
@@ -100,23 +99,10 @@ def _values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
         seen.add(name + path)
         value = variables[name]
         if path:
-            value = _lookup(value, path)
-            yield f"{name}{path} " + ("is not there" if value is _MISSING else f"is {short(value)}")
+            try:
+                yield f"{name}{path} is {short(value_at(value, path))}"
+            except LookupError:
+                yield f"{name}{path} is not there"
         elif isinstance(value, list):
             names = [(obj.get("metadata") or {}).get("name") or short(obj) for obj in value]
             yield f"{name} are {', '.join(map(str, names)) or 'none'}"
-
-
-def _lookup(value: Any, path: str) -> Any:
-    for part in PART.finditer(path):
-        if part["index"] is not None:
-            index = int(part["index"])
-            if not isinstance(value, list) or index >= len(value):
-                return _MISSING
-            value = value[index]
-        else:
-            key = part["field"] or part["key"]
-            if not isinstance(value, dict) or key not in value:
-                return _MISSING
-            value = value[key]
-    return value

@@ -18,16 +18,15 @@ from conformance.scenario.documents.yamlfile import (
     mapping,
     walk,
 )
-from conformance.scenario.expectations.base import Timed
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.made import applied
-from conformance.scenario.lint.manifests.pods import pod_specs
+from conformance.scenario.lint.manifests.claims import pod_specs
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import load_registry
-from conformance.scenario.steps import Step, together
+from conformance.scenario.steps import together
 
 
 def checked_scenario(document: Document) -> Scenario:
@@ -114,43 +113,21 @@ SECONDS: Final = 900.0  # That pass whatever the target does.
 def check_limits(scenario: Scenario) -> Iterator[Problem]:
     """Problems where a scenario goes over one of them."""
     steps = scenario.spec.steps
-    if len(steps) > STEPS:
-        yield _most(STEPS, "steps", STEPS, f"{len(steps)}")
-    for group in together(steps):
-        if len(group) > PARALLEL:
-            yield _most(group[PARALLEL], "parallel", PARALLEL, f"{len(group)}")
-        elif len(group) == 1 and steps[group[0]].parallel:
+    groups = together(steps)
+    for found, limit, what in (
+        (len(steps), STEPS, "steps"),
+        (max(map(len, groups)), PARALLEL, "steps that are carried out at the same time"),
+        (sum(len(step.apply or ()) for step in steps), OBJECTS, "objects"),
+        (sum(len(step.expect or ()) for step in steps), EXPECTATIONS, "expectations"),
+        (sum(step.seconds for step in steps), SECONDS, "seconds of wait, consistently and churn"),
+    ):
+        if found > limit:
+            text = f"a scenario has at most {limit:g} {what} (found {found:g})"
+            yield Problem(("spec", "steps"), f"{text}; write several scenarios")
+    for [index, *others] in groups:
+        if steps[index].parallel and not others:
             text = "needs a step with parallel: true directly before or after it"
-            yield Problem(("spec", "steps", group[0], "parallel"), text)
-    totals = {"objects": 0.0, "expectations": 0.0, "seconds": 0.0}
-    limits = {"objects": OBJECTS, "expectations": EXPECTATIONS, "seconds": SECONDS}
-    told = set()
-    for index, step in enumerate(steps):
-        totals["objects"] += len(step.apply or ())
-        totals["expectations"] += len(step.expect or ())
-        totals["seconds"] += _passing(step)
-        for what, limit in limits.items():
-            if totals[what] > limit and what not in told:
-                told.add(what)
-                yield _most(index, what, limit, f"{totals[what]:g} up to this step")
-
-
-def _most(index: int, what: str, limit: float, found: str) -> Problem:
-    text = {
-        "steps": f"a scenario has at most {limit:g} steps",
-        "parallel": f"at most {limit:g} steps are carried out at the same time",
-        "objects": f"a scenario makes at most {limit:g} objects",
-        "expectations": f"a scenario has at most {limit:g} expectations",
-        "seconds": f"wait, consistently and churn take at most {limit:g} s of a scenario",
-    }[what]
-    return Problem(("spec", "steps", index), f"{text} (found {found}); write several scenarios")
-
-
-def _passing(step: Step) -> float:
-    """Seconds that a step takes at least where all is well."""
-    churn = step.churn.time if step.churn is not None else 0.0
-    held = (item.consistently or 0.0 for item in step.expect or () if isinstance(item, Timed))
-    return (step.wait or 0.0) + churn + sum(held)
+            yield Problem(("spec", "steps", index, "parallel"), text)
 
 
 GROUP = "admissionregistration.k8s.io"

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.scenario.captured import split
 from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, walk
 from conformance.scenario.driver.variables import (
@@ -21,6 +20,7 @@ from conformance.scenario.driver.variables import (
     OTHER,
     UNCLOSED,
     VARIABLE,
+    split,
 )
 from conformance.scenario.model import Requires, Scenario
 from reference_allocator.api import schema

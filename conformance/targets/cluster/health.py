@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.clusters.base import Watch
-from conformance.clusters.local.processes.logs import describe_log
+from conformance.clusters.local.processes.tools import describe_log
 from conformance.errors import TargetGoneError
 from conformance.kubeapi.connection import Connection
 

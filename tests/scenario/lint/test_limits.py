@@ -52,16 +52,16 @@ HOSTILE = {
     "a wait of a day": ("  - wait: 1440m\n", "at most an hour"),
     "many waits": (
         "  - {forEach: {n: 1..20}, wait: '5${each.n}s'}\n",
-        "wait, consistently and churn take at most 900 s of a scenario",
+        "at most 900 seconds of wait, consistently and churn",
     ),
     "holding for ever": (
         "  - expect: [{none: {kind: Pod}, consistently: 60m}]\n",
-        "wait, consistently and churn take at most 900 s of a scenario",
+        "at most 900 seconds of wait, consistently and churn",
     ),
     "very many steps": ("  - {forEach: {n: 0..200}, wait: 1ms}\n", "at most 100 steps"),
     "very many at the same time": (
         "  - {forEach: {n: 0..32}, parallel: true, apply: [{pod: 'pod-${each.n}'}]}\n",
-        "at most 32 steps are carried out at the same time",
+        "at most 32 steps that are carried out at the same time",
     ),
     "very many expectations": (
         (

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from conformance.clusters.base import ClusterAccess
-from conformance.clusters.local.processes.logs import tail
+from conformance.clusters.local.processes.tools import tail
 from conformance.redaction import REDACTED, redact_log, redact_object
 from conformance.targets.cluster import ClusterTarget
 from tests.kubeapi.fake_api import FakeApi

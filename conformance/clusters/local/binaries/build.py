@@ -36,7 +36,7 @@ from conformance.clusters.local.binaries.versions import (
     pinned_go_mod,
 )
 from conformance.clusters.local.layout import default_cache
-from conformance.clusters.local.processes.logs import describe_log
+from conformance.clusters.local.processes.tools import describe_log
 from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
 

@@ -31,8 +31,8 @@ from conformance.clusters.local.driver.attached import (
 from conformance.clusters.local.driver.spec import other_spec
 from conformance.clusters.local.layout import KUBELET_ROOT, SECOND_POD_UID
 from conformance.clusters.local.processes.deaths import NEXT
-from conformance.clusters.local.processes.logs import describe_log
 from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.processes.tools import describe_log
 
 NEXT_ACTIONS: Final = ("startNext", "startUnregistered", "killNext", "replace")
 

@@ -11,9 +11,9 @@ import signal
 import threading
 from collections.abc import Callable
 
-from conformance.clusters.local.processes.logs import end_of
 from conformance.clusters.local.processes.procfs import exit_status, is_alive
 from conformance.clusters.local.processes.supervision import Processes, ProcessRecord
+from conformance.clusters.local.processes.tools import end_of
 
 REAPER = "reaper"
 NEXT = "next-driver"

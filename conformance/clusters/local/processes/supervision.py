@@ -25,8 +25,7 @@ from pydantic import TypeAdapter
 from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import procfs
-from conformance.clusters.local.processes.logs import describe_log
-from conformance.clusters.local.processes.tools import find_tool
+from conformance.clusters.local.processes.tools import describe_log, find_tool
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
-"""Programs of the operating system that a local cluster needs: where they are.
+"""Programs of the operating system that a local cluster needs, and how the log of a program ends.
 
-Looked up in the administrator's directories too, which an ordinary user's PATH leaves out.
+Programs are looked up in the administrator's directories, too, which an ordinary PATH leaves out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
+from conformance.redaction import redact_log
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -43,3 +44,29 @@ def python_path() -> str:
     """PYTHONPATH with which a child finds this package, also from a checkout not installed."""
     root = str(Path(__file__).resolve().parents[4])
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+
+
+_END_BYTES = 1 << 16
+
+
+def describe_log(log: Path, lines: int = 8) -> str:
+    """Where a log is and how it ends, for an error message: "(log: PATH), which ends with: ..."."""
+    tail = end_of(log, lines)
+    return f"(log: {log}), which ends with:\n{tail}" if tail else f"(log: {log}, empty)"
+
+
+def end_of(log: Path, lines: int = 8) -> str:
+    """The last lines of a log, indented, without what looks like a credential; "" for none."""
+    try:
+        text = redact_log(tail(log, lines))
+    except OSError:
+        return ""
+    return "\n".join(f"  {line[:400]}" for line in text.splitlines())
+
+
+def tail(path: Path, lines: int) -> str:
+    """The last lines of a file, at most 64 KiB of it."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return "\n".join(text.splitlines()[-lines:])

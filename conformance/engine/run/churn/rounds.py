@@ -21,8 +21,7 @@ from conformance.engine.run.churn.invariants import (
     reserved_for_nobody,
     violations_in,
 )
-from conformance.engine.run.churn.operations import Operation, operations
-from conformance.engine.run.churn.play import Player
+from conformance.engine.run.churn.operations import Operation, Player, operations
 from conformance.engine.run.context import Context, Interrupted
 from conformance.errors import TargetError
 from conformance.scenario.base import ObjectSelector

@@ -35,14 +35,10 @@ class ContainersExpectation(Timed):
     final: ClassVar[bool] = False
 
     @property
-    @abstractmethod
-    def wanted(self) -> SeenBy:
-        """The containers, and what is expected of them."""
-
-    @property
-    @abstractmethod
-    def about(self) -> str:
-        """What it is about in a word, which is the same in every run."""
+    def _of(self) -> SeenBy:
+        """The first field, which has the containers and what is expected of them."""
+        fields = (getattr(self, name) for name in type(self).model_fields)
+        return next(value for value in fields if isinstance(value, SeenBy))
 
     @abstractmethod
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
@@ -53,9 +49,9 @@ class ContainersExpectation(Timed):
         return True
 
     def evaluate(self, cluster: Cluster) -> Seen:
-        observed: dict[str, Any] = {self.key(): self.about}
+        observed: dict[str, Any] = {self.key(): list(self._of.seen_by)}
         views: dict[str, ContainerView] = {}
-        for entry in self.wanted.seen_by:
+        for entry in self._of.seen_by:
             pod, _, container = entry.partition("/")
             view = cluster.observe.container(pod, container)
             if view is None:
@@ -66,8 +62,8 @@ class ContainersExpectation(Timed):
         return Seen(not wrong, "; ".join(wrong) or "as described", observed, self.final)
 
     def lint(self, known: Known) -> None:
-        lint_seen_by(known, self.wanted.seen_by, self.key())
+        lint_seen_by(known, self._of.seen_by, self.key())
         known.needed((self.key(),), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:
-        return ((pod, 1) for pod in self.wanted.pods)
+        return ((pod, 1) for pod in self._of.pods)

@@ -49,42 +49,36 @@ class EnvironmentExpectation(ContainersExpectation):
 
     environment: Environment
 
-    @property
-    def wanted(self) -> Environment:
-        return self.environment
-
-    @property
-    def about(self) -> str:
-        return self.wanted.config or str(self.wanted.claim)
-
     def describe(self) -> str:
-        what = self.wanted.config or f"claim {self.wanted.claim}"
-        how = "without" if self.wanted.absent else "with"
-        return f"{', '.join(self.wanted.seen_by)} {how} the environment of {what}"
+        what = self.environment.config or f"claim {self.environment.claim}"
+        how = "without" if self.environment.absent else "with"
+        return f"{', '.join(self.environment.seen_by)} {how} the environment of {what}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
         probe = cluster.profile.spec.probe
-        if self.wanted.claim is not None:
-            return _without_claim(self.wanted.claim, probe.claim_env or "", views, cluster)
-        variables = probe.config_env.get(str(self.wanted.config))
+        if self.environment.claim is not None:
+            return _without_claim(self.environment.claim, probe.claim_env or "", views, cluster)
+        variables = probe.config_env.get(str(self.environment.config))
         if variables is None:
-            return [f"the driver profile has no probe.configEnv.{self.wanted.config}"]
+            return [f"the driver profile has no probe.configEnv.{self.environment.config}"]
         wrong = []
         for entry, view in views.items():
             missing = _without_config(entry, variables, view)
-            if not self.wanted.absent:
+            if not self.environment.absent:
                 wrong += missing
             elif not missing:
-                wrong.append(f"{entry} shows config {self.wanted.config}, which is not for it")
+                wrong.append(f"{entry} shows config {self.environment.config}, which is not for it")
         return wrong
 
     def lint(self, known: Known) -> None:
         super().lint(known)
-        if self.wanted.config is not None:
-            known.needed(("environment", "config"), "config", self.wanted.config)
+        if self.environment.config is not None:
+            known.needed(("environment", "config"), "config", self.environment.config)
         else:
-            known.pod_claim(("environment", "claim"), self.wanted.pods, str(self.wanted.claim))
+            known.pod_claim(
+                ("environment", "claim"), self.environment.pods, str(self.environment.claim)
+            )
 
 
 def _without_config(entry: str, variables: Mapping[str, str], view: ContainerView) -> list[str]:
@@ -128,17 +122,9 @@ class MetadataExpectation(ContainersExpectation):
 
     metadata: Metadata
 
-    @property
-    def wanted(self) -> Metadata:
-        return self.metadata
-
-    @property
-    def about(self) -> str:
-        return self.wanted.request
-
     def describe(self) -> str:
-        who = ", ".join(self.wanted.seen_by)
-        return f"metadata of the devices of {self.wanted.claim}/{self.wanted.request} in {who}"
+        who = ", ".join(self.metadata.seen_by)
+        return f"metadata of the devices of {self.metadata.claim}/{self.metadata.request} in {who}"
 
     def wrong(self, views: Views, cluster: Cluster) -> list[str]:
         problems = {
@@ -187,7 +173,7 @@ class MetadataExpectation(ContainersExpectation):
 
     def lint(self, known: Known) -> None:
         super().lint(known)
-        wanted, pods = self.wanted, self.wanted.pods
+        wanted, pods = self.metadata, self.metadata.pods
         known.pod_claim(("metadata", "claim"), pods, wanted.claim)
         known.request(("metadata", "request"), wanted.request, None, pods, wanted.claim)
         known.needed(("metadata",), "trait", "deviceMetadata")

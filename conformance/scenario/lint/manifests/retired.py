@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
-from conformance.scenario.lint.manifests.claims import check_claim_spec, check_class, check_slice
-from conformance.scenario.lint.manifests.pods import check_pods
+from conformance.scenario.lint.manifests.claims import (
+    check_claim_spec,
+    check_class,
+    check_pods,
+    check_slice,
+)
 
 GROUP = "resource.k8s.io"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.local.processes.logs import tail
+from conformance.clusters.local.processes.tools import tail
 from conformance.kubeapi.api import Api
 from conformance.redaction import redact_log, redact_object
 from conformance.targets.cluster.decisions.snapshots import taint_rules
