@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,18 +78,22 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 def build(name: str, package: str, *, cgo: bool) -> None:
     """Build the driver from the module that is pinned with all checksums; nothing is generated."""
-    PROGRAMS.mkdir(parents=True, exist_ok=True)
-    where = HERE / "modules" / name
+    compile_go(HERE / "modules" / name, (package,), PROGRAMS, cgo=cgo)
+
+
+def compile_go(where: Path, packages: Sequence[str], to: Path, *, cgo: bool = False) -> None:
+    """Build packages of a pinned module into a folder. Raises UsageError: they cannot be built."""
+    to.mkdir(parents=True, exist_ok=True)
     small = ("-p", "1", "-trimpath", "-mod=readonly", "-ldflags=-s -w", "-gcflags=all=-dwarf=false")
     done = subprocess.run(
-        ("nice", find_go(), "build", *small, "-o", f"{PROGRAMS}/", package),
+        ("nice", find_go(), "build", *small, "-o", f"{to}/", *packages),
         cwd=where,
         env=environment() | {"CGO_ENABLED": str(int(cgo))},
         check=False,
         timeout=_SECONDS,
     )
     if done.returncode:
-        raise UsageError(f"{where}: {package} cannot be built, see above")
+        raise UsageError(f"{where}: {', '.join(packages)} cannot be built, see above")
 
 
 def check(options: argparse.Namespace, out: Path) -> None:

@@ -40,6 +40,7 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
 from conformance.errors import ConformanceError, UsageError
 from conformance.resultfile.read import RecordedRun
+from conformance.scenario.scheduler import KUBE_SCHEDULER
 
 
 class OtherSuiteError(ConformanceError):
@@ -111,6 +112,7 @@ def believed(
         implementation=implementation,
         kubernetes_version=run.kubernetes_version,
         target=run.target,
+        scheduler=str(run.options.get("scheduler") or KUBE_SCHEDULER),
         driver=run.driver,
         driver_profile=_used_profile(run),
         feature_gates=dict(sorted(run.feature_gates.items())),

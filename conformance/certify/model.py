@@ -25,6 +25,7 @@ from conformance.certify.values import (
 )
 from conformance.errors import ExitCode
 from conformance.scenario.base import API_VERSION
+from conformance.scenario.scheduler import KUBE_SCHEDULER
 
 
 class _Dumper(yaml.SafeDumper):
@@ -153,6 +154,9 @@ class ConformanceReport(Model):
     implementation: Implementation
     kubernetes_version: str
     target: str
+    scheduler: str = Field(
+        default=KUBE_SCHEDULER, description="spec.schedulerName of the scenarios' pods"
+    )
     driver: str | None
     driver_profile: UsedProfile | None
     feature_gates: dict[str, bool] = Field(description="gates known to be on or off")

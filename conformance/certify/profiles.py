@@ -29,6 +29,7 @@ class Profile(Strict):
         tiers: only scenarios of these tiers; empty: of all.
         features: only scenarios of these features; empty: of all.
         scenarios: only these, by id; empty: all.
+        scheduled: only scenarios with pods for a scheduler.
         references: what the profile is made after, for example the document whose examples it has.
         skips: ``partial``: a scenario that was skipped makes the result partial; ``allowed``: it
             does not.
@@ -42,6 +43,7 @@ class Profile(Strict):
     tiers: tuple[Literal["allocation", "node", "device"], ...] = ()
     features: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
+    scheduled: bool = False
     references: tuple[str, ...] = ()
     skips: Literal["partial", "allowed"] = "partial"
     driver_check: Literal["required"] | None = Field(default=None, alias="driverCheck")
@@ -54,6 +56,7 @@ class Profile(Strict):
             and (not self.tiers or scenario.tier in self.tiers)
             and (not self.features or scenario.feature in self.features)
             and (not self.scenarios or scenario.id in self.scenarios)
+            and (not self.scheduled or scenario.scheduled)
         )
 
 

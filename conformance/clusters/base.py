@@ -26,6 +26,9 @@ DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 """Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
 (``test/utils/image/manifest.go``)."""
 
+OTHER_SCHEDULER: Final = "other-scheduler"
+"""A scheduler beside a cluster's own, as a component."""
+
 OTHER_DRIVER: Final = "other-driver"
 """A second driver of a node, as a component: it runs only while a scenario needs it."""
 

@@ -46,6 +46,8 @@ def on_reference(
             name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
         },
         record=False,
+        scheduler="",
+        scheduler_command=(),
     )
     scope = opened.target.scope("default")
     published = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))

@@ -71,6 +71,10 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
     found["driver"] = options.profile_name
     if options.target == "reference":
         found["kubernetes_version"] = options.version
+    if (scheduler := options.scheduler_profile()) is not None:
+        found["scheduler"] = scheduler.name
+    if options.scheduler_command:
+        found["scheduler_command"] = shlex.join(options.scheduler_command)
     if options.driver_command:
         found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
     elif "simulate" in found:

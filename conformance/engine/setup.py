@@ -12,7 +12,9 @@ from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, namespace, suffix
+from conformance.scenario.lint.manifests.pods import pod_specs
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.steps import Step
 from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.text import addresses_first
@@ -66,7 +68,9 @@ class Setup:
     def reason_to_skip(self, loaded: LoadedScenario) -> str | None:
         """Why the scenario cannot run on the target, None if it can."""
         opened = self.opened
-        return reason_to_skip(loaded.scenario.spec, self.capabilities, opened.profile, opened.other)
+        spec = loaded.scenario.spec
+        lacking = opened.scheduler.lacks(spec.feature) if opened.scheduler else None
+        return lacking or reason_to_skip(spec, self.capabilities, opened.profile, opened.other)
 
     def reason_to_end(self, loaded: LoadedScenario) -> str | None:
         """Why it is of no use to run a scenario that could run; None if it is."""
@@ -115,7 +119,14 @@ def planned(loaded: LoadedScenario) -> PlannedScenario:
         kubernetes=spec.requires.kubernetes,
         provisional=spec.provisional,
         needs=spec.requires.of_the_driver,
+        scheduled=any(map(_has_pods, spec.steps)),
     )
+
+
+def _has_pods(step: Step) -> bool:
+    """Whether a step makes pods that a scheduler must find a node for."""
+    specs = (spec for obj in step.apply or () for _, spec in pod_specs(obj))
+    return step.churn is not None or any("nodeName" not in spec for spec in specs)
 
 
 def without_steps(loaded: LoadedScenario, outcome: Outcome, message: str) -> ScenarioFinished:

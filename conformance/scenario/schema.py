@@ -22,6 +22,7 @@ from conformance.scenario.registry import (
     load_manifests,
     load_registry,
 )
+from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.foreach import MOST
 
@@ -31,6 +32,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "manifests": ManifestSet,
     "profile": DriverProfile,
     "scenario": Scenario,
+    "scheduler": SchedulerProfile,
     "shape": ClusterShape,
 }
 _ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"

@@ -20,6 +20,7 @@ SchemaName = Literal[
     "report",
     "results",
     "scenario",
+    "scheduler",
     "shape",
     "summary",
 ]
@@ -48,6 +49,7 @@ def _example(which: SchemaName) -> Path:
         "manifests": "manifests.yaml",
         "profile": "drivers/gpu.example.com.yaml",
         "scenario": "core/two-requests-two-devices.yaml",
+        "scheduler": "schedulers/volcano.yaml",
         "shape": "shapes/one-gpu-held.yaml",
     }
     if which not in files:

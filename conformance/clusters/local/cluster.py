@@ -34,6 +34,7 @@ from conformance.clusters.local.layout import (
 )
 from conformance.clusters.local.options import LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ComponentStatus, Processes
+from conformance.clusters.local.processes.tools import find_program
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Start, make_access
 from conformance.clusters.local.state import State, read_state
@@ -62,6 +63,8 @@ class LocalCluster:
         if self.options.nodes:
             preflight.check_nodes()
         spec.check_command(self.options)
+        if self.options.scheduler_command is not None:
+            find_program(self.options.scheduler_command[0])
         check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
         needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
         binaries = resolve_binaries(

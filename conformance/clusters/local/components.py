@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
 
-from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.base import OTHER_SCHEDULER, ClusterError, ClusterUsageError
 from conformance.clusters.local.api import LocalApi, accepts_connections
 from conformance.clusters.local.component import STOP_SECONDS, Component, OfNode, Running
 from conformance.clusters.local.driver.attached import (
@@ -81,6 +81,15 @@ class Etcd(Server):
     @cached_property
     def _api(self) -> LocalApi:
         return self.cluster.server(self.cluster.state.ports.etcd_http, client="etcd-client")
+
+
+class OtherScheduler(Component):
+    """A scheduler of somebody else, of which nothing is known but whether it runs."""
+
+    awaited = "it to run"
+
+    def is_ready(self) -> bool:
+        return self.processes.alive(self.name)
 
 
 class Namespaces(Component):
@@ -167,6 +176,7 @@ _KINDS: Final[dict[str, type[Component]]] = {
     "etcd": Etcd,
     "kube-apiserver": ApiServer,
     **dict.fromkeys(Server.ports, Server),
+    OTHER_SCHEDULER: OtherScheduler,
     "containerd": Containerd,
     "kubelet": Kubelet,
     Driver.role: Driver,

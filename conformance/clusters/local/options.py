@@ -46,6 +46,7 @@ class LocalOptions:
         feature_gates: Kubernetes feature gates, set on every component.
         driver: whether a DRA driver runs beside each kubelet.
         driver_command: the driver to run; None: our own, on simulated NVML.
+        scheduler_command: a scheduler to run beside kube-scheduler; None: there is no other.
         driver_name: the name its ResourceSlices carry in spec.driver.
         driver_prefix: stands before the names of what containers get from our own driver.
         simulate: which simulated GPUs our own driver shows: a profile of nvml_driver, or a file.
@@ -63,6 +64,7 @@ class LocalOptions:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     driver: bool = True
     driver_command: tuple[str, ...] | None = None
+    scheduler_command: tuple[str, ...] | None = None
     driver_name: str = "gpu.nvidia.com"
     driver_prefix: str = ""
     simulate: str = "t4x4"

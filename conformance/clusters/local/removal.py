@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from conformance.clusters.base import ClusterError, Progress
+from conformance.clusters.base import OTHER_SCHEDULER, ClusterError, Progress
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.node import cgroups, network
 from conformance.clusters.local.processes import procfs
@@ -83,7 +83,7 @@ def _stop_recorded(processes: Processes) -> None:
         [name for name in on_nodes if name.endswith("/kubelet")],
         [name for name in on_nodes if "/" in name],
         on_nodes,
-        _CONTROL_PLANE,
+        (OTHER_SCHEDULER, *_CONTROL_PLANE),
     ):
         processes.stop(*part, grace_seconds=0)
 

@@ -103,6 +103,9 @@ class Start:
         )
         list(pool.map(components.launch, specs))
         create_role(cluster.api)
+        if (command := self._options.scheduler_command) is not None:
+            self._progress("starting the other scheduler")
+            components.launch(servers.other_scheduler_spec(layout, command))
         return state
 
     def _start_runtimes(

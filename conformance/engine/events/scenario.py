@@ -50,6 +50,7 @@ class PlannedScenario:
         kubernetes: the versions whose rule it is.
         provisional: does not count in a conformance report.
         needs: what its driver must not be unable to (``cannot`` of a driver profile).
+        scheduled: whether it has pods for a scheduler.
     """
 
     id: str
@@ -65,6 +66,7 @@ class PlannedScenario:
     kubernetes: VersionRange = ANY_VERSION
     provisional: bool = False
     needs: tuple[str, ...] = ()
+    scheduled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import copy
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.engine.objects.podspec import NOBODY, confine, first_user, restrict
+from conformance.engine.objects.podspec import NOBODY, ask_for, confine, first_user, restrict
 from conformance.errors import TargetGoneError
 from conformance.targets.seam.scope import Objects
 from conformance.targets.seam.values import ApiError, Obj, Query, Ref, TargetError, User
@@ -41,6 +41,7 @@ class Ledger:
         labels: of each object; the run's label is among them.
         ranges: whether each namespace gets a range of users that its pods must run as.
         nodes: on which pods must run; empty means any.
+        scheduler: which pods ask for where they name none; "" is the cluster's default.
 
     Attributes:
         unanswered: the first failure of a cleanup that was no answer of the API server.
@@ -53,11 +54,13 @@ class Ledger:
         *,
         ranges: bool = False,
         nodes: Sequence[str] = (),
+        scheduler: str = "",
     ) -> None:
         self._scope = scope
         self.labels = dict(labels)
         self._ranges = ranges
         self.nodes = tuple(nodes)
+        self._scheduler = scheduler
         self._users: dict[str, int] = {}
         self._made: list[Ref] = []
         self.unanswered: TargetError | None = None
@@ -122,6 +125,7 @@ class Ledger:
             meta.setdefault("namespace", self._scope.namespace)
         restrict(labelled, lambda: self._user(meta.get("namespace")))
         confine(labelled, self.nodes)
+        ask_for(labelled, self._scheduler)
         return labelled
 
     def _user(self, namespace: str | None) -> int:

@@ -57,6 +57,13 @@ def _under(obj: Any, *path: str) -> Obj:
     return obj if isinstance(obj, dict) else {}
 
 
+def ask_for(obj: Obj, scheduler: str) -> None:
+    """Let pods and pod templates that name no scheduler ask for this one; "" is the default."""
+    spec = pod_spec(obj) if scheduler else None
+    if spec is not None:
+        spec.setdefault("schedulerName", scheduler)
+
+
 def confine(obj: Obj, nodes: Sequence[str]) -> None:
     """Give pods and pod templates a required node affinity.
 

@@ -130,6 +130,7 @@ class _Run:
                 self.setup.labels(self.loaded),
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
                 nodes=pool.nodes if pool and scenario.spec.tier != "allocation" else (),
+                scheduler=self.opened.scheduler.name if self.opened.scheduler else "",
             ),
             variables=variables,
             profile=self.opened.profile,

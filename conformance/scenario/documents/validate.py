@@ -43,7 +43,6 @@ _WORDS: Final = {
 """Type of a pydantic error -> what the author of a document is told."""
 
 USES: Final = {
-    "BehaviourList": "it only belongs to the suite",
     "ClusterShape": "give it to --simulate",
     "ConformanceReport": "`dra-conformance verify` reads it",
     "DriverProfile": "give it to --driver",
@@ -52,6 +51,7 @@ USES: Final = {
     "ManifestSet": "it only belongs to the suite",
     "ProfileSet": "it only belongs to the suite",
     "Scenario": "`dra-conformance run` runs it",
+    "SchedulerProfile": "give it to --scheduler",
 }
 """Kinds of the suite's documents -> what they are for."""
 

@@ -31,6 +31,7 @@ from conformance.scenario.lint.variables import (
 )
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry, KnownIssues, ManifestSet
+from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expanded
 
@@ -158,6 +159,7 @@ OWN_KINDS: Mapping[str, type[BaseModel]] = {
     "KnownIssues": KnownIssues,
     "ManifestSet": ManifestSet,
     "Scenario": Scenario,
+    "SchedulerProfile": SchedulerProfile,
 }
 """Kind -> model of the documents that this package knows."""
 

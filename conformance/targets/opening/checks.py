@@ -53,6 +53,11 @@ def check_options(options: TargetOptions) -> None:
         raise UsageError(
             "--kubernetes has no effect on --binaries, which are of one version; give one of them"
         )
+    if options.scheduler_command and not options.scheduler:
+        raise UsageError(
+            "--scheduler-command starts a scheduler that no pod would ask for; give --scheduler"
+            " its name, too"
+        )
     if not 0 <= options.nodes <= MOST_NODES:
         raise UsageError(f"--nodes {options.nodes}: must be between 0 and {MOST_NODES}")
     _check_shape(options)

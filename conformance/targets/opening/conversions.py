@@ -25,7 +25,7 @@ def words_of(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"--driver-command {text!r}: {error}") from None
+        raise UsageError(f"command {text!r}: {error}") from None
 
 
 def version_of(text: str) -> str:

@@ -256,3 +256,17 @@ def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
         for spec in sorted(specs, key=lambda spec: int(spec["pool"].get("generation", 0)))
         for device in spec.get("devices") or ()
     }
+
+
+def without_kube_scheduler(found: Capabilities, scheduler: str) -> Capabilities:
+    """What a target can where another scheduler has the pods.
+
+    What kube-scheduler counts, and what its restart does, says nothing of that one.
+    """
+    of_it = {f"{kind}:kube-scheduler" for kind in ("fault", "metrics")} & found.abilities
+    why = f"the pods are those of scheduler {scheduler}"
+    return replace(
+        found,
+        abilities=found.abilities - of_it,
+        lacking={**found.lacking, **dict.fromkeys(of_it, why)},
+    )

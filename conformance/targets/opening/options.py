@@ -21,6 +21,7 @@ from nvml_driver.simulated import shipped
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile
+    from conformance.scenario.scheduler import SchedulerProfile
 
 TargetName = Literal["reference", "cluster"]
 ClusterName = Literal["kubeconfig", "kind", "local"]
@@ -45,7 +46,7 @@ REQUIRED_GATE = "DynamicResourceAllocation"
 
 SUITE = ("local", "reference")
 STARTED = ("kind", "local")
-TARGET, DRIVER = "Target", "Driver"
+TARGET, DRIVER, SCHEDULER = "Target", "Driver", "Scheduler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,24 @@ class TargetOptions(LessUsed):
         DRIVER,
         places=SUITE,
     )
+    scheduler: str = given(
+        "",
+        "Scheduler that all pods of scenarios ask for: its name, or the profile of one, a shipped "
+        "name or a file. [default: the cluster's default scheduler]",
+        SCHEDULER,
+        metavar="NAME|PROFILE",
+        places=("kubeconfig", *STARTED),
+    )
+    scheduler_command: tuple[str, ...] = given(
+        (),
+        "Command that starts that scheduler beside a local cluster's own; it finds the cluster by "
+        "KUBECONFIG in its environment, as administrator.",
+        SCHEDULER,
+        metavar="COMMAND",
+        type=str,
+        convert=words_of,
+        places=("local",),
+    )
     double_allocation: bool = given(
         False,
         "Also run scenarios that allocate one device to two claims for a few seconds, which "
@@ -205,6 +224,15 @@ class TargetOptions(LessUsed):
         Raises UsageError: it does not exist, is malformed, or lacks one of the options.
         """
         return _load(self.profile_name).with_options(self.driver_options)
+
+    def scheduler_profile(self) -> SchedulerProfile | None:
+        """The profile of the scheduler in use; None is the cluster's default. Raises UsageError."""
+        if not self.scheduler:
+            return None
+        from conformance.data import scenarios_dir
+        from conformance.scenario.scheduler import find_scheduler
+
+        return find_scheduler(self.scheduler, scenarios_dir() / "schedulers")
 
     def other_profile(self) -> DriverProfile | None:
         """The profile of the second driver; None where there is none. Raises UsageError."""

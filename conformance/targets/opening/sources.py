@@ -128,6 +128,7 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             driver=options.nodes > 0,
             feature_gates=options.feature_gates,
             driver_command=options.driver_command or None,
+            scheduler_command=options.scheduler_command or None,
             driver_name=profile.driver,
             driver_prefix=profile.spec.simulated.prefix,
             other_driver=Simulation(
@@ -191,6 +192,8 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     problem = ""
     if options.driver_command:
         problem = "--driver-command starts a driver with the cluster"
+    elif options.scheduler_command:
+        problem = "--scheduler-command starts a scheduler with the cluster"
     elif state is not None:
         nodes = next(item for item in TABLE if item.name == "nodes")
         binaries = options.binaries

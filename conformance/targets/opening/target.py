@@ -20,7 +20,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
-from conformance.targets.opening.offer import with_devices
+from conformance.targets.opening.offer import with_devices, without_kube_scheduler
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import (
     kind_cluster,
@@ -35,6 +35,7 @@ from conformance.targets.seam.values import Capabilities, Obj
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile
+    from conformance.scenario.scheduler import SchedulerProfile
     from conformance.scenario.shape import ShapeNode
 
 REFERENCE_IMAGE = "dra-conformance.dev/probe:1"
@@ -47,6 +48,7 @@ class Opened:
 
     Attributes:
         other: the profile of another driver on the same nodes, where there is one.
+        scheduler: of all pods that scenarios make; None is the cluster's default.
         options: what was asked for, and what a cluster that ran already had where nothing was.
     """
 
@@ -56,6 +58,7 @@ class Opened:
     image: str
     options: TargetOptions = field(default_factory=TargetOptions)
     other: DriverProfile | None = None
+    scheduler: SchedulerProfile | None = None
 
     @classmethod
     def of(
@@ -71,7 +74,11 @@ class Opened:
         Raises ApiError: what must be known of it may not be read; TargetError: there was no answer.
         """
         found = with_devices(target, profile, other)
-        return cls(target, found, profile, image, options or TargetOptions(), other)
+        options = options or TargetOptions()
+        scheduler = options.scheduler_profile()
+        if scheduler is not None:
+            found = without_kube_scheduler(found, scheduler.name)
+        return cls(target, found, profile, image, options, other, scheduler)
 
 
 @contextmanager

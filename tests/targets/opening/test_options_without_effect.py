@@ -32,6 +32,7 @@ OLDEST: dict[str, Any] = {"kubernetes_version": "1.34.4"}
         ({"context": "prod"}, "--context"),
         ({"image": "busybox"}, "--image"),
         ({"driver_command": ("x",)}, "--driver-command"),
+        ({"scheduler": "volcano"}, "--scheduler"),
         ({**KIND, "nodes": 2}, "--nodes"),
         ({**KIND, "kubernetes_version": "1.35.0"}, "--kubernetes"),
         ({"binaries": Path("/b")}, "--binaries"),
@@ -158,6 +159,7 @@ def test_a_gate_cannot_be_given_both_ways() -> None:
     ("options", "message"),
     [
         ({"driver_command": ("x",)}, "--driver-command"),
+        ({"scheduler": "s", "scheduler_command": ("x",)}, "--scheduler-command"),
         ({"nodes": 3}, "--nodes 3: it has 1"),
         (OLDEST, "--kubernetes 1.34.4: it is v1.37.1"),
         ({"binaries": Path("/other")}, "--binaries: it has those of /binaries"),

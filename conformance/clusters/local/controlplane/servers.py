@@ -12,9 +12,11 @@ from pathlib import Path
 
 import yaml
 
+from conformance.clusters.base import OTHER_SCHEDULER
 from conformance.clusters.local.binaries.versions import minor_number
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes.supervision import ProcessSpec
+from conformance.clusters.local.processes.tools import find_program
 from conformance.clusters.local.state import LOOPBACK, Ports, State
 
 SERVICE_CIDR = "10.96.0.0/16"
@@ -145,6 +147,18 @@ def scheduler_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
         *_feature_gates(state.feature_gates),
         "--v=2",
     )
+
+
+def other_scheduler_spec(layout: Layout, command: tuple[str, ...]) -> ProcessSpec:
+    """A scheduler beside kube-scheduler, which is administrator: it may need objects of its own.
+
+    Raises ClusterUsageError: its program does not exist or is not executable.
+    """
+    program = find_program(command[0])
+    env = {"KUBECONFIG": str(layout.kubeconfig)}
+    full = (program, *command[1:])
+    log = layout.log(OTHER_SCHEDULER)
+    return ProcessSpec(OTHER_SCHEDULER, full, log, env=env, inherit_env=True)
 
 
 def write_scheduler_config(layout: Layout) -> None:

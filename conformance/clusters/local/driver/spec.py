@@ -22,7 +22,7 @@ from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ProcessSpec
-from conformance.clusters.local.processes.tools import find_tool, python_path, search_path
+from conformance.clusters.local.processes.tools import find_program, find_tool, python_path
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load
@@ -160,20 +160,6 @@ def check_command(options: LocalOptions) -> None:
         find_program(options.driver_command[0])
     elif options.driver:
         check_simulation(options.simulate, options.dynamic_mig)
-
-
-def find_program(name: str) -> str:
-    """Absolute path of the driver's program, given by path or looked up in PATH.
-
-    Raises ClusterUsageError: it does not exist or is not executable.
-    """
-    path = shutil.which(name, path=search_path())
-    if path is None:
-        raise ClusterUsageError(
-            f"the driver command's program {name!r} does not exist or is not executable (looked in "
-            f"{Path.cwd()} and {search_path()})"
-        )
-    return str(Path(path).absolute())
 
 
 def driver_spec(layout: Layout, options: LocalOptions, index: int) -> ProcessSpec:

@@ -34,6 +34,20 @@ def find_tool(name: str) -> str:
     return path
 
 
+def find_program(name: str) -> str:
+    """Absolute path of a program that a user names, by its path or as it is in PATH.
+
+    Raises ClusterUsageError: it does not exist or is not executable.
+    """
+    path = locate_tool(name)
+    if path is None:
+        raise ClusterUsageError(
+            f"the command's program {name!r} does not exist or is not executable (looked in "
+            f"{Path.cwd()} and {search_path()})"
+        )
+    return str(Path(path).absolute())
+
+
 def failure_of(*command: str) -> str:
     """Run a command; what it says if it fails, "" if it does not."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -1,0 +1,1 @@
+"""Other schedulers: started, run, and recorded (docs/schedulers.md)."""

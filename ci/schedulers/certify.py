@@ -1,0 +1,107 @@
+"""Run the scenarios with another scheduler on a local control plane, and record what came out.
+
+A scheduler's file (``ci/schedulers/NAME``) calls this; it writes ``docs/schedulers/NAME.json`` and
+the pages that are made of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from ci.drivers.certify import compile_go
+from ci.drivers.record import of_run
+from ci.schedulers import page
+from ci.schedulers.page import RECORDS
+from conformance.certify.build import profile_result
+from conformance.certify.profiles import load_profiles
+from conformance.cli.reports.report import catalogue
+from conformance.clusters.local.binaries.build import resolve_binaries
+from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, full_version
+from conformance.clusters.local.layout import default_cache
+from conformance.errors import UsageError
+from conformance.resultfile.read import load_results
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+HERE: Final = ROOT / "ci/schedulers"
+MODULES: Final = HERE / "modules"
+OUT: Final = ROOT / "build/schedulers"
+SUITE: Final = str(Path(sys.executable).with_name("dra-conformance"))
+PROFILE: Final = "dra-core-scheduler"
+
+_SECONDS: Final = 3600
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 recorded, 2 it could not be run."""
+    parser = argparse.ArgumentParser(prog="ci/schedulers/NAME", description=__doc__)
+    parser.add_argument("--kubernetes", default="1.37", help="of the cluster (default: 1.37)")
+    parser.add_argument(
+        "--of", default="", metavar="MINOR", help="of kube-scheduler, where it is another's"
+    )
+    parser.add_argument("name", help=argparse.SUPPRESS)
+    parser.add_argument("scheduler", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--scenario", nargs="+", default=[], help="only these files, and nothing is recorded"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        if (MODULES / options.name).is_dir():
+            compile_go(MODULES / options.name, ("tool",), OUT / "bin")
+        _run(options)
+        if not options.scenario:
+            _record(options)
+    except (UsageError, OSError, subprocess.SubprocessError) as error:
+        print(f"{options.name}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    """The allocation tier, compared with the reference, on a control plane without nodes."""
+    shutil.rmtree(OUT / options.name, ignore_errors=True)
+    version = full_version(options.of or options.kubernetes)
+    binaries = resolve_binaries(None, default_cache(), CONTROL_PLANE_BINARIES, print, version)
+    asked = ("--scheduler", options.scheduler) if options.scheduler != page.DEFAULT else ()
+    started = ("--scheduler-command", f"{HERE / options.name} start") if asked else ()
+    subprocess.run(
+        (
+            *(SUITE, "run", "--target", "cluster", "--cluster", "local", "--nodes", "0"),
+            *("--name", "schedulers", "--kubernetes", options.kubernetes, *asked, *started),
+            *("--tier", "allocation", "--compare", "-n", "4", "--output", str(OUT / options.name)),
+            *options.scenario,
+        ),
+        env=os.environ | {"BINARIES": str(binaries)},
+        check=False,
+        timeout=_SECONDS,
+    )
+
+
+def _record(options: argparse.Namespace) -> None:
+    result = load_results(OUT / options.name / "results.ndjson")
+    if result.interrupted:
+        raise UsageError(f"{result.path}: the run was interrupted; run it again")
+    [profile] = load_profiles().named([PROFILE])
+    came = profile_result(result, profile, catalogue())
+    record: dict[str, Any] = {
+        "scheduler": options.scheduler,
+        "version": page.version_of(MODULES / options.name) or options.of or options.kubernetes,
+        "profile": came.result.value,
+        "statistics": came.statistics.model_dump(),
+        **of_run(result),
+    }
+    RECORDS.mkdir(exist_ok=True)
+    file = RECORDS / f"{options.name}.json"
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page.write()
+    print(f"wrote {file.relative_to(ROOT)} and {page.TABLE.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Writes docs/schedulers.md from what is recorded in docs/schedulers/*.json.
+
+Whose fault a failure is stands in ``explained.yaml``, by the scheduler's source; the page says so
+where nobody has looked yet.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from conformance.text import one_line
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+RECORDS: Final = ROOT / "docs/schedulers"
+TABLE: Final = ROOT / "docs/schedulers.md"
+EXPLAINED: Final = ROOT / "ci/schedulers/explained.yaml"
+DEFAULT: Final = "default-scheduler"
+
+HEAD: Final = """# Schedulers
+
+Generated from `docs/schedulers/*.json` by the commands in `ci/schedulers`: `ci/schedulers/NAME`
+builds a scheduler where it is not kube-scheduler (its Go module is pinned in
+`ci/schedulers/modules/NAME`), runs the scenarios of the allocation tier with it on a local control
+plane, and writes this page. How to run them with yours: [clusters](clusters.md#another-scheduler).
+"""
+
+COLUMNS: Final = (
+    "scheduler",
+    "version",
+    "Kubernetes",
+    "dra-core-scheduler",
+    "of it passed, failed, skipped",
+    "all scenarios",
+    "allocations",
+    "date",
+)
+
+ABSENT: Final = """
+## Not run
+
+- YuniKorn v1.8.0: its predicate manager switches the gate DynamicResourceAllocation off
+  (pkg/plugin/predicates/predicate_manager.go).
+- KAI Scheduler: needs its binder, its pod grouper and admission webhooks beside the scheduler, as
+  pods of a cluster with a network for services, which the local control plane has not.
+"""
+
+
+def version_of(module: Path) -> str:
+    """The version of what a pinned module is there for; "" where there is none."""
+    file = module / "go.mod"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    tool = re.search(r"^tool (?:\(\n\t)?(\S+)", text, re.MULTILINE)
+    for name, version in re.findall(r"^(?:require )?\t?(\S+) (v\S+)", text, re.MULTILINE):
+        if tool and tool[1].startswith(f"{name}/"):
+            return str(version)
+    return ""
+
+
+def write() -> None:
+    """Write the page anew."""
+    TABLE.write_text(text(), encoding="utf-8")
+
+
+def text() -> str:
+    """The page."""
+    records = {
+        file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RECORDS.glob("*.json"))
+    }
+    explained = yaml.safe_load(EXPLAINED.read_text(encoding="utf-8")) or {}
+    cells = (COLUMNS, *(_cells(name, one) for name, one in records.items()))
+    rows = [f"| {' | '.join(row)} |" for row in cells]
+    rows.insert(1, "|---" * len(COLUMNS) + "|")
+    sections = (
+        line for name, one in records.items() for line in _section(name, one, explained.get(name))
+    )
+    return "\n".join([HEAD, *rows, "", *sections]) + ABSENT
+
+
+def _cells(name: str, record: Mapping[str, Any]) -> Iterator[str]:
+    counts = record["statistics"]
+    yield f"[{name}](#{name.replace('.', '')})"
+    yield from (record["version"], record["kubernetes"], record["profile"])
+    yield ", ".join(str(counts[key]) for key in ("passed", "failed", "skipped"))
+    yield _counts(record["outcomes"])
+    yield _counts(record["allocations"]) or "none"
+    yield record["date"]
+
+
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in numbers.items())
+
+
+def _section(
+    name: str, record: Mapping[str, Any], explained: Mapping[str, Any] | None
+) -> Iterator[str]:
+    yield f"## {name}\n"
+    if not record["bad"]:
+        yield "Nothing failed.\n"
+    else:
+        yield "| what did not pass | outcome | what was seen | whose fault |"
+        yield "|---|---|---|---|"
+    for scenario, said in record["bad"].items():
+        why = _why(scenario, explained or {})
+        seen = one_line(said["message"], 200).replace("|", "\\|").replace("<", "&lt;")
+        yield f"| `{scenario}` | {said['outcome']} | {seen} | {why} |"
+    yield ""
+
+
+def _why(scenario: str, explained: Mapping[str, Any]) -> str:
+    for one in explained.values():
+        if scenario in one["scenarios"]:
+            return f"**{one['fault']}**: {' '.join(one['why'].split())}"
+    return "nobody has looked yet"

@@ -1,0 +1,108 @@
+"""Scheduler profiles: which scheduler the pods of scenarios ask for, and what is not asked of it.
+
+kube-scheduler words its messages and prefers nodes in ways of its own, and may give up a long
+search. No API promises these, so another scheduler owes them only where its profile claims them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, field_validator
+
+from conformance.errors import UsageError
+from conformance.scenario.base import Strict, dns_name
+from conformance.scenario.documents.validate import hint, load_document
+from conformance.scenario.documents.yamlfile import YAML
+from conformance.scenario.registry import load_registry
+
+KUBE_SCHEDULER: Final = "default-scheduler"
+"""``spec.schedulerName`` of a pod that names none (pkg/apis/core/v1/defaults.go)."""
+
+OWN_WAYS: Final = ("Messages", "SchedulerFilterTimeout", "SchedulerScoring")
+"""Features that are kube-scheduler's own wording or choice."""
+
+
+class SchedulerSpec(Strict):
+    """What the suite must know of a scheduler."""
+
+    scheduler_name: str = Field(description="spec.schedulerName of the pods that it schedules")
+    description: str = ""
+    source: str = Field(default="", description="repository and version that this was written for")
+    claims: tuple[str, ...] = Field(
+        default=(),
+        description=f"of {', '.join(OWN_WAYS)}: what it does as kube-scheduler does",
+    )
+    without: dict[str, str] = Field(
+        default={},
+        description="feature (features.yaml) -> why it has none; its scenarios are skipped",
+    )
+
+    @field_validator("scheduler_name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return dns_name(value)
+
+    @field_validator("claims", "without")
+    @classmethod
+    def _known(cls, value: tuple[str, ...] | dict[str, str]) -> tuple[str, ...] | dict[str, str]:
+        known = load_registry().features
+        for name in value:
+            if name not in known:
+                raise ValueError(f"no feature {name}; {hint(name, known)}")
+        return value
+
+
+class SchedulerMetadata(Strict):
+    """The name by which ``--scheduler`` finds a profile."""
+
+    name: str
+
+
+class SchedulerProfile(Strict):
+    """A scheduler other than the cluster's default, as ``--scheduler`` takes it."""
+
+    api_version: Literal["dra-conformance/v1"]
+    kind: Literal["SchedulerProfile"]
+    metadata: SchedulerMetadata
+    spec: SchedulerSpec
+
+    @property
+    def name(self) -> str:
+        """``spec.schedulerName`` of its pods."""
+        return self.spec.scheduler_name
+
+    def lacks(self, feature: str) -> str | None:
+        """Why scenarios of a feature are not asked of it; None if they are."""
+        if feature in self.spec.without:
+            return f"scheduler {self.name} has no {feature}: {self.spec.without[feature]}"
+        if feature in OWN_WAYS and feature not in self.spec.claims:
+            return f"{feature} is kube-scheduler's own way, and no profile of {self.name} claims it"
+        return None
+
+
+def find_scheduler(name_or_file: str, directory: Path) -> SchedulerProfile:
+    """A profile by its shipped name or its file; else one for a scheduler of that name.
+
+    Raises UsageError: no such file, a malformed profile, or no name of a scheduler.
+    """
+    shipped = directory / f"{name_or_file}.yaml"
+    file = shipped if shipped.is_file() else Path(name_or_file)
+    if file.suffix in YAML:
+        if not file.is_file():
+            raise UsageError(f"--scheduler {name_or_file}: no such file; check the path")
+        return load_document(SchedulerProfile, file, "scheduler profile")
+    try:
+        spec = SchedulerSpec(scheduler_name=dns_name(name_or_file))
+    except ValueError as error:
+        raise UsageError(
+            f"--scheduler {name_or_file!r}: is neither a scheduler profile's file nor a"
+            f" spec.schedulerName: {error}"
+        ) from None
+    return SchedulerProfile(
+        api_version="dra-conformance/v1",
+        kind="SchedulerProfile",
+        metadata=SchedulerMetadata(name=name_or_file),
+        spec=spec,
+    )
