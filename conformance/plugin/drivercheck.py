@@ -1,13 +1,14 @@
 """The checks of `dra-conformance driver-check` as tests of a driver's own repository.
 
 A test that takes `dra_driver_check` runs once for each check, and `dra_driver_command`, a fixture
-of the driver's own, says how the driver is started. Next to nothing is imported before that.
+of the driver's own, says how the driver is started; `dra_driver_options` may be another. Next to
+nothing is imported before that.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,45 @@ def dra_driver_command() -> Sequence[str]:
 
 
 @pytest.fixture(scope="module")
-def _dra_driver_runner(dra_driver_command: Sequence[str]) -> Iterator[Any]:
+def dra_driver_options() -> Mapping[str, Any]:
+    """Further options of `driver-check`; a driver's tests may have their own fixture of this name.
+
+    Any of ``rbac`` (a file), ``service_account``, ``next_driver_command`` (program and arguments)
+    and ``cdi_dir`` (folders).
+    """
+    return {}
+
+
+@pytest.fixture(scope="module")
+def _dra_driver_runner(
+    dra_driver_command: Sequence[str], dra_driver_options: Mapping[str, Any]
+) -> Iterator[Any]:
     """One driver for all tests of a module."""
+    from conformance.drivercheck.api import NODE
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.process import CommandStarter
+    from conformance.drivercheck.rbac.policy import read_policy
     from conformance.drivercheck.run import Runner
+    from conformance.errors import UsageError
 
+    known = ("rbac", "service_account", "next_driver_command", "cdi_dir")
+    rbac, account, later, folders = map(dra_driver_options.get, known)
+    if unknown := sorted({*dra_driver_options} - {*known}):
+        text = f"dra_driver_options: {', '.join(unknown)}: unknown; known are {', '.join(known)}"
+        pytest.fail(text, pytrace=False)
+    try:
+        policy = read_policy(Path(rbac), account or "", NODE) if rbac else None
+    except UsageError as error:
+        pytest.fail(f"dra_driver_options: {error}", pytrace=False)
     # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
-        bench = Bench(Path(folder), CommandStarter(dra_driver_command))
+        bench = Bench(
+            Path(folder),
+            CommandStarter(dra_driver_command),
+            cdi_folders=tuple(map(Path, folders or ())),
+            policy=policy,
+            next_starter=CommandStarter(later) if later else None,
+        )
         try:
             yield Runner(bench)
         finally:

@@ -51,6 +51,36 @@ def test_a_driver_that_does_not_start_fails_with_its_last_words(run: Callable[..
     assert "1 failed" in said
 
 
+OPTIONS = """
+@pytest.fixture(scope="module")
+def dra_driver_options():
+    return {options}
+"""
+
+
+def test_what_the_vendors_roles_refuse_fails(run: Callable[..., str], tmp_path: Path) -> None:
+    roles = tmp_path / "rbac.yaml"
+    rule = "{apiGroups: [resource.k8s.io], resources: [resourceclaims], verbs: [get]}"
+    roles.write_text(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole,"
+        f" metadata: {{name: r}}, rules: [{rule}]}}"
+    )
+    tests = TESTS.format(options=[]) + OPTIONS.format(options={"rbac": str(roles)})
+    said = run(tests, "-k", "socket-appears or roles-allow")
+    assert f"expected {roles} to allow it; refused were: " in said
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"rback": 1}, "rback: unknown; known are rbac"), ({"rbac": "/none"}, "/none: ")],
+)
+def test_options_are_checked(run: Callable[..., str], options: object, says: str) -> None:
+    tests = TESTS.format(options=[]) + OPTIONS.format(options=options)
+    said = run(tests, "-k", "socket-appears")
+    assert f"dra_driver_options: {says}" in said
+    assert "Traceback" not in said
+
+
 def test_the_command_must_be_said(run: Callable[..., str]) -> None:
     tests = "def test_contract(dra_driver_check):\n    dra_driver_check()\n"
     said = run(tests, "-k", "socket-appears")
