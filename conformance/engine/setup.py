@@ -12,7 +12,7 @@ from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, namespace, suffix
-from conformance.scenario.lint.manifests.pods import pod_specs
+from conformance.scenario.lint.manifests.claims import pod_specs
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
 from conformance.targets.opening.target import Opened
