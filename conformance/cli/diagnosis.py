@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,7 +17,14 @@ from conformance.cli.output import print_progress, printable, write_named
 from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
 
+if TYPE_CHECKING:
+    from conformance.compare.explain import Seen
+
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a page of nodes and devices, too."),
+]
 WHICH = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
 
 
@@ -83,6 +91,7 @@ def explain(
     output: Annotated[
         Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
     ] = "text",
+    html: Html = None,
 ) -> None:
     """Explain why a claim is pending: for each node, which rule excluded how many devices.
 
@@ -91,19 +100,22 @@ def explain(
 
     Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
     """
-    from conformance.compare.explain import explain_file, explain_snapshot, read_snapshot
+    from conformance.compare.explain import Seen, explain_file, explain_snapshot, read_snapshot
 
+    seen = Seen()
     if options.cluster is not None:
         if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
             raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
-        told = explain_snapshot(read_snapshot(captured(options)), subjects[0])
+        told = explain_snapshot(read_snapshot(captured(options)), subjects[0], seen=seen)
     else:
         file, *names = subjects
         if len(names) > 1:
             raise UsageError(f"{names[1]}: give one snapshot and one NAMESPACE/NAME")
         if not Path(file).exists() and file.count("/") == 1:
             raise UsageError(f"{file}: name the cluster: {WHICH}; or give a snapshot file")
-        told = explain_file(Path(file), *names)
+        told = explain_file(Path(file), "".join(names), seen)
+    if html is not None:
+        write_page(html, "Why claims are pending", told=told, seen=seen)
     if output == "json":
         typer.echo(json.dumps([asdict(item) for item in told], indent=2))
     else:
@@ -140,6 +152,7 @@ def audit(
     output: Annotated[
         Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
     ] = "text",
+    html: Html = None,
 ) -> None:
     """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.
 
@@ -148,9 +161,10 @@ def audit(
     Exit code: 0 nothing found, 1 something is wrong, 2 usage error, 3 no answer, or nothing is
     wrong but something could not be judged.
     """
-    if (watch and snapshot is not None) or (metrics and not watch):
-        what = "--metrics" if metrics and not watch else "--watch"
-        raise UsageError(f"{what}: is for a cluster that is watched; give --watch and no snapshot")
+    if metrics and not watch:
+        raise UsageError("--metrics: is for a cluster that is watched; give --watch, too")
+    if watch and (snapshot is not None or html is not None):
+        raise UsageError("--watch: is for a cluster, and goes on; give no snapshot and no --html")
     if watch:
         from conformance.cli.watching import watch as watch_cluster
 
@@ -170,6 +184,8 @@ def audit(
         document = captured(options)
         again = set(audit_document(document))
         found = [item for item in found if item in again]
+    if html is not None:
+        write_page(html, "Audit", document=document, findings=found)
     if output == "json":
         typer.echo(json.dumps([asdict(item) for item in found], indent=2))
     else:
@@ -202,3 +218,21 @@ def cluster_of(options: TargetOptions) -> None:
     """Raises UsageError: no cluster is named."""
     if options.cluster is None:
         raise UsageError(f"name the cluster: {WHICH}")
+
+
+def write_page(
+    file: Path,
+    what: str,
+    *,
+    seen: Seen | None = None,
+    document: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> None:
+    """Write a page of a cluster (`report.clusterpage`). Raises UsageError: it cannot be written."""
+    from conformance.compare.evidence import reading
+    from conformance.report.clusterpage import render_cluster
+
+    if seen is not None and seen.snapshot is not None:
+        document, more["explained"] = seen.snapshot.to_dict(), seen.explanations
+    shown = document or {}
+    write_named(file, reading(lambda: render_cluster(what, shown, **more)).encode())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
@@ -27,7 +27,7 @@ from conformance.compare.waiting import Waiting, all_waiting, waiting_of
 from conformance.compare.whatif import Case, consumers_of
 from conformance.errors import UsageError
 from conformance.strictjson import read_object
-from reference_allocator.explain import explain
+from reference_allocator.explain import Explanation, explain
 from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot
 
@@ -123,30 +123,46 @@ class Told:
             yield "  ", "no single change that was tried, and no two, would make it fit"
 
 
+@dataclass(slots=True)
+class Seen:
+    """What was looked at for what is told: a snapshot, and by subject what is said of devices."""
+
+    snapshot: Snapshot | None = None
+    explanations: dict[str, Explanation] = field(default_factory=dict)
+
+
 def read_snapshot(document: Any) -> Snapshot:
     """A snapshot's document as a value. Raises UsageError: it is none."""
     return reading(lambda: Snapshot.from_dict(document))
 
 
-def explain_file(path: Path, subject: str = "") -> list[Told]:
+def explain_file(path: Path, subject: str = "", seen: Seen | None = None) -> list[Told]:
     """Why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
     document = read_object(path, MAX_BYTES)
     try:
-        return explain_snapshot(read_snapshot(document), subject)
+        return explain_snapshot(read_snapshot(document), subject, seen=seen)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def explain_snapshot(snapshot: Snapshot, subject: str = "", *, suggest: bool = True) -> list[Told]:
+def explain_snapshot(
+    snapshot: Snapshot,
+    subject: str = "",
+    *,
+    suggest: bool = True,
+    seen: Seen | None = None,
+) -> list[Told]:
     """Why something is pending: a pod or claim ``namespace/name``, or all that waits.
 
-    ``suggest``: look for changes that would help.
+    ``suggest``: look for changes that would help. ``seen`` gets what was looked at.
     Raises UsageError: nothing has that name, or the snapshot is damaged.
     """
 
     def ask() -> list[Told]:
         found = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
-        told = [_told(snapshot, item, suggest) for item in found[:_MOST]]
+        looked = seen or Seen()
+        looked.snapshot = snapshot
+        told = [_told(snapshot, item, suggest, looked) for item in found[:_MOST]]
         if len(found) > _MOST:
             rest = f"wait too; name one of them, such as {found[_MOST].name}"
             told.append(Told(f"{len(found) - _MOST} more pods", rest))
@@ -155,7 +171,7 @@ def explain_snapshot(snapshot: Snapshot, subject: str = "", *, suggest: bool = T
     return reading(ask)
 
 
-def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
+def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool, seen: Seen) -> Told:
     case = waiting.case
     if case is None:
         return Told(waiting.name, waiting.note)
@@ -163,6 +179,7 @@ def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool) -> Told:
         return Told(waiting.name, "there is no node")
     seconds = SECONDS + len(snapshot.nodes) * _NODE_SECONDS
     found = explain(replace(snapshot, claims=case.claims), seconds=seconds)
+    seen.explanations[waiting.name] = found
     wanted = selectors_of(case.pod, snapshot) if case.pod else []
     nodes = {name_of(node): node for node in snapshot.nodes}
     grouped: dict[str, list[str]] = {}

@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 from conformance.compare.asking import answer, changed_by
 from conformance.compare.compare import compare_scenario
 from conformance.compare.evidence import reading, undecided_claims
-from conformance.compare.explain import MAX_BYTES, Told, explain_snapshot, read_snapshot
+from conformance.compare.explain import (
+    MAX_BYTES,
+    Seen,
+    Told,
+    explain_snapshot,
+    read_snapshot,
+)
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import configured, with_objects
@@ -66,9 +72,9 @@ class WhatIf:
         return changed_by(changed, (), "", self.cordon, self.end)
 
 
-def replay_if(path: Path, what_if: WhatIf) -> list[Told]:
+def replay_if(path: Path, what_if: WhatIf, seen: Seen | None = None) -> list[Told]:
     """Whether what waits in a snapshot would fit if. Raises UsageError: no snapshot, no change."""
-    return _asked(path, what_if, partial(explain_snapshot, suggest=False))
+    return _asked(path, what_if, partial(explain_snapshot, suggest=False, seen=seen))
 
 
 def answering(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:

@@ -83,17 +83,23 @@ def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
                 chosen = zip(
                     decision.get("claims", ()), decision.get("allocations", ()), strict=False
                 )
-                yield from _draw(what, decision.get("snapshot"), chosen)
+                yield from drawing_of(what, decision.get("snapshot"), chosen)
     if "snapshot.json" in row.diagnostics:
         try:
             snapshot = json.loads(row.diagnostics["snapshot.json"])
         except (ValueError, RecursionError):
             return
-        yield from _draw("when it failed", snapshot, ())
+        yield from drawing_of("when it failed", snapshot, ())
 
 
-def _draw(what: str, document: Any, chosen: Iterable[tuple[Any, Any]]) -> Iterator[Drawing]:
-    """The drawing; None where the text is no snapshot (the page shows the text anyway)."""
+def drawing_of(
+    what: str,
+    document: Any,
+    chosen: Iterable[tuple[Any, Any]],
+    most_nodes: int = MAX_NODES,
+    most_devices: int = MAX_DEVICES,
+) -> Iterator[Drawing]:
+    """The drawing; none where the text is no snapshot (the page shows the text anyway)."""
     try:
         snapshot = Snapshot.from_dict(document)
         new = [
@@ -108,14 +114,14 @@ def _draw(what: str, document: Any, chosen: Iterable[tuple[Any, Any]]) -> Iterat
     for name, ids in reached.items():
         drawn = [devices[item] for item in ids]
         drawn.sort(key=lambda item: item.state == "free")  # what is held is not cut
-        kept = {item.id for item in drawn[:MAX_DEVICES]}
+        kept = {item.id for item in drawn[:most_devices]}
         shown = tuple(devices[item] for item in ids if item in kept)
         nodes.append(DrawnNode(name, shown, len(drawn) - len(shown)))
     nodes.sort(key=lambda node: all(item.state == "free" for item in node.devices))
     waiting = [] if new else [ResourceClaim.from_dict(item).ref for item in snapshot.claims]
     if nodes:
-        left_out = len(nodes[MAX_NODES:])
-        yield Drawing(what, tuple(nodes[:MAX_NODES]), tuple(waiting), left_out)
+        left_out = len(nodes[most_nodes:])
+        yield Drawing(what, tuple(nodes[:most_nodes]), tuple(waiting), left_out)
 
 
 def _reached(snapshot: Snapshot) -> dict[str, list[DeviceId]]:

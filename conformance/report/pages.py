@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import escape
 
 from conformance.compare.conclude import conclude_run, uncertified
@@ -30,11 +29,9 @@ from conformance.report.files import file_names, place_of
 from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
+from conformance.report.templating import environment, fit
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.text import inline_code, is_address, shorten, visible
-
-MAX_CHARACTERS = 200_000
-"""The most that the page shows of one attachment; the result file has all of it."""
 
 MAX_EVIDENCE = 1_500_000
 """Characters of evidence in the page: that of what did not pass, as far as it goes. All of it is in
@@ -66,7 +63,6 @@ def render_html(result: RecordedRun, folder: Path | None = None) -> str:
     filters: dict[str, Callable[..., Any]] = {
         "inline": room.of,
         "links": partial(_links, folder),
-        "fit": _fit,
         "ending": _ending,
         "when": _when,
         "warnings": warnings_of,
@@ -83,7 +79,7 @@ class _Room:
 
     def of(self, value: object) -> str:
         """The evidence as it is shown; "" where there is no room for it."""
-        text = _fit(value if isinstance(value, str) else _json(value))
+        text = fit(value if isinstance(value, str) else _json(value))
         return text if self._takes(len(escape(text))) else ""
 
     def drawings(self, row: ScenarioResult) -> list[Drawing]:
@@ -112,20 +108,14 @@ def render_markdown(result: RecordedRun) -> str:
 
 
 def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[..., Any]]) -> str:
-    environment = Environment(
-        loader=PackageLoader("conformance.report"),
-        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(filters)
-    environment.tests["address"] = is_address
+    made = environment()
+    made.filters.update(filters)
+    made.tests["address"] = is_address
     conclusion = conclude_run(result)
     known = [row for row in result.scenarios if row.known]
     bad = [row for row in result.scenarios if row.bad and not row.known]
     anchors = {row.scenario.id: f"s{number}" for number, row in enumerate([*bad, *known], start=1)}
-    return environment.get_template(template).render(
+    return made.get_template(template).render(
         run=result.run,
         verdict=VERDICTS[conclusion.code][0],
         code=int(conclusion.code),
@@ -156,10 +146,6 @@ def _features(result: RecordedRun) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _fit(text: object) -> str:
-    return shorten(visible(redact(str(text))), 5_000, MAX_CHARACTERS)
-
-
 def _ending(text: str, longest: int) -> str:
     """The end of a name, by which the devices of a pool differ."""
     return text if len(text) <= longest else f"\u2026{text[1 - longest :]}"
@@ -169,9 +155,9 @@ def _when(text: str) -> str:
     """A time of the result file to the minute; unchanged where it is no time with a zone."""
     try:
         time = datetime.fromisoformat(text)
-        return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else _fit(text)
+        return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else fit(text)
     except (ValueError, OverflowError):
-        return _fit(text)
+        return fit(text)
 
 
 def _json(value: object) -> str:

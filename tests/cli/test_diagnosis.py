@@ -80,6 +80,27 @@ def test_questions_are_asked_of_the_same_snapshot_one_after_the_other(
     assert call("replay", "none.json", "--questions", "q").code == 2
 
 
+def test_each_answer_can_be_a_page(call: Call, where: list[str], tmp_path: Path) -> None:
+    assert call("capture", *where, "-o", "s.json").code == 0
+    (tmp_path / "decision.json").write_text(
+        json.dumps(cluster.decision([cluster.claim()], [cluster.allocation("gpu-1")]))
+    )
+    for arguments, said in (
+        (("explain", "s.json", "ns/waits"), "would fit if"),
+        (("audit", "s.json"), "No findings"),
+        (("replay", "s.json", "--end", "ns/holder"), "Fits now on rack-7"),
+        (("replay", "s.json"), "pending is correct"),
+        (("replay", "decision.json"), 'class="admissible"'),
+    ):
+        assert call(*arguments, "--html", "page.html").code in {0, 1}, arguments
+        page = (tmp_path / "page.html").read_text()
+        assert said.lower() in page.lower(), arguments
+        assert "gpu-0" in page
+    assert 'class="chosen"' in page
+    assert call("replay", "results.ndjson", "--html", "page.html").code == 2
+    assert call("explain", "s.json", "--html", "/proc/page.html").code == 2
+
+
 def test_the_rights_that_are_needed_are_printed(call: Call) -> None:
     role = yaml.safe_load(call("capture", "--rbac").out)
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch", "get"}

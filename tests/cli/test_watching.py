@@ -141,7 +141,7 @@ def test_metrics_count_what_is_wrong_and_a_signal_ends_it(
         (("--watch", "--metrics", "nowhere:x"), "--metrics nowhere:x: cannot be served"),
         (("--watch", "--metrics", "127.0.0.1"), "there is no port"),
         (("--metrics", "9400"), "--metrics: is for a cluster that is watched"),
-        (("--watch", "some.json"), "--watch: is for a cluster that is watched"),
+        (("--watch", "some.json"), "--watch: is for a cluster, and goes on"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

@@ -16,9 +16,11 @@ from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
+from conformance.cli.diagnosis import Html, write_page
 from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
+from conformance.compare.explain import MAX_BYTES, Seen
 from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
 from conformance.engine.events.comparison import ScenarioCompared
@@ -31,6 +33,7 @@ from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
 from conformance.scenario.selection import select
+from conformance.strictjson import read_object
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
@@ -149,6 +152,7 @@ def replay(
             " input.",
         ),
     ] = None,
+    html: Html = None,
 ) -> None:
     """Judge saved decisions again, without a cluster; or say what would fit if.
 
@@ -161,17 +165,27 @@ def replay(
         answer_lines(asked, answering(file, what_if))
         return
     if what_if != WhatIf():
-        told = replay_if(file, what_if)
+        seen = Seen()
+        told = replay_if(file, what_if, seen)
+        if html is not None:
+            write_page(html, "What would fit if", told=told, seen=seen)
         if as_json:
             typer.echo(json.dumps([asdict(item) for item in told], indent=2))
         else:
             typer.echo(printable("\n".join(item.text for item in told)))
         fits = all(item.fits for item in told)
         raise typer.Exit(ExitCode.CONFORMANT if fits else ExitCode.NOT_CONFORMANT)
+    if file.suffix == ".ndjson" and html is not None:
+        raise UsageError("--html: a run's page is made by `dra-conformance render`")
     if file.suffix == ".ndjson":
         compared = replay_results(file)
     else:
         judgements = judge_again(file)
+        if html is not None:
+            document = read_object(file, MAX_BYTES)
+            chosen = zip(document.get("claims", ()), document.get("allocations", ()), strict=False)
+            shown = document.get("snapshot") or document
+            write_page(html, "Judged again", document=shown, judgements=judgements, chosen=chosen)
         if not judgements:
             typer.echo("pending is correct: the reference finds no allocation either")
             return

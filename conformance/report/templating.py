@@ -1,0 +1,29 @@
+"""How every page is made of its template: what a target says forms no markup."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from conformance.redaction import redact
+from conformance.text import shorten, visible
+
+MAX_CHARACTERS = 200_000
+"""The most that a page shows of one attachment; the result file has all of it."""
+
+
+def fit(text: object) -> str:
+    """A text that a page can show: visible, without credentials, and not endless."""
+    return shorten(visible(redact(str(text))), 5_000, MAX_CHARACTERS)
+
+
+def environment() -> Environment:
+    """With the filter ``fit``; in Markdown nothing is escaped."""
+    made = Environment(
+        loader=PackageLoader("conformance.report"),
+        autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["fit"] = fit
+    return made
