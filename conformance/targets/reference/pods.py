@@ -40,6 +40,11 @@ def priority(pod: Mapping[str, Any]) -> int:
     return int(pod["spec"].get("priority") or 0)
 
 
+def containers(spec: Mapping[str, Any]) -> list[Obj]:
+    """Init containers, then containers, of a pod's spec."""
+    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+
+
 def requests(pod: Mapping[str, Any]) -> Counter[str]:
     """What the containers of a pod ask for at most at any time, in units of 1e-9.
 

@@ -213,6 +213,12 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
     return []
 
 
+def results_of(claim: Mapping[str, Any]) -> list[Obj]:
+    """The devices that are allocated to a claim (``status.allocation.devices.results``)."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (allocation.get("devices") or {}).get("results") or []
+
+
 def selected_node(selector: Obj | None) -> str:
     """The node that a NodeSelector names, "" where it names none or several."""
     for term in (selector or {}).get("nodeSelectorTerms") or ():

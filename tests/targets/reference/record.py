@@ -1,8 +1,8 @@
-"""Records what a real API server answers to the requests of refusals.py.
+"""Records what a real API server answers to the requests in refusals.json.
 
 ``python -m tests.targets.reference.record https://127.0.0.1:6443 TOKEN-FILE`` against a throw-away
 cluster with all API versions of resource.k8s.io on. It creates one namespace and nothing else, for
-every request is one that must be refused.
+every request is one that must be refused. A new one is added to the file without an answer.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from conformance.targets.reference.resources import KINDS
-from tests.targets.reference.refusals import CASES, NAMESPACE
 
-RECORDED = Path(__file__).with_name("refusals.json")
+NAMESPACE = "refusals"
+FILE = Path(__file__).with_name("refusals.json")
+CASES: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+"""Requests that an API server refuses, one for each rule that the reference has to know."""
 
 
 def post(server: str, token: str, obj: dict[str, Any]) -> dict[str, Any]:
@@ -56,9 +58,14 @@ def main() -> None:
     server, token = sys.argv[1], Path(sys.argv[2]).read_text(encoding="utf-8").strip()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     post(server, token, namespace)
-    answers = {name: post(server, token, obj) for name, obj in CASES.items()}
-    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in answers.items())
-    RECORDED.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
+    for case in CASES.values():
+        case["answer"] = post(server, token, case["request"])
+    rows = ",\n".join(
+        f"{json.dumps(name)}: {{\n"
+        f'"request": {json.dumps(case["request"])},\n"answer": {json.dumps(case["answer"])}}}'
+        for name, case in CASES.items()
+    )
+    FILE.write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

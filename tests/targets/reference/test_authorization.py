@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,25 +22,6 @@ def account(scope: ReferenceScope, *rules: dict[str, Any], node: str = "") -> Us
 
 def rule(resource: str, *verbs: str, **more: Any) -> dict[str, Any]:
     return {"apiGroups": ["resource.k8s.io"], "resources": [resource], "verbs": [*verbs], **more}
-
-
-def test_an_account_may_do_what_its_rules_say_and_no_more(scope: ReferenceScope) -> None:
-    user = account(scope, rule("resourceclaims", "create", "delete"))
-    elsewhere = {**kit.claim("d"), "metadata": {"name": "d", "namespace": "other"}}
-    scope.create(kit.claim("c"), user)
-    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-    refused: list[Callable[[], object]] = [
-        lambda: scope.create(kit.device_class("own"), user),
-        lambda: scope.create(elsewhere, user),
-        lambda: scope.send(Request("patch", CLAIM, {}, user=user)),
-        lambda: scope.send(Request("patch", CLAIM, {}, "status", user=user)),
-    ]
-    for request in refused:
-        with pytest.raises(ApiError, match="is forbidden: User") as error:
-            request()
-        assert (error.value.code, error.value.reason) == (403, "Forbidden")
-    scope.send(Request("delete", CLAIM, {}, user=user))
-    assert scope.get(CLAIM) is None
 
 
 def test_who_may_patch_creates_nothing_by_applying_it(scope: ReferenceScope) -> None:
@@ -77,35 +57,6 @@ def allocated(scope: ReferenceScope) -> dict[str, Any]:
     kit.runs(scope, "p")
     [result] = kit.get(scope, CLAIM)["status"]["allocation"]["devices"]["results"]
     return {key: result[key] for key in ("driver", "pool", "device")}
-
-
-def report(user: User, *devices: dict[str, Any]) -> Request:
-    return Request("patch", CLAIM, {"status": {"devices": list(devices)}}, "status", user=user)
-
-
-@pytest.mark.parametrize(
-    ("verb", "name", "node", "may"),
-    [
-        ("arbitrary-node:patch", kit.DRIVER, "", True),
-        ("arbitrary-node:patch", "other.example.com", "", False),
-        ("arbitrary-node:update", kit.DRIVER, "", False),
-        ("associated-node:patch", kit.DRIVER, kit.NODE, True),
-        ("associated-node:patch", kit.DRIVER, "elsewhere", False),
-        ("associated-node:patch", kit.DRIVER, "", False),
-    ],
-)
-def test_who_may_report_on_a_device(
-    scope: ReferenceScope, verb: str, name: str, node: str, may: bool
-) -> None:
-    device = allocated(scope)
-    may_report = rule("resourceclaims/driver", verb, resourceNames=[name])
-    user = account(scope, rule("resourceclaims/status", "patch"), may_report, node=node)
-    if may:
-        scope.send(report(user, device))
-        return
-    with pytest.raises(ApiError, match="resourceclaims/driver") as error:
-        scope.send(report(user, device))
-    assert [cause.field for cause in error.value.causes] == ["status.devices"]
 
 
 def test_no_role_of_a_namespace_lets_an_account_change_an_allocation(scope: ReferenceScope) -> None:

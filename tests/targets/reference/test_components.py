@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.scenario.observation import OPERATIONS, total
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Query, Ref, TargetError
+from conformance.targets.seam.values import Query, TargetError
 from tests.targets.reference import kit
 
 NODE = "reference-node-0"
@@ -43,19 +44,6 @@ def test_a_pod_does_not_run_before_the_component_is_started(
     kit.runs(scope, "p")
 
 
-def test_claims_of_templates_wait_for_the_controller_manager(scope: ReferenceScope) -> None:
-    scope.faults.disturb("kube-controller-manager", "kill")
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    kit.runs(scope, "p")
-    scope.delete(kit.pod_ref("p"), 0)
-    scope.pause(10)
-    claim = Ref("resource.k8s.io/v1", "ResourceClaim", "a", scope.namespace)
-    assert (scope.get(claim) or {})["status"].get("allocation")
-    scope.faults.disturb("kube-controller-manager", "start")
-    assert "allocation" not in (scope.get(claim) or {})["status"]
-
-
 @pytest.mark.parametrize("component", ["etcd", "kube-apiserver"])
 def test_without_an_api_server_nothing_is_answered(scope: ReferenceScope, component: str) -> None:
     scope.create(kit.claim("a"))
@@ -65,16 +53,6 @@ def test_without_an_api_server_nothing_is_answered(scope: ReferenceScope, compon
     scope.faults.disturb(component, "start")
     use(scope, "p", "a")
     kit.runs(scope, "p")
-
-
-def test_slices_of_another_driver_go_with_the_kubelet_only(scope: ReferenceScope) -> None:
-    scope.create(kit.resource_slice("other", NODE, "other.example.com", {"name": "dev-0"}))
-    other = kit.get(scope, Ref(kit.DRA, "ResourceSlice", "other"))["metadata"]["uid"]
-    scope.faults.disturb("driver", "stop")
-    scope.pause(40)
-    assert slices(scope) == [other]
-    scope.faults.disturb("kubelet", "restart")
-    assert slices(scope) == []
 
 
 def test_after_a_reboot_containers_start_again_with_their_devices(
@@ -116,10 +94,6 @@ def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope
 def test_a_component_that_is_not_there_is_refused(scope: ReferenceScope) -> None:
     with pytest.raises(TargetError, match="no cloud to stop; it has: etcd, kube-apiserver"):
         scope.faults.disturb("cloud", "stop")
-
-
-def cdi_specs(scope: ReferenceScope) -> int:
-    return sum(len(names) for names in scope.observe.cdi_claims().values())
 
 
 def test_either_instance_of_a_driver_serves_when_the_other_ends(
@@ -180,3 +154,24 @@ def test_a_node_that_is_switched_off_loses_both_instances(
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
+
+
+def test_a_kubelet_that_is_stopped_tells_and_lists_nothing_and_one_that_starts_counts_from_0(
+    scope: ReferenceScope,
+) -> None:
+    def told() -> tuple[float | None, list[str] | None]:
+        found = scope.observe.samples("kubelet", OPERATIONS, NODE)
+        listed = scope.observe.pod_resources("p", "ctr0")
+        return (
+            None if found is None else total(found, {}),
+            None if listed is None else [claim.name for claim in listed],
+        )
+
+    scope.create(kit.claim("a"))
+    use(scope, "p", "a")
+    assert told() == (1, ["a"])
+    scope.faults.disturb("kubelet", "stop")
+    assert told() == (None, None)
+    scope.faults.disturb("kubelet", "start")
+    assert told() == (0, ["a"])
+    assert scope.observe.pod_resources("q", "ctr0") is None

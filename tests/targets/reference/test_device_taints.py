@@ -25,35 +25,6 @@ def is_there(scope: ReferenceScope, name: str = "c") -> bool:
     return found is not None and "deletionTimestamp" not in found["metadata"]
 
 
-def test_evicted_pod_says_why_and_its_claim_is_free_again(scope: ReferenceScope) -> None:
-    publish(scope, {"name": "d0"})
-    scope.create(claim("c"))
-    kept = kit.pod("c", claims={"g": "c"})
-    kept["metadata"]["finalizers"] = ["example.com/look-at-it"]
-    scope.create(kept)
-    scope.create(rule("NoExecute"))
-    pod = kit.get(scope, kit.pod_ref("c"))
-    assert "deletionTimestamp" in pod["metadata"]
-    [condition] = [c for c in pod["status"]["conditions"] if c["type"] == "DisruptionTarget"]
-    assert condition["reason"] == "DeletionByDeviceTaintManager"
-    assert kit.events(scope, "DeviceTaintManagerEviction") == ["Marking for deletion"]
-    scope.patch(kit.pod_ref("c"), {"metadata": {"finalizers": None}})
-    kit.gone(scope, kit.pod_ref("c"))
-    assert "allocation" not in kit.get(scope, kit.claim_ref("c"))["status"]
-
-
-def test_time_is_counted_from_the_moment_of_the_effect(scope: ReferenceScope) -> None:
-    publish(scope, {"name": "d0"})
-    run(scope, tolerating(effect="NoExecute", tolerationSeconds=30))
-    scope.create(rule("NoSchedule"))
-    scope.pause(60)
-    scope.patch(RULE, {"spec": {"taint": {"effect": "NoExecute"}}})
-    scope.pause(20)
-    assert is_there(scope)
-    scope.pause(11)
-    assert not is_there(scope)
-
-
 def test_toleration_without_an_effect_does_not_keep_the_pod(scope: ReferenceScope) -> None:
     """As in Kubernetes 1.37.1, whose scheduler takes it for every effect."""
     scope.create(rule("NoExecute"))
@@ -105,14 +76,6 @@ def test_rules_that_evict_nobody_say_so(scope: ReferenceScope) -> None:
     assert said(scope) == ("False", "OtherEffect", text)
     scope.patch(RULE, {"spec": {"taint": {"effect": "NoExecute"}}})
     assert said(scope) == ("False", "NotStarted", "")
-
-
-def test_rule_for_a_device_that_is_published_no_longer_evicts_too(scope: ReferenceScope) -> None:
-    publish(scope, {"name": "d0"})
-    run(scope, claim("c"))
-    scope.delete(SLICE)
-    scope.create(rule("NoExecute"))
-    assert not is_there(scope)
 
 
 def test_decision_is_recorded_with_the_taints_of_rules(scope: ReferenceScope) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
@@ -17,12 +15,6 @@ SHARED = "device.allowMultipleAllocations"
 
 def selecting(expression: str) -> Obj:
     return kit.claim("c", kit.request(selectors=[{"cel": {"expression": expression}}]))
-
-
-def deriving(*expressions: str) -> Obj:
-    derived = [{"name": f"d.example.com/a{i}", "expression": e} for i, e in enumerate(expressions)]
-    constraints = [{"requests": ["gpu"], "matchAttribute": item["name"]} for item in derived]
-    return kit.claim("c", kit.request(derivedAttributes=derived), constraints=constraints)
 
 
 def causes(scope: ReferenceScope, obj: Obj) -> list[tuple[str, str]]:
@@ -57,54 +49,3 @@ def test_selectors_that_a_class_had_are_not_looked_into_again(open_target: Open)
     with pytest.raises(ApiError) as caught:
         scope.patch(ref, {"spec": {"selectors": [*bad, {"cel": {"expression": "true"}}]}})
     assert [cause.field for cause in caught.value.causes] == ["spec.selectors[0].cel.expression"]
-
-
-@pytest.mark.parametrize(
-    ("expressions", "expected"),
-    [
-        (["device.driver"], []),
-        (
-            ["device.driver", "nothing"],
-            [
-                (
-                    "spec.devices.requests[0].exactly.derivedAttributes[1].expression",
-                    "FieldValueInvalid",
-                )
-            ],
-        ),
-    ],
-)
-def test_derived_attributes_are_compiled(
-    open_target: Open, expressions: list[str], expected: list[Any]
-) -> None:
-    scope = new_scope(open_target(feature_gates={"DRADerivedAttributes": True}))
-    assert causes(scope, deriving(*expressions)) == expected
-
-
-def test_derived_attributes_share_one_budget(open_target: Open) -> None:
-    scope = new_scope(open_target(feature_gates={"DRADerivedAttributes": True}))
-    costly = "[" + ", ".join(["1"] * 800) + "].map(x, [1, 2, 3].map(y, x + y).size()).size()"
-    costly = f'{costly} > 0 ? "a" : "b"'
-    assert causes(scope, deriving(costly)) == []
-    scope.delete(kit.claim_ref("c"))
-    many = deriving(*[costly] * 32)
-    assert causes(scope, many) == [("spec.devices", "FieldValueForbidden")]
-
-
-@pytest.mark.parametrize(
-    ("targets", "taken"),
-    [([], True), (["gpu"], True), (["gpu", "other"], True), (["other"], False)],
-)
-def test_derived_attributes_must_be_used_by_a_constraint(
-    open_target: Open, targets: list[str], taken: bool
-) -> None:
-    scope = new_scope(open_target(feature_gates={"DRADerivedAttributes": True}))
-    attribute = {"name": "d.example.com/a", "expression": "device.driver"}
-    claim = kit.claim(
-        "c",
-        kit.request(derivedAttributes=[attribute]),
-        kit.request("other"),
-        constraints=[{"requests": targets, "matchAttribute": "d.example.com/a"}],
-    )
-    path = "spec.devices.requests[0].exactly.derivedAttributes[0].name"
-    assert causes(scope, claim) == ([] if taken else [(path, "FieldValueInvalid")])

@@ -11,22 +11,6 @@ from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 
 
-@pytest.mark.parametrize(
-    ("version", "gates", "why"),
-    [
-        ("1.37.1", {"DynamicResourceAllocation": False}, "locked to true"),
-        ("1.37.1", {"Nope": True}, "has no DRA feature gate Nope; it has DRAAdminAccess, "),
-        ("1.37.1", {"DRADeviceTaint": True}, "did you mean DRADeviceTaints"),
-        ("1.34.0", {"DRADerivedAttributes": True}, "1.34 has no DRA feature gate"),
-    ],
-)
-def test_a_gate_that_cannot_be_set_is_refused(
-    open_target: Open, version: str, gates: dict[str, bool], why: str
-) -> None:
-    with pytest.raises(ValueError, match=why):
-        open_target(kubernetes_version=version, feature_gates=gates)
-
-
 def test_a_locked_gate_may_be_set_to_what_it_is(open_target: Open) -> None:
     target = open_target(feature_gates={"DynamicResourceAllocation": True})
     assert target.capabilities().feature_gates["DynamicResourceAllocation"]

@@ -34,10 +34,6 @@ def statuses(scope: ReferenceScope, name: str) -> Any:
     return kit.get(scope, kit.pod_ref(name))["status"].get("nodeAllocatableResourceClaimStatuses")
 
 
-def is_bound(scope: ReferenceScope, name: str) -> bool:
-    return "nodeName" in kit.get(scope, kit.pod_ref(name))["spec"]
-
-
 def test_what_devices_take_is_in_the_status_of_the_pod(cores: ReferenceScope) -> None:
     publish(
         cores,
@@ -75,11 +71,3 @@ def test_node_must_know_of_such_devices(open_target: Open) -> None:
         'resourceslices.resource.k8s.io "published" is forbidden: node "reference-node-0" does '
         "not support DRANodeAllocatableResources feature"
     )
-
-
-def test_without_the_gate_devices_are_only_devices(scope: ReferenceScope) -> None:
-    publish(scope, cpus("d0", 40), cpus("d1", 40))
-    for name in ("first", "second"):
-        run(scope, claim(name))
-        assert is_bound(scope, name)
-        assert statuses(scope, name) is None

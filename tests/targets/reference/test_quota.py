@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref
+from conformance.targets.seam.values import ApiError, Obj, Ref
 from tests.targets.reference import kit
 
 DEVICES = f"{kit.CLASS}.deviceclass.resource.k8s.io/devices"
@@ -17,32 +17,6 @@ def quota(scope: ReferenceScope, **hard: int) -> None:
     meta = {"name": "q"}
     obj = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": limits}}
     scope.create(obj)
-
-
-def alternatives(*counts: int) -> Obj:
-    listed = [
-        {"name": f"a{index}", "deviceClassName": kit.CLASS, "count": count}
-        for index, count in enumerate(counts)
-    ]
-    return {"name": "any", "firstAvailable": listed}
-
-
-@pytest.mark.parametrize(
-    ("request_", "devices"),
-    [
-        (kit.request(), 1),
-        (kit.request(count=3), 3),
-        (kit.request(allocationMode="All"), 32),
-        (kit.request(class_name="other"), 0),
-        (alternatives(1, 4, 2), 4),
-    ],
-)
-def test_a_request_counts_with_its_worst_case(
-    scope: ReferenceScope, request_: Obj, devices: int
-) -> None:
-    quota(scope, devices=100)
-    scope.create(kit.claim("c", request_))
-    assert kit.get(scope, QUOTA)["status"]["used"] == {DEVICES: str(devices)}
 
 
 def test_what_is_over_the_quota_is_refused_in_the_words_of_kubernetes(
@@ -58,20 +32,6 @@ def test_what_is_over_the_quota_is_refused_in_the_words_of_kubernetes(
         f" requested: {DEVICES}=2, used: {DEVICES}=2, limited: {DEVICES}=3"
     )
     scope.create(kit.claim("e"))
-
-
-def test_a_claim_of_a_template_is_made_when_the_quota_has_room(scope: ReferenceScope) -> None:
-    quota(scope, devices=1)
-    scope.create(kit.claim("c"))
-    scope.create(kit.template("t"))
-    scope.create(kit.pod("p", templates={"gpu": "t"}))
-    assert [claim["metadata"]["name"] for claim in scope.find(Query(kit.DRA, "ResourceClaim"))] == [
-        "c"
-    ]
-    reasons = {event["reason"] for event in scope.find(Query("v1", "Event"))}
-    assert "FailedResourceClaimCreation" in reasons
-    scope.delete(kit.claim_ref("c"))
-    kit.runs(scope, "p")
 
 
 def test_a_quota_limits_nothing_before_its_status_says_what(scope: ReferenceScope) -> None:

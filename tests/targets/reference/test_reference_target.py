@@ -68,10 +68,6 @@ def test_capabilities_say_what_it_serves(open_target: Open) -> None:
     assert (owner["kind"], owner["name"]) == ("Node", "reference-node-0")
 
 
-def test_no_device_classes_are_there_from_the_start(target: ReferenceTarget) -> None:
-    assert new_scope(target).find(Query(kit.DRA, "DeviceClass")) == []
-
-
 def test_driver_publishes_its_slices_again(scope: ReferenceScope) -> None:
     [published] = scope.find(Query(kit.DRA, "ResourceSlice"))
     ref = Ref.of(published)
@@ -81,16 +77,6 @@ def test_driver_publishes_its_slices_again(scope: ReferenceScope) -> None:
     again = kit.get(scope, ref)
     assert again["spec"] == published["spec"]
     assert again["metadata"]["uid"] != published["metadata"]["uid"]
-
-
-def test_gates_can_be_set_on_top_of_the_version(open_target: Open) -> None:
-    target = open_target(kubernetes_version="1.34.2", feature_gates={"DRADeviceTaints": True})
-    gates = target.capabilities().feature_gates
-    assert gates["DRADeviceTaints"] is True
-    assert gates["DRAPartitionableDevices"] is False
-    features = new_scope(target).snapshot()["features"]
-    assert features["deviceTaints"] is True
-    assert not features.get("partitionableDevices")
 
 
 def test_unknown_version_is_refused_and_leaves_nothing() -> None:

@@ -60,46 +60,12 @@ def test_unschedulable_condition_has_the_fields_of_a_real_one(bare: ReferenceSco
     }
 
 
-def test_missing_class_concerns_all_nodes_and_can_come_later(bare: ReferenceScope) -> None:
-    bare.create(kit.node("node-a"))
-    bare.create(kit.node("node-b"))
-    bare.create(kit.claim("c", kit.request("r", "synthetic")))
-    bare.create(kit.pod("p", claims={"g": "c"}))
-    assert kit.why_pending(bare, "p") == (
-        "0/2 nodes are available: request r: device class synthetic does not exist. "
-        + PREEMPTION.format(2)
-    )
-    hollow(bare, "d0", name="node-c")
-    kit.until(bare, lambda: kit.devices(kit.get(bare, kit.claim_ref("c"))) == ["d0"])
-
-
 def test_missing_class_of_an_alternative_names_the_subrequest(bare: ReferenceScope) -> None:
     bare.create(kit.node("node-a"))
     wanted = {"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "nope"}]}
     bare.create(kit.claim("c", wanted))
     bare.create(kit.pod("p", claims={"g": "c"}))
     assert "request r/s: device class nope does not exist" in kit.why_pending(bare, "p")
-
-
-def test_pod_waits_without_condition_for_a_claim_that_comes_later(bare: ReferenceScope) -> None:
-    hollow(bare, "d0")
-    bare.create(kit.pod("p", claims={"g": "later"}))
-    bare.pause(60)
-    assert "conditions" not in kit.get(bare, kit.pod_ref("p"))["status"]
-    assert kit.events(bare, "FailedScheduling") == []
-    bare.create(synthetic("later"))
-    assert kit.get(bare, kit.pod_ref("p"))["spec"]["nodeName"] == "node-a"
-
-
-def test_too_few_devices_keep_the_pod_pending_until_a_slice_appears(bare: ReferenceScope) -> None:
-    hollow(bare, "d0", "d1")
-    bare.create(synthetic("c", count=3))
-    bare.create(kit.pod("p", claims={"g": "c"}))
-    message = "0/1 nodes are available: 1 cannot allocate all claims. " + PREEMPTION.format(1)
-    assert kit.why_pending(bare, "p") == message
-    assert kit.events(bare, "FailedScheduling") == [message]
-    hollow(bare, "e0", "e1", "e2", name="node-b")
-    assert kit.get(bare, kit.pod_ref("p"))["spec"]["nodeName"] == "node-b"
 
 
 def test_reasons_of_nodes_are_counted(bare: ReferenceScope) -> None:
@@ -182,13 +148,6 @@ def test_node_is_not_used_when(bare: ReferenceScope, case: str) -> None:
     assert kit.why_pending(bare, "p").startswith(f"0/1 nodes are available: {reason}. ")
 
 
-def test_tolerated_taint_is_no_obstacle(bare: ReferenceScope) -> None:
-    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
-    bare.create({**kit.node("node-a"), "spec": {"taints": [taint]}})
-    bare.create(kit.pod("p", tolerations=[{"key": "a", "operator": "Equal", "value": "b"}]))
-    assert kit.get(bare, kit.pod_ref("p"))["spec"]["nodeName"] == "node-a"
-
-
 def test_pod_without_tolerations_keeps_off_nodes_that_scenarios_bring(
     scope: ReferenceScope,
 ) -> None:
@@ -198,17 +157,6 @@ def test_pod_without_tolerations_keeps_off_nodes_that_scenarios_bring(
     assert kit.get(scope, kit.pod_ref("p"))["spec"]["nodeName"] == kit.NODE
     scope.create(kit.pod("q", tolerations=[{"operator": "Exists"}]))
     assert kit.get(scope, kit.pod_ref("q"))["spec"]["nodeName"] == "a-comes-first"
-
-
-def test_allocated_claim_ties_further_pods_to_its_node(bare: ReferenceScope) -> None:
-    hollow(bare, "d0", pool="a")
-    hollow(bare, "d0", name="node-b", pool="b")
-    bare.create(synthetic("c"))
-    bare.create(kit.pod("first", claims={"g": "c"}))
-    bare.create(kit.pod("second", claims={"g": "c"}, nodeSelector={"pool": "b"}))
-    assert "1 resourceclaim not available on the node" in kit.why_pending(bare, "second")
-    bare.create(kit.pod("third", claims={"g": "c"}))
-    assert kit.get(bare, kit.pod_ref("third"))["spec"]["nodeName"] == "node-a"
 
 
 def test_pod_on_a_hollow_node_never_runs_and_goes_only_by_force(bare: ReferenceScope) -> None:
@@ -224,14 +172,6 @@ def test_pod_on_a_hollow_node_never_runs_and_goes_only_by_force(bare: ReferenceS
     bare.delete(kit.pod_ref("p"), grace_seconds=0)
     assert bare.get(kit.pod_ref("p")) is None
     assert kit.devices(kit.get(bare, kit.claim_ref("c"))) == []
-
-
-def test_pod_whose_node_is_gone_is_collected(bare: ReferenceScope) -> None:
-    bare.create(kit.node("node-a"))
-    bare.create(kit.pod("p"))
-    bare.delete(Ref("v1", "Node", "node-a"))
-    assert bare.get(kit.pod_ref("p")) is not None
-    kit.gone(bare, kit.pod_ref("p"))
 
 
 def test_node_takes_its_slices_along(open_target: Open) -> None:
@@ -301,25 +241,3 @@ def test_snapshot_has_the_unallocated_claims_of_the_namespace(
     assert [c["metadata"]["name"] for c in snapshot.claims] == ["free"]
     assert [c["metadata"]["name"] for c in snapshot.allocated] == ["used"]
     assert snapshot.kubernetes == "1.37.1"
-
-
-def test_pod_with_gates_or_another_scheduler_is_left_alone(bare: ReferenceScope) -> None:
-    bare.create(kit.node("node-a"))
-    bare.create(kit.pod("gated", schedulingGates=[{"name": "example.com/gate"}]))
-    bare.create(kit.pod("other", schedulerName="mine"))
-    for name in ("gated", "other"):
-        found = kit.get(bare, kit.pod_ref(name))
-        assert "nodeName" not in found["spec"]
-        assert "conditions" not in found["status"]
-
-
-def test_sidecars_need_their_cpu_beside_the_containers(bare: ReferenceScope) -> None:
-    def wants(name: str, cpu: int, **more: Any) -> Obj:
-        return kit.container(name, resources={"requests": {"cpu": str(cpu)}}, **more)
-
-    bare.create(kit.node("node-a"))  # has 4
-    sidecar = wants("sidecar", 2, restartPolicy="Always")
-    bare.create(kit.pod("one", wants("a", 3), initContainers=[sidecar]))
-    bare.create(kit.pod("two", wants("a", 3), initContainers=[wants("init", 4)]))
-    assert "Insufficient cpu" in kit.why_pending(bare, "one")
-    assert kit.get(bare, kit.pod_ref("two"))["spec"]["nodeName"] == "node-a"

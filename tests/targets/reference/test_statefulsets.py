@@ -68,31 +68,11 @@ def test_its_pods_have_names_and_labels_of_their_own(hollow: ReferenceScope) -> 
     assert (made["spec"]["hostname"], made["spec"]["subdomain"]) == ("web-3", "all")
 
 
-def test_each_pod_waits_until_the_one_before_is_ready(hollow: ReferenceScope) -> None:
-    hollow.create(stateful_set(3))
-    for ordinal, seen in enumerate(["0v1", "0v1 1v1", "0v1 1v1 2v1"]):
-        assert shown(hollow) == seen
-        ready(hollow, ordinal)
-
-
 def test_in_parallel_no_pod_waits(hollow: ReferenceScope) -> None:
     hollow.create(stateful_set(3, podManagementPolicy="Parallel"))
     assert shown(hollow) == "0v1 1v1 2v1"
     change(hollow, replicas=1)
     assert shown(hollow) == "0v1 1v1- 2v1-"
-
-
-def test_too_many_pods_end_from_the_last_on(hollow: ReferenceScope) -> None:
-    hollow.create(stateful_set(3))
-    ready(hollow, 0)
-    ready(hollow, 1)
-    ready(hollow, 2)
-    change(hollow, replicas=0)
-    assert shown(hollow) == "0v1 1v1 2v1-"
-    remove(hollow, 2)
-    assert shown(hollow) == "0v1 1v1-"
-    remove(hollow, 1)
-    assert shown(hollow) == "0v1-"
 
 
 def test_a_last_pod_that_is_not_ready_waits_for_one_before_that_is_not(

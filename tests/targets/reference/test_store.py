@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import Identity, Store
 from conformance.targets.seam.values import ApiError, Obj
 
@@ -60,37 +58,6 @@ def test_change_that_changes_nothing_leaves_the_version(store: Store) -> None:
 def test_changes_are_counted_by_kind(store: Store) -> None:
     store.add(claim("c"))
     assert (store.changed("ResourceClaim"), store.changed("Pod")) == (1, 0)
-
-
-def test_generation_counts_changes_of_the_spec(store: Store) -> None:
-    assert KINDS["DeviceClass"].generation
-    added = store.add(
-        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "d"}}
-    )
-    labelled = store.modify(added, lambda new: new["metadata"].update(labels={"a": "b"}))
-    assert labelled["metadata"]["generation"] == 1
-    changed = store.modify(labelled, lambda new: new.update(spec={"selectors": []}))
-    assert changed["metadata"]["generation"] == 2
-
-
-def test_deleted_object_goes_with_its_last_finalizer(store: Store) -> None:
-    added = store.add(claim("c", finalizers=["a/b"], deletionTimestamp="x"))
-    assert store.get("ResourceClaim", "ns", "c") is added
-    store.modify(added, lambda new: new["metadata"].pop("finalizers"))
-    assert store.get("ResourceClaim", "ns", "c") is None
-
-
-@pytest.mark.parametrize(
-    ("target", "patch", "result"),
-    [
-        ({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, {"a": 1, "b": {"c": 2, "d": 3}}),
-        ({"a": 1}, {"a": None, "b": None}, {}),
-        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-        ({"a": 1}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
-    ],
-)
-def test_patches_merge_as_rfc_7386_says(target: Obj, patch: Obj, result: Obj) -> None:
-    assert merge(target, patch) == result
 
 
 def test_clock_stops_at_each_moment_that_was_asked_for() -> None:

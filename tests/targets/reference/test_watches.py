@@ -35,34 +35,6 @@ def test_what_comes_to_be_selected_is_added_and_what_leaves_is_deleted(
     assert told(watching) == expected
 
 
-def test_what_leaves_is_shown_as_it_was_with_the_version_of_the_change(
-    scope: ReferenceScope,
-) -> None:
-    scope.create(kit.claim("one"))
-    label(scope, "one", "blue")
-    watching = scope.watch(Query(kit.DRA, "ResourceClaim", {"team": "blue"}))
-    label(scope, "one", "red")
-    now = scope.get(Ref(kit.DRA, "ResourceClaim", "one", "ns"))
-    [(change, obj)] = watching.events()
-    assert change == "DELETED"
-    assert obj["metadata"]["labels"] == {"team": "blue"}
-    assert now is not None
-    assert obj["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
-
-
-def test_it_is_of_one_namespace_in_the_version_that_was_asked_for(scope: ReferenceScope) -> None:
-    version = "resource.k8s.io/v1beta1"
-    watching = scope.watch(Query(version, "ResourceClaim"))
-    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-    elsewhere = kit.claim("there")
-    elsewhere["metadata"]["namespace"] = "other"
-    scope.create(elsewhere)
-    scope.create(kit.claim("here"))
-    [(change, obj)] = watching.events()
-    assert (change, obj["metadata"]["name"], obj["apiVersion"]) == ("ADDED", "here", version)
-    assert "exactly" not in obj["spec"]["devices"]["requests"][0]
-
-
 def test_a_field_by_which_nothing_is_selected_is_refused(scope: ReferenceScope) -> None:
     with pytest.raises(ApiError, match="field label not supported"):
         scope.watch(Query(kit.DRA, "ResourceSlice", None, None, {"spec.devices": "x"}))

@@ -6,20 +6,21 @@ reason and text. What no scenario writes (volumes, probes, security contexts ...
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from conformance.targets.reference.apiserver.validation import (
+    allocation,
     dra,
     names,
     pod,
-    pod_status,
     resource_slice,
     workloads,
 )
 from conformance.targets.reference.apiserver.validation.allocation import check_admin_status
 from conformance.targets.reference.apiserver.validation.constraints import Expressions
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
-from conformance.targets.reference.apiserver.validation.pod_status import keep_claims
+from conformance.targets.reference.apiserver.validation.pod import keep_claims
 from conformance.targets.reference.resources import Kind
 from conformance.targets.seam.values import Obj
 
@@ -30,6 +31,48 @@ __all__ = [
     "check_update",
     "keep_claims",
 ]
+
+Found = Iterable[FieldError]
+
+_NEW: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Found]]] = {
+    "Pod": lambda new, *_: pod.check_spec(new["spec"], "spec", mirror=pod.is_mirror(new)),
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+        lambda new, *_: workloads.check_selecting(new),
+    ),
+    "Job": lambda new, *_: workloads.check_job(new),
+    "PriorityClass": lambda new, *_: workloads.check_priority_class(new),
+    "ResourceClaim": dra.check_claim,
+    "ResourceClaimTemplate": dra.check_template,
+    "DeviceClass": lambda new, _, expressions: dra.check_class(new, None, expressions),
+    "ResourceSlice": lambda new, *_: resource_slice.check_slice(new),
+    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+}
+"""Kind -> the checks of a new object beside those of its metadata."""
+
+_CHANGED: Final[Mapping[str, Callable[[Obj, Obj, Expressions], Found]]] = {
+    "Pod": lambda new, old, _: pod.check_update(new["spec"], old["spec"]),
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet"),
+        lambda new, old, _: workloads.check_change(new, old),
+    ),
+    "PriorityClass": lambda new, old, _: workloads.check_priority_class_update(new, old),
+    **dict.fromkeys(
+        ("ResourceClaim", "ResourceClaimTemplate"),
+        lambda new, old, _: dra.check_immutable_spec(new, old),
+    ),
+    "DeviceClass": dra.check_class,
+    "ResourceSlice": lambda new, old, _: resource_slice.check_slice_update(new, old),
+    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+}
+"""The same of a changed object."""
+
+_STATUS: Final[Mapping[str, Callable[[Obj, Obj], Found]]] = {
+    "DeviceTaintRule": lambda new, _: resource_slice.check_taint_rule_status(new),
+    "Pod": lambda new, _: pod.check_status(new),
+    "ResourceClaim": allocation.check_status,
+}
+"""The same of a changed status."""
 
 
 def check_create(
@@ -43,7 +86,9 @@ def check_create(
 
     Raises ApiError: 422 Invalid with a cause for each violated rule.
     """
-    errors = [*names.check_metadata(kind, obj), *_spec(kind, obj, namespace_labels, expressions)]
+    errors = list(names.check_metadata(kind, obj))
+    if kind.name in _NEW:
+        errors += _NEW[kind.name](obj, namespace_labels, expressions)
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
@@ -55,61 +100,10 @@ def check_update(
 
     Raises ApiError: 422 Invalid.
     """
-    if status:
-        errors = list(_status(kind, new, old))
-    else:
-        errors = [*names.check_metadata(kind, new), *_change(kind, new, old, expressions)]
+    errors = [] if status else list(names.check_metadata(kind, new))
+    if status and kind.name in _STATUS:
+        errors += _STATUS[kind.name](new, old)
+    elif not status and kind.name in _CHANGED:
+        errors += _CHANGED[kind.name](new, old, expressions)
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)
-
-
-def _spec(
-    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
-) -> Iterator[FieldError]:
-    match kind.name:
-        case "Pod":
-            yield from pod.check_spec(obj["spec"], "spec", mirror=pod.is_mirror(obj))
-        case "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet":
-            yield from workloads.check_selecting(obj)
-        case "Job":
-            yield from workloads.check_job(obj)
-        case "PriorityClass":
-            yield from workloads.check_priority_class(obj)
-        case "ResourceClaim":
-            yield from dra.check_claim(obj, namespace_labels, expressions)
-        case "ResourceClaimTemplate":
-            yield from dra.check_template(obj, namespace_labels, expressions)
-        case "DeviceClass":
-            yield from dra.check_class(obj, None, expressions)
-        case "ResourceSlice":
-            yield from resource_slice.check_slice(obj)
-        case "DeviceTaintRule":
-            yield from resource_slice.check_taint_rule(obj)
-
-
-def _status(kind: Kind, new: Obj, old: Obj) -> Iterator[FieldError]:
-    match kind.name:
-        case "DeviceTaintRule":
-            yield from resource_slice.check_taint_rule_status(new)
-        case "Pod":
-            yield from pod_status.check_pod_status(new)
-        case "ResourceClaim":
-            yield from dra.check_status(new, old)
-
-
-def _change(kind: Kind, new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:
-    match kind.name:
-        case "Pod":
-            yield from pod.check_update(new["spec"], old["spec"])
-        case "Deployment" | "ReplicaSet" | "StatefulSet":
-            yield from workloads.check_change(new, old)
-        case "PriorityClass":
-            yield from workloads.check_priority_class_update(new, old)
-        case "ResourceClaim" | "ResourceClaimTemplate":
-            yield from dra.check_immutable_spec(new, old)
-        case "DeviceClass":
-            yield from dra.check_class(new, old, expressions)
-        case "ResourceSlice":
-            yield from resource_slice.check_slice_update(new, old)
-        case "DeviceTaintRule":
-            yield from resource_slice.check_taint_rule(new)

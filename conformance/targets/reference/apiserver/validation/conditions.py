@@ -10,9 +10,12 @@ from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
+    fields,
     invalid,
-    not_supported,
+    needed,
+    one_of,
     required,
+    there,
     too_long,
     too_many,
 )
@@ -28,9 +31,7 @@ _REASON_PROBLEM: Final = (
     "'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex "
     f"used for validation is '{_REASON.pattern}')"
 )
-_REASON_MAX: Final = 1024
-_MESSAGE_MAX: Final = 32 * 1024
-_STATUSES: Final = ("False", "True", "Unknown")
+_LONGEST: Final = {"reason": 1024, "message": 32 * 1024}
 
 
 def check_conditions(conditions: Sequence[Obj], path: str) -> Iterator[FieldError]:
@@ -52,23 +53,18 @@ def _condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
         yield from names.label_key(kind, f"{path}.type")
     else:
         yield required(f"{path}.type", "is required")
-    status = condition.get("status") or ""
-    if not status:
-        yield required(f"{path}.status")
-    elif status not in _STATUSES:
-        yield not_supported(f"{path}.status", status, _STATUSES)
+    yield from fields(condition, path, {"status": one_of("False", "True", "Unknown")})
     observed = condition.get("observedGeneration") or 0
     if observed < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{path}.observedGeneration", observed, detail)
-    if not condition.get("lastTransitionTime"):
-        yield required(f"{path}.lastTransitionTime")
-    reason = condition.get("reason") or ""
-    if not reason:
-        yield required(f"{path}.reason")
-    elif not _REASON.fullmatch(reason):
-        yield invalid(f"{path}.reason", reason, _REASON_PROBLEM)
-    if len(reason.encode()) > _REASON_MAX:
-        yield too_long(f"{path}.reason", _REASON_MAX)
-    if len((condition.get("message") or "").encode()) > _MESSAGE_MAX:
-        yield too_long(f"{path}.message", _MESSAGE_MAX)
+    checks = {"lastTransitionTime": needed(there), "reason": needed(_reason)}
+    yield from fields(condition, path, checks)
+    for field, limit in _LONGEST.items():
+        if len((condition.get(field) or "").encode()) > limit:
+            yield too_long(f"{path}.{field}", limit)
+
+
+def _reason(reason: str, path: str) -> Iterator[FieldError]:
+    if not _REASON.fullmatch(reason):
+        yield invalid(path, reason, _REASON_PROBLEM)

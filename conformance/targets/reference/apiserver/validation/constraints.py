@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     invalid,
+    needed,
     required,
     unique,
 )
@@ -113,7 +114,7 @@ def check_references(
             "subrequest separated by '/'",
         )
 
-    yield from unique(references, REQUESTS_MAX, check, str, path)
+    yield from unique(references, REQUESTS_MAX, check, path, by=str)
 
 
 def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
@@ -124,13 +125,8 @@ def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator
         def check(derived: Obj, place: str, request: str = name) -> Iterator[FieldError]:
             yield from _derived(derived, place, request, constraints, expressions)
 
-        yield from unique(
-            wanted.get("derivedAttributes") or [],
-            DERIVED_ATTRIBUTES_MAX,
-            check,
-            lambda derived: derived.get("name") or "",
-            f"{inner}.derivedAttributes",
-        )
+        derived = wanted.get("derivedAttributes") or []
+        yield from unique(derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes")
 
 
 def _derived(
@@ -147,10 +143,8 @@ def _derived(
             )
             yield invalid(f"{path}.name", attribute, detail)
         yield from names.fully_qualified(attribute, f"{path}.name")
-    if derived.get("expression"):
-        yield from expressions.check(derived["expression"], f"{path}.expression", derived=True)
-    else:
-        yield required(f"{path}.expression")
+    check = needed(partial(expressions.check, derived=True))
+    yield from check(derived.get("expression"), f"{path}.expression")
 
 
 def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:

@@ -10,12 +10,15 @@ from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
+    Check,
     FieldError,
     duplicate,
     each,
+    fields,
     forbidden,
     invalid,
-    not_supported,
+    needed,
+    one_of,
     required,
     too_long,
     too_many,
@@ -41,6 +44,7 @@ from reference_allocator.api.semver import SemverError, parse_semver
 _NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
 _VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
 _LISTS: Final = ("bools", "ints", "strings", "versions")
+_BINDING_FIELDS: Final = ("bindingConditions", "bindingFailureConditions")
 _BINDING_MAX: Final = 4
 _GROUPS_MAX: Final = 2
 
@@ -68,13 +72,8 @@ def check_device(
     taints = device.get("taints") or []
     if old is None or taints != (old.get("taints") or []):
         yield from each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
-    yield from unique(
-        device.get("consumesCounters") or [],
-        CONSUMES_COUNTERS_MAX,
-        _consumption,
-        lambda consumption: consumption.get("counterSet") or "",
-        f"{path}.consumesCounters",
-    )
+    consumed, inner = device.get("consumesCounters") or [], f"{path}.consumesCounters"
+    yield from unique(consumed, CONSUMES_COUNTERS_MAX, _consumption, inner, by="counterSet")
     yield from _nodes(device, path, per_device=per_device)
     yield from _binding(device, path)
     resources = device.get("nodeAllocatableResources") or {}
@@ -94,12 +93,11 @@ def _capacity(capacity: Mapping[str, Any], path: str, *, shared: bool) -> Iterat
 def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
     if not per_device:
         if any(device.get(field) is not None for field in _NODE_FIELDS):
-            yield invalid(
-                path,
-                None,
+            detail = (
                 "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
-                "`perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+                "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
             )
+            yield invalid(path, None, detail)
         return
     if device.get("nodeName"):
         yield from names.subdomain(device["nodeName"], f"{path}.nodeName")
@@ -122,26 +120,21 @@ def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
 
 def _binding(device: Obj, path: str) -> Iterator[FieldError]:
     """``validateDeviceBindingParameters``."""
-    fields = ("bindingConditions", "bindingFailureConditions")
-    wanted, failed = (device.get(field) or [] for field in fields)
-    for field, conditions in zip(fields, (wanted, failed), strict=True):
+    wanted, failed = (device.get(field) or [] for field in _BINDING_FIELDS)
+    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
         yield from each(conditions, _BINDING_MAX, names.label_key, f"{path}.{field}")
-    for index, condition in enumerate(wanted):
-        if condition in wanted[:index]:
-            yield duplicate(f"{path}.bindingConditions[{index}]", condition)
-    for index, condition in enumerate(failed):
-        inner = f"{path}.bindingFailureConditions[{index}]"
-        if condition in failed[:index]:
-            yield duplicate(inner, condition)
-        if condition in wanted:
-            detail = "bindingFailureConditions must not overlap with bindingConditions"
-            yield invalid(inner, condition, detail)
-    if failed and not wanted:
-        detail = "bindingConditions are required to use bindingFailureConditions"
-        yield invalid(f"{path}.bindingConditions", wanted, detail)
-    if wanted and not failed:
-        detail = "bindingFailureConditions are required to use bindingConditions"
-        yield invalid(f"{path}.bindingFailureConditions", failed, detail)
+    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
+        for index, condition in enumerate(conditions):
+            inner = f"{path}.{field}[{index}]"
+            if condition in conditions[:index]:
+                yield duplicate(inner, condition)
+            if conditions is failed and condition in wanted:
+                detail = "bindingFailureConditions must not overlap with bindingConditions"
+                yield invalid(inner, condition, detail)
+    for missing, used in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):
+        if device.get(used) and not device.get(missing):
+            detail = f"{missing} are required to use {used}"
+            yield invalid(f"{path}.{missing}", [], detail)
 
 
 def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
@@ -172,32 +165,30 @@ def _is_semver(text: str) -> bool:
     return True
 
 
+_TAINT: Final[Mapping[str, Check]] = {
+    "key": names.label_key,
+    "value": names.label_value,
+    "effect": one_of("NoExecute", "NoSchedule", "None"),
+}
+
+
 def check_taint(taint: Obj, path: str) -> Iterator[FieldError]:
-    yield from names.label_key(taint.get("key") or "", f"{path}.key")
-    yield from names.label_value(taint.get("value") or "", f"{path}.value")
-    effects = ("NoExecute", "NoSchedule", "None")
-    if not taint.get("effect"):
-        yield required(f"{path}.effect")
-    elif taint["effect"] not in effects:
-        yield not_supported(f"{path}.effect", taint["effect"], effects)
+    yield from fields(taint, path, _TAINT)
 
 
-def check_counters(holder: Obj, field: str, path: str) -> Iterator[FieldError]:
-    if not holder.get(field):
-        yield required(f"{path}.{field}")
-    else:
-        yield from names.label(holder[field], f"{path}.{field}")
-    if not holder.get("counters"):
-        yield required(f"{path}.counters")
-    elif len(holder["counters"]) > COUNTERS_MAX:
-        yield too_many(f"{path}.counters", len(holder["counters"]), COUNTERS_MAX)
+def check_counters(holder: Obj, path: str, field: str) -> Iterator[FieldError]:
+    yield from fields(holder, path, {field: needed(names.label), "counters": needed(_counters)})
+
+
+def _counters(counters: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    if len(counters) > COUNTERS_MAX:
+        yield too_many(path, len(counters), COUNTERS_MAX)
         return
-    for name in holder.get("counters") or {}:
-        yield from names.label(name, f"{path}.counters")
+    for name in counters:
+        yield from names.label(name, path)
 
 
 def _consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
-    yield from check_counters(consumption, "counterSet", path)
+    yield from check_counters(consumption, path, "counterSet")
     groups = consumption.get("compatibilityGroups") or []
-    inner = f"{path}.compatibilityGroups"
-    yield from unique(groups, _GROUPS_MAX, names.label, str, inner)
+    yield from unique(groups, _GROUPS_MAX, names.label, f"{path}.compatibilityGroups", by=str)

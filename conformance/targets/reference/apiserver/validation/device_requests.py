@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import names
@@ -20,8 +21,11 @@ from conformance.targets.reference.apiserver.validation.constraints import (
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     each,
+    fields,
     invalid,
+    needed,
     not_supported,
+    one_of,
     required,
     too_long,
     unique,
@@ -54,28 +58,15 @@ def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator
     """``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
-    known = request_names(devices.get("requests") or [])
-    yield from unique(
-        devices.get("requests") or [],
-        REQUESTS_MAX,
-        lambda request, inner: _request(request, inner, expressions),
-        lambda request: request.get("name") or "",
-        f"{path}.requests",
-        show=_in_go_order,
-    )
+    requests = devices.get("requests") or []
+    known, check = request_names(requests), partial(_request, expressions=expressions)
+    yield from unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
     yield from check_derived(devices, path, expressions)
-    yield from each(
-        devices.get("constraints") or [],
-        CONSTRAINTS_MAX,
-        lambda constraint, inner: check_constraint(constraint, inner, known),
-        f"{path}.constraints",
-    )
-    yield from each(
-        devices.get("config") or [],
-        CONFIGS_MAX,
-        lambda config, inner: _claim_config(config, inner, known),
-        f"{path}.config",
-    )
+    for field, limit, checked in (
+        ("constraints", CONSTRAINTS_MAX, partial(check_constraint, known=known)),
+        ("config", CONFIGS_MAX, partial(claim_config, known=known)),
+    ):
+        yield from each(devices.get(field) or [], limit, checked, f"{path}.{field}")
     yield from expressions.check_together(devices, path)
 
 
@@ -100,14 +91,8 @@ def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[Fiel
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         )
     elif alternatives:
-        yield from unique(
-            alternatives,
-            FIRST_AVAILABLE_MAX,
-            lambda wanted, inner: _sub_request(wanted, inner, expressions),
-            lambda alternative: alternative.get("name") or "",
-            f"{path}.firstAvailable",
-            show=_in_go_order,
-        )
+        check, inner = partial(_sub_request, expressions=expressions), f"{path}.firstAvailable"
+        yield from unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
     else:
         yield from _wanted(exactly or {}, f"{path}.exactly", expressions)
 
@@ -118,11 +103,7 @@ def _sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[
 
 
 def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    class_name = wanted.get("deviceClassName") or ""
-    if not class_name:
-        yield required(f"{path}.deviceClassName")
-    else:
-        yield from names.subdomain(class_name, f"{path}.deviceClassName")
+    yield from fields(wanted, path, {"deviceClassName": needed(names.subdomain)})
     yield from selectors(wanted.get("selectors") or [], f"{path}.selectors", expressions)
     mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
     if mode == "All":
@@ -164,16 +145,15 @@ def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
         yield from names.label_value(value, f"{path}.value")
-    elif not operator:
-        yield required(f"{path}.operator")
     else:
-        yield not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
+        yield from one_of("Equal", "Exists")(operator, f"{path}.operator")
     effect = tolerated.get("effect")
     if effect and effect not in {"NoSchedule", "NoExecute"}:
         yield not_supported(f"{path}.effect", effect, ("NoExecute", "NoSchedule"))
 
 
-def _claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+def claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+    """Configuration of some requests of a claim, or of all; ``known``: as `request_names`."""
     yield from check_references(config.get("requests") or [], f"{path}.requests", known)
     yield from device_config(config, path)
 

@@ -1,4 +1,4 @@
-"""Field errors in the API server's own words, and the Status that carries them.
+"""Field errors in the API server's own words, the Status that carries them, and common checks.
 
 The texts follow k8s.io/apimachinery/pkg/util/validation/field/errors.go and
 k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see the same one here.
@@ -7,7 +7,7 @@ k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,10 @@ class FieldError:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"
+
+
+Check = Callable[[Any, str], Iterator[FieldError]]
+"""From a value (empty where there is none) and its path to what is wrong with it."""
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -63,14 +67,14 @@ def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError
 
 def too_long(path: str, limit: int) -> FieldError:
     """A string of more than ``limit`` bytes."""
-    detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
-    return FieldError(path, "FieldValueTooLong", f"Too long: {detail}")
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
 
 def too_many(path: str, found: int, limit: int) -> FieldError:
     """A list of more than ``limit`` items."""
-    detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
-    return FieldError(path, "FieldValueTooMany", f"Too many: {found}: {detail}")
+    return FieldError(
+        path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} items"
+    )
 
 
 def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
@@ -85,9 +89,37 @@ def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
     )
 
 
-def each(
-    items: Sequence[Any], limit: int, check: Callable[[Any, str], Iterator[FieldError]], path: str
-) -> Iterator[FieldError]:
+def fields(obj: Mapping[str, Any], path: str, checks: Mapping[str, Check]) -> Iterator[FieldError]:
+    """Each of these fields of an object, in their order."""
+    for name, check in checks.items():
+        yield from check(obj.get(name) or "", f"{path}.{name}")
+
+
+def needed(check: Check) -> Check:
+    """A check of a value that must be there."""
+
+    def checked(value: Any, path: str) -> Iterator[FieldError]:
+        yield from check(value, path) if value else [required(path)]
+
+    return checked
+
+
+def there(_value: Any, _path: str) -> Iterator[FieldError]:
+    """No check: for `needed`."""
+    yield from ()
+
+
+def one_of(*supported: str) -> Check:
+    """A check of a value that must be there, and one of an enumeration's."""
+
+    def checked(value: Any, path: str) -> Iterator[FieldError]:
+        if value not in supported:
+            yield not_supported(path, value, supported)
+
+    return needed(checked)
+
+
+def each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[FieldError]:
     """Every item of a list that may have ``limit`` of them."""
     if len(items) > limit:
         yield too_many(path, len(items), limit)
@@ -99,22 +131,24 @@ def each(
 def unique(
     items: Sequence[Any],
     limit: int,
-    check: Callable[[Any, str], Iterator[FieldError]],
-    key: Callable[[Any], str],
+    check: Check,
     path: str,
-    *,
+    by: str | Callable[[Any], str] = "name",
     show: Callable[[Any], Any] | None = None,
 ) -> Iterator[FieldError]:
-    """Every item of a list with unique keys; ``show`` is what a duplicate's error prints."""
+    """Every item of a list with unique keys.
+
+    Args:
+        by: the field that is the key, or what makes it of an item.
+        show: what a duplicate's error prints of an item; its key if None.
+    """
     yield from each(items, limit, check, path)
-    if len(items) > limit:
-        return
     seen: set[str] = set()
-    for index, item in enumerate(items):
-        name = key(item)
-        if name in seen:
-            yield duplicate(f"{path}[{index}]", name if show is None else show(item))
-        seen.add(name)
+    for index, item in enumerate(items if len(items) <= limit else ()):
+        key = by(item) if callable(by) else item.get(by) or ""
+        if key in seen:
+            yield duplicate(f"{path}[{index}]", key if show is None else show(item))
+        seen.add(key)
 
 
 def _body(start: str, detail: str) -> str:

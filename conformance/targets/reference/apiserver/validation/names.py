@@ -6,11 +6,13 @@ a name by itself is in ``reference_allocator.api.names``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from conformance.targets.reference.apiserver.validation.errors import (
+    Check,
     FieldError,
     invalid,
+    needed,
     required,
     too_long,
 )
@@ -24,6 +26,17 @@ from reference_allocator.api.names import (
     label_key_problems,
     label_value_problems,
 )
+
+
+def _by(problems: Callable[[str], Iterable[str]]) -> Check:
+    """A check that has an error for each problem of a text."""
+    return lambda value, path: (invalid(path, value, problem) for problem in problems(value))
+
+
+label_key = _by(label_key_problems)  # Of a label, a taint or the like.
+label_value = _by(label_value_problems)
+label = _by(dns_label_problems)
+subdomain = _by(dns_subdomain_problems)
 
 
 def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
@@ -41,10 +54,10 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
         for problem in label_key_problems(key.lower()):
             yield invalid("metadata.annotations", key, problem)
     for index, owner in enumerate(meta.get("ownerReferences") or []):
-        path = f"metadata.ownerReferences[{index}]"
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                yield invalid(f"{path}.{field}", "", "must not be empty")
+                path = f"metadata.ownerReferences[{index}].{field}"
+                yield invalid(path, "", "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         yield from label_key(finalizer, f"metadata.finalizers[{index}]")
 
@@ -56,61 +69,42 @@ def labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
         yield from label_value(value, path)
 
 
-def label_key(value: str, path: str) -> Iterator[FieldError]:
-    """The key of a label, a taint or the like."""
-    yield from (invalid(path, value, problem) for problem in label_key_problems(value))
-
-
-def label_value(value: str, path: str) -> Iterator[FieldError]:
-    """The value of a label, a taint or the like."""
-    yield from (invalid(path, value, problem) for problem in label_value_problems(value))
-
-
-def label(value: str, path: str) -> Iterator[FieldError]:
-    """A DNS-1123 label."""
-    yield from (invalid(path, value, problem) for problem in dns_label_problems(value))
-
-
-def subdomain(value: str, path: str) -> Iterator[FieldError]:
-    """A DNS-1123 subdomain."""
-    yield from (invalid(path, value, problem) for problem in dns_subdomain_problems(value))
-
-
+@needed
 def driver(value: str, path: str) -> Iterator[FieldError]:
     """A driver's name (the rules of a CSI driver's)."""
-    if not value:
-        yield required(path)
-        return
     if len(value) > DRIVER_NAME_MAX:
         yield too_long(path, DRIVER_NAME_MAX)
     yield from (invalid(path, value, problem) for problem in dns_subdomain_problems(value.lower()))
 
 
+@needed
 def pool(value: str, path: str) -> Iterator[FieldError]:
     """A pool's name: subdomains separated by slashes."""
-    if not value:
-        yield required(path)
-        return
     if len(value) > POOL_NAME_MAX:
         yield too_long(path, POOL_NAME_MAX)
     for part in value.split("/"):
         yield from subdomain(part, path)
 
 
+DEVICE: Mapping[str, Check] = {"driver": driver, "pool": pool, "device": label}
+"""The fields that name a device."""
+
+
 def qualified(value: str, path: str) -> Iterator[FieldError]:
     """The name of an attribute or capacity, with or without a domain."""
-    parts = value.split("/")
-    if len(parts) == 1:
-        yield from _c_identifier(value, path)
-    elif len(parts) == 2:
-        if not parts[0]:
-            yield invalid(path, "", "the domain must not be empty")
-        else:
-            yield from driver(parts[0], path)
-        if not parts[1]:
-            yield invalid(path, "", "the name must not be empty")
-        else:
-            yield from _c_identifier(parts[1], path)
+    *domain, name = value.split("/")
+    if len(domain) > 1:
+        return
+    for part in domain:
+        yield from (
+            driver(part, path) if part else [invalid(path, "", "the domain must not be empty")]
+        )
+    if domain and not name:
+        yield invalid(path, "", "the name must not be empty")
+        return
+    if len(name) > ATTRIBUTE_ID_MAX:
+        yield too_long(path, ATTRIBUTE_ID_MAX)
+    yield from (invalid(path, name, problem) for problem in c_identifier_problems(name))
 
 
 def fully_qualified(value: str, path: str) -> Iterator[FieldError]:
@@ -119,9 +113,3 @@ def fully_qualified(value: str, path: str) -> Iterator[FieldError]:
     if "/" not in value:
         detail = "a fully qualified name must be a domain and a name separated by a slash"
         yield invalid(path, value, detail)
-
-
-def _c_identifier(value: str, path: str) -> Iterator[FieldError]:
-    if len(value) > ATTRIBUTE_ID_MAX:
-        yield too_long(path, ATTRIBUTE_ID_MAX)
-    yield from (invalid(path, value, problem) for problem in c_identifier_problems(value))

@@ -110,12 +110,11 @@ def _mapping(mapped: Obj, capacity: Mapping[str, Any], path: str) -> Iterator[Fi
 
 
 def _overhead(overhead: Obj, path: str) -> Iterator[FieldError]:
-    parts = {name: overhead.get(name) for name in ("perPod", "perContainer")}
-    if not any(value is not None for value in parts.values()):
+    if not overhead.keys() & {"perPod", "perContainer"}:
         yield invalid(path, "", "at least one of perPod or perContainer must be set")
-    for name, value in parts.items():
-        if value is not None and _sign(value) < 0:
-            yield invalid(f"{path}.{name}", str(value), "must be non-negative")
+    for name in ("perPod", "perContainer"):
+        if name in overhead and _sign(overhead[name]) < 0:
+            yield invalid(f"{path}.{name}", str(overhead[name]), "must be non-negative")
 
 
 def _sign(value: Any) -> int:

@@ -1,27 +1,38 @@
-"""Checks of pods and of the templates of pods, above all of their resource claims.
+"""Checks of pods, of the templates of pods, and of a pod's status, above all of resource claims.
 
-Sources: pkg/apis/core/validation/validation.go, validatePodResourceClaims and
-validateResourceClaimNames, as far as scenarios reach.
+Sources: pkg/apis/core/validation/validation.go, validatePodResourceClaims,
+validateResourceClaimNames, validatePodResourceClaimStatuses and
+validatePodExtendedResourceClaimStatus, as far as scenarios reach; ``PrepareForUpdate`` of
+podStatusStrategy in pkg/registry/core/pod/strategy.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import names
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
+    fields,
     forbidden,
     invalid,
+    needed,
     not_found,
     not_supported,
     required,
+    there,
 )
+from conformance.targets.reference.pods import containers
 from conformance.targets.seam.values import Obj
 
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+_KEPT: Final = (
+    "resourceClaimStatuses",
+    "extendedResourceClaimStatus",
+    "nodeAllocatableResourceClaimStatuses",
+)
 
 
 def is_mirror(pod: Obj) -> bool:
@@ -51,10 +62,9 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
     if (spec.get("resources") or {}).get("claims") is not None:
         detail = "claims may not be set for Resources at pod-level"
         yield forbidden(f"{path}.resources.claims", detail)
-    if spec.get("restartPolicy") not in _RESTART_POLICIES:
-        yield not_supported(
-            f"{path}.restartPolicy", spec.get("restartPolicy") or "", _RESTART_POLICIES
-        )
+    policy = spec.get("restartPolicy") or ""
+    if policy not in _RESTART_POLICIES:
+        yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     if spec.get("nodeName"):
         yield from names.subdomain(spec["nodeName"], f"{path}.nodeName")
 
@@ -64,9 +74,11 @@ def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
     if all(gate in (old.get("schedulingGates") or []) for gate in new.get("schedulingGates") or []):
         allowed.add("schedulingGates")  # They may be removed.
-    fields = (set(new) | set(old)) - allowed
-    without_images = [_without_images(spec) for spec in (new, old)]
-    if any(without_images[0].get(field) != without_images[1].get(field) for field in fields):
+    kept = [
+        {name: value for name, value in _without_images(spec).items() if name not in allowed}
+        for spec in (new, old)
+    ]
+    if kept[0] != kept[1]:
         yield forbidden(
             "spec",
             "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -76,48 +88,40 @@ def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
         )
 
 
+def _without_images(spec: Obj) -> Obj:
+    plain = dict(spec)
+    for field in ("containers", "initContainers"):
+        if field in plain:
+            plain[field] = [{**container, "image": ""} for container in plain[field]]
+    return plain
+
+
 def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"
         name = claim.get("name") or ""
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-        if not name:
-            yield required(f"{inner}.name")
-        elif name in seen:
+        if name in seen:
             yield duplicate(f"{inner}.name", name)
         else:
-            yield from names.label(name, f"{inner}.name")
-            seen.add(name)
+            yield from needed(names.label)(name, f"{inner}.name")
+        seen |= {name} - {""}
         # What the API server prints is its internal type, which has no JSON names.
         shown = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
         if direct is not None and template is not None:
-            yield invalid(
-                inner,
-                shown,
-                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be "
-                "specified",
-            )
+            either = "`resourceClaimName` or `resourceClaimTemplateName`"
+            yield invalid(inner, shown, f"at most one of {either} may be specified")
         if direct is None and template is None:
-            yield invalid(
-                inner,
-                shown,
-                "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
-            )
-        if direct is not None:
-            yield from names.subdomain(direct, f"{inner}.resourceClaimName")
-        if template is not None:
-            yield from names.subdomain(template, f"{inner}.resourceClaimTemplateName")
+            either = "`resourceClaimName`, `resourceClaimTemplateName`"
+            yield invalid(inner, shown, f"must specify one of: {either}")
+        for field in ("resourceClaimName", "resourceClaimTemplateName"):
+            if claim.get(field) is not None:
+                yield from names.subdomain(claim[field], f"{inner}.{field}")
 
 
 def _container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
-    name = container.get("name") or ""
-    if not name:
-        yield required(f"{path}.name")
-    else:
-        yield from names.label(name, f"{path}.name")
-    if not container.get("image"):
-        yield required(f"{path}.image")
+    yield from fields(container, path, {"name": needed(names.label), "image": needed(there)})
     resources = container.get("resources") or {}
     yield from _extended_resources(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"
@@ -126,13 +130,14 @@ def _container(container: Obj, claim_names: set[str], path: str) -> Iterator[Fie
 
 def _extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
     """Requests of what cannot be overcommitted must equal its limits."""
-    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    limits, requests = (
+        {name: amount for name, amount in (resources.get(f) or {}).items() if _is_extended(name)}
+        for f in ("limits", "requests")
+    )
     for name, amount in limits.items():
-        if _is_extended(name) and not amount.isdigit():
+        if not amount.isdigit():
             yield invalid(f"{path}.limits[{name}]", amount, "must be an integer")
     for name, amount in requests.items():
-        if not _is_extended(name):
-            continue
         if not amount.isdigit():
             yield invalid(f"{path}.requests[{name}]", amount, "must be an integer")
         if name not in limits:
@@ -159,10 +164,9 @@ def _container_claims(
         if name in seen:
             yield duplicate(inner, name)
         else:
-            key = name
+            key = f"{name}/{request}" if request else name
             if request:
                 yield from names.label(request, f"{inner}.request")
-                key = f"{name}/{request}"
             if key in seen:
                 yield duplicate(inner, key)
             elif not request and any(other.startswith(f"{name}/") for other in seen):
@@ -174,9 +178,56 @@ def _container_claims(
             yield not_found(inner, name, detail)
 
 
-def _without_images(spec: Obj) -> Obj:
-    plain = dict(spec)
-    for field in ("containers", "initContainers"):
-        if field in plain:
-            plain[field] = [{**container, "image": ""} for container in plain[field]]
-    return plain
+def keep_claims(new: Obj, old: Obj) -> None:
+    """Keep what a client left out that may not know of it, in place; an empty list clears it."""
+    for field in _KEPT:
+        if field in old["status"]:
+            new["status"].setdefault(field, old["status"][field])
+
+
+def check_status(pod: Obj) -> Iterator[FieldError]:
+    """A changed status of a pod, as far as it is about claims."""
+    spec, status = pod["spec"], pod["status"]
+    entries = {claim["name"] for claim in spec.get("resourceClaims") or []}
+    seen: set[str] = set()
+    for index, told in enumerate(status.get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", told.get("name") or ""
+        if name not in entries:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            yield invalid(f"{path}.name", name, detail)
+        if name in seen:
+            yield duplicate(f"{path}.name", name)
+        seen.add(name)
+        if told.get("resourceClaimName") is not None:
+            yield from names.subdomain(told["resourceClaimName"], f"{path}.resourceClaimName")
+    if status.get("extendedResourceClaimStatus") is not None:
+        told = status["extendedResourceClaimStatus"]
+        yield from _extended(told, spec, "status.extendedResourceClaimStatus")
+
+
+def _extended(told: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
+    requests = {
+        one["name"]: (one.get("resources") or {}).get("requests") or {} for one in containers(spec)
+    }
+    mappings = told.get("requestMappings") or []
+    if not mappings:
+        yield required(f"{path}.requestMappings", "at least one request mapping is required")
+    seen = []
+    for index, mapping in enumerate(mappings):
+        inner = f"{path}.requestMappings[{index}]"
+        key = {f: mapping.get(f) or "" for f in ("containerName", "resourceName", "requestName")}
+        container, resource, request = key.values()
+        both = "spec.initContainers{0} or spec.containers{0}"
+        if container not in requests:
+            detail = f"must match the name of an entry in {both.format('.name')}"
+            yield invalid(f"{inner}.containerName", container, detail)
+        elif resource not in requests[container]:
+            entry = both.format(".resources.requests")
+            detail = f"must match the extended resource name of an entry in {entry}"
+            yield invalid(f"{inner}.resourceName", resource, detail)
+        yield from names.label(request, f"{path}.requestName")
+        if key in seen:
+            for field, value in key.items():
+                yield duplicate(f"{inner}.{field}", value)
+        seen.append(key)
+    yield from needed(names.subdomain)(told.get("resourceClaimName"), f"{path}.resourceClaimName")

@@ -40,20 +40,13 @@ def check_policy(policy: Obj, most: Any, path: str) -> Iterator[FieldError]:
         return
     if policy.get("default") is None:
         yield required(f"{path}.default", f"required when {field} is defined")
-    elif values:
-        yield from _values(
-            [_quantity(v) for v in values],
-            _quantity(policy["default"]),
-            _quantity(most),
-            f"{path}.validValues",
-        )
+        return
+    default, limit = _quantity(policy["default"]), _quantity(most)
+    if values:
+        yield from _values(list(map(_quantity, values)), default, limit, f"{path}.{field}")
     else:
-        yield from _range(
-            {name: _quantity(value) for name, value in (valid_range or {}).items()},
-            _quantity(policy["default"]),
-            _quantity(most),
-            f"{path}.validRange",
-        )
+        bounds = {name: _quantity(value) for name, value in (valid_range or {}).items()}
+        yield from _range(bounds, default, limit, f"{path}.{field}")
 
 
 def _quantity(value: Any) -> Quantity:
@@ -72,7 +65,7 @@ def _values(
         if most < value:
             yield invalid(path, str(value), f"option is larger than capacity value: {most}")
 
-    yield from unique(values, _VALUES_MAX, check, lambda value: str(value.nanos), path, show=str)
+    yield from unique(values, _VALUES_MAX, check, path, lambda value: str(value.nanos), str)
     if default not in values or len(values) > _VALUES_MAX:
         detail = "default value is not valid according to the requestPolicy"
         yield invalid(path, str(default), detail)

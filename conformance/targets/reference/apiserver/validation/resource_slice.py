@@ -6,6 +6,7 @@ Source: ``validateResourceSliceSpec`` in pkg/apis/resource/validation/validation
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from conformance.targets.reference.apiserver.validation import names
@@ -18,6 +19,7 @@ from conformance.targets.reference.apiserver.validation.device import (
 from conformance.targets.reference.apiserver.validation.errors import (
     FieldError,
     duplicate,
+    fields,
     invalid,
     not_supported,
     required,
@@ -48,24 +50,16 @@ def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldEr
     yield from _node_selection(spec)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
-    devices = spec.get("devices") or []
+    devices, counter_sets = spec.get("devices") or [], spec.get("sharedCounters") or []
     per_device = bool(spec.get("perDeviceNodeSelection"))
-    yield from unique(
-        devices,
-        devices_max(devices),
-        lambda device, path: check_device(
-            device, before.get(device.get("name") or ""), path, per_device=per_device
-        ),
-        lambda device: device.get("name") or "",
-        "spec.devices",
-    )
-    yield from unique(
-        spec.get("sharedCounters") or [],
-        COUNTER_SETS_MAX,
-        lambda counter_set, path: check_counters(counter_set, "name", path),
-        lambda counter_set: counter_set.get("name") or "",
-        "spec.sharedCounters",
-    )
+
+    def check(device: Obj, path: str) -> Iterator[FieldError]:
+        known = before.get(device.get("name") or "")
+        yield from check_device(device, known, path, per_device=per_device)
+
+    yield from unique(devices, devices_max(devices), check, "spec.devices")
+    counters = partial(check_counters, field="name")
+    yield from unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
     if spec.get("partitionTypeAttribute") is not None:
         yield from _partition_type(spec, spec["partitionTypeAttribute"])
     yield from _skipped(spec.get("skipNodeOperations") or [])
@@ -116,10 +110,10 @@ def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
     """A new or changed DeviceTaintRule: what it selects, and the taint."""
     spec = rule.get("spec") or {}
     selector = spec.get("deviceSelector") or {}
-    checks = (("driver", names.driver), ("pool", names.pool), ("device", names.label))
-    for field, check in checks:
-        if selector.get(field) is not None:
-            yield from check(selector[field], f"spec.deviceSelector.{field}")
+    named = {
+        field: check for field, check in names.DEVICE.items() if selector.get(field) is not None
+    }
+    yield from fields(selector, "spec.deviceSelector", named)
     yield from check_taint(spec.get("taint") or {}, "spec.taint")
 
 

@@ -21,9 +21,11 @@ from conformance.targets.reference.apiserver.validation.errors import (
 from conformance.targets.reference.apiserver.validation.pod import check_spec
 from conformance.targets.seam.values import Obj
 
-_JOB_RESTART_POLICIES = ("OnFailure", "Never")
-_STATEFUL_KEEPS = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")
-_NEGATIVE = "must be greater than or equal to 0"
+_JOB_RESTART_POLICIES: Final = ("OnFailure", "Never")
+_STATEFUL_KEEPS: Final = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")
+_NEGATIVE: Final = "must be greater than or equal to 0"
+_HIGHEST: Final = 1_000_000_000
+_POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def check_job(job: Obj) -> Iterator[FieldError]:
@@ -107,9 +109,8 @@ def _strategy(strategy: Obj) -> Iterator[FieldError]:
 def _count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
     """``ValidatePositiveIntOrPercent``."""
     if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
-        yield invalid(
-            path, value, "a valid percent string must be a numeric string followed by an ending '%'"
-        )
+        detail = "a valid percent string must be a numeric string followed by an ending '%'"
+        yield invalid(path, value, detail)
     elif isinstance(value, int) and value < 0:
         yield invalid(path, value, _NEGATIVE)
 
@@ -118,10 +119,6 @@ def _not_negative(spec: Obj, *fields: str) -> Iterator[FieldError]:
     for field in fields:
         if spec.get(field) is not None and spec[field] < 0:
             yield invalid(f"spec.{field}", spec[field], _NEGATIVE)
-
-
-_HIGHEST: Final = 1_000_000_000
-_POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 
 def check_priority_class(new: Obj) -> Iterator[FieldError]:
@@ -140,5 +137,4 @@ def check_priority_class_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     if new.get("value") != old["value"]:
         yield forbidden("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old["preemptionPolicy"]:
-        shown = new.get("preemptionPolicy")
-        yield invalid("preemptionPolicy", shown, "field is immutable")
+        yield invalid("preemptionPolicy", new.get("preemptionPolicy"), "field is immutable")
