@@ -19,6 +19,7 @@ from typing import Any, Final
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.rbac.rights import Rights
 from conformance.kubeapi.errors import ApiError
+from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
@@ -150,7 +151,9 @@ class Objects(Backend):
         none = dict.fromkeys(status)
         with self.lock:
             for each in (none, status):  # an allocation cannot be changed, only taken away
-                done = self.api.patch(Ref.of(claim), {"status": each}, "status", NAMESPACE)
+                done = self.api.change(
+                    Ref.of(claim), patches.of("patch", {"status": each}), "status", NAMESPACE
+                )
         return done
 
     def delete(self, obj: Obj) -> None:

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 
 from conformance.kubeapi.errors import ApiError
+from conformance.targets.reference.apiserver.patches import as_merge_patch, merge
 
 TOKEN = "secret-of-the-test-user"
 
@@ -56,27 +57,6 @@ def key_of(path: str) -> tuple[str, str, str]:
     found = _PATH.match(path)
     assert found is not None
     return found["plural"], found["ns"] or "", found["name"] or ""
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merge(result.get(name), value)
-    return result
-
-
-def strategic(target: Mapping[str, Any], patch: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A strategic merge patch of ``status.conditions`` as a merge patch: they merge by type."""
-    conditions = {one["type"]: one for one in (target.get("status") or {}).get("conditions", ())}
-    for condition in patch["status"]["conditions"]:
-        conditions[condition["type"]] = conditions.get(condition["type"], {}) | condition
-    return {**patch, "status": {**patch["status"], "conditions": list(conditions.values())}}
 
 
 class FakeApi:
@@ -203,27 +183,10 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
 
-    def do_GET(self) -> None:
-        self._serve("GET")
-
-    def do_POST(self) -> None:
-        self._serve("POST")
-
-    def do_PUT(self) -> None:
-        self._serve("PUT")
-
-    def do_PATCH(self) -> None:
-        self._serve("PATCH")
-
-    def do_DELETE(self) -> None:
-        self._serve("DELETE")
-
-    def _serve(self, method: str) -> None:
+    def _serve(self) -> None:
+        method = self.command
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        if self.api.stopped:
-            self.close_connection = True
-            return
         self.api.requests.append((method, self.path, dict(self.headers), body))
         with self.api.changed:
             while self.api.deaf and not self.api.stopped:
@@ -279,6 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         with self.api.changed:
             self._resource(method, found, query, body)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815
 
     def _aggregated(self, path: str) -> Any:
         """Every group with its versions and kinds, as KEP-3352 has it."""
@@ -362,7 +327,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, {**api.put(plural, body), **typed})
         elif method == "PATCH":
             if self.headers["Content-Type"] == "application/strategic-merge-patch+json":
-                body = strategic(obj, body)
+                body = as_merge_patch(obj, body)
             self._send(200, {**api.put(plural, merge(obj, body)), **typed})
         elif method == "DELETE":
             if plural in api.finalized:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -98,31 +99,23 @@ def test_a_server_of_the_kubeconfigs_authority_is_trusted(tmp_path: Path, ours: 
             assert connection.request("GET", "/version") == {}
 
 
-def test_a_server_of_another_authority_is_reported_with_what_to_correct(
-    tmp_path: Path, ours: trustme.CA
+@pytest.mark.parametrize(
+    ("authority", "certificate", "remedy"),
+    [
+        ("other.crt", {}, "correct the kubeconfig's certificate-authority"),
+        ("ours.crt", {"address": "192.0.2.1"}, "tls-server-name"),
+        ("ours.crt", {"until": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}, "renew the server's"),
+        ("ours.crt", None, "does not speak TLS"),
+    ],
+    ids=["authority", "name", "expired", "plain"],
+)
+def test_what_is_wrong_is_reported_with_what_to_correct(
+    tmp_path: Path, ours: trustme.CA, authority: str, certificate: Any, remedy: str
 ) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.crt")
-    with serving(tls(ours)) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="other.crt")
-        assert "correct the kubeconfig's certificate-authority" in ask(path)
-
-
-def test_a_certificate_for_another_name_is_reported(tmp_path: Path, ours: trustme.CA) -> None:
-    with serving(tls(ours, address="192.0.2.1")) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
-        assert "tls-server-name" in ask(path)
-
-
-def test_an_expired_certificate_is_reported(tmp_path: Path, ours: trustme.CA) -> None:
-    with serving(tls(ours, until=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))) as port:
-        path = kubeconfig(tmp_path / "config", port, certificate_authority="ours.crt")
-        assert "renew the server's certificate" in ask(path)
-
-
-def test_an_https_address_of_a_server_without_tls_is_reported(tmp_path: Path) -> None:
-    with serving(None) as port:
-        path = kubeconfig(tmp_path / "config", port, insecure_skip_tls_verify=False)
-        assert "does not speak TLS" in ask(path)
+    with serving(None if certificate is None else tls(ours, **certificate)) as port:
+        path = kubeconfig(tmp_path / "config", port, certificate_authority=authority)
+        assert remedy in ask(path)
 
 
 @pytest.mark.parametrize("data", ["AAAAA", base64.b64encode(b"not PEM").decode()])

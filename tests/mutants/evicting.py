@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 
 from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor, results
+from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
 
@@ -34,7 +34,7 @@ def evicts_who_tolerates_for_ever(world: World) -> None:
             toleration
             for _, claim in evictor.cluster.claims_of(pod)
             if claim is not None
-            for result in results(claim)
+            for result in results_of(claim)
             for toleration in result.get("tolerations") or []
             if "tolerationSeconds" not in toleration
         ]
@@ -88,7 +88,7 @@ def evicts_for_noschedule(world: World) -> None:
         }
         for pod in store.all("Pod"):
             claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
-            used = [result for claim in claims for result in results(claim)]
+            used = [result for claim in claims for result in results_of(claim)]
             tolerant = any(result.get("tolerations") for result in used)
             hit = any((result["pool"], result["device"]) in tainted for result in used)
             if hit and not tolerant and pod["spec"].get("nodeName") and not is_deleted(pod):

@@ -36,11 +36,12 @@ class ClusterTarget:
     Raises ClusterUsageError: the kubeconfig or the context is wrong.
     """
 
+    name = "cluster"
+
     def __init__(
         self,
         access: ClusterAccess,
         *,
-        name: str = "cluster",
         driver: str | None = None,
         other_driver: str | None = None,
         other_devices: int = 0,
@@ -49,7 +50,6 @@ class ClusterTarget:
         only_read: bool = False,
         double_allocation: bool = False,
     ) -> None:
-        self.name = name
         self.access = access
         self.driver = driver
         self._other = other_driver

@@ -18,8 +18,6 @@ from conformance.targets.seam.scope import Scope, T
 from conformance.targets.seam.values import Decision, Obj, Query, Ref, Request, TargetError, User
 from conformance.targets.seam.watching import Following, Watching
 
-"""Opens the scope of a namespace in a new target."""
-
 Labels = Mapping[str, str] | None
 
 

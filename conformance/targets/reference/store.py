@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS, Kind
-from conformance.targets.seam.values import ApiError, Obj
+from conformance.targets.seam.values import ApiError, Cause, Obj
 
 T = TypeVar("T")
 
@@ -50,6 +50,13 @@ def uid_of(obj: Mapping[str, Any]) -> str:
 def not_found(kind: Kind, name: str) -> ApiError:
     """404, in the words of ``apierrors.NewNotFound``."""
     return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')
+
+
+def forbidden(obj: Mapping[str, Any], why: str, *causes: Cause) -> ApiError:
+    """403 for a new or changed object, in the words of ``apierrors.NewForbidden``."""
+    name = obj["metadata"].get("name") or ""
+    text = f'{KINDS[obj["kind"]].resource} "{name}" is forbidden: {why}'
+    return ApiError(403, "Forbidden", text, causes)
 
 
 def _wanted(obj: Obj) -> Any:

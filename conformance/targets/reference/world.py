@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from conformance.clusters.base import OTHER_DRIVER
 from conformance.scenario.driver.simulated import Health
@@ -20,7 +20,6 @@ from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.components import MANAGER, SCHEDULER, Components, Remembers
-from conformance.targets.reference.controllers import Controller
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.controllers.deployments import DeploymentController
@@ -45,6 +44,17 @@ from reference_allocator.gates import minor_of
 
 _MAX_ROUNDS: Final = 1000
 _NEVER: Final = (-1.0, -1)
+
+
+class Controller(Protocol):
+    """A part of the control plane, or a kubelet; it keeps nothing that could not be lost."""
+
+    watches: frozenset[str]
+    """Kinds whose changes may give it work; it also runs whenever time has passed."""
+
+    def sync(self) -> None:
+        """Bring the cluster closer to what is wanted. Called again until nothing changes."""
+        ...
 
 
 @dataclass(slots=True)

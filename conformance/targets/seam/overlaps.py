@@ -13,14 +13,14 @@ until nobody has it any more is one finding, its first overlap, and the others f
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ConfigDict, with_config
 
 from conformance.kubeapi.store import version_of
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of, selected_node
 
 _Device = tuple[str, str, str]  # driver, pool, device
 
@@ -189,19 +189,18 @@ class ClaimHolders:
 
 def exclusive_devices(claim: Mapping[str, Any] | None) -> frozenset[_Device]:
     """What a claim has for itself alone: no admin access, no share."""
-    return frozenset() if is_copied(claim or {}) else frozenset(_exclusive(claim or {}))
+    if claim is None or is_copied(claim):
+        return frozenset()
+    return frozenset(
+        (result["driver"], result["pool"], result["device"])
+        for result in results_of(claim)
+        if not result.get("adminAccess") and not result.get("shareID")
+    )
 
 
 def is_copied(claim: Mapping[str, Any]) -> bool:
     """Whether a scenario has written the claim's allocation."""
     return COPIED in ((claim.get("metadata") or {}).get("annotations") or {})
-
-
-def _exclusive(claim: Mapping[str, Any]) -> Iterator[_Device]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
-        if not result.get("adminAccess") and not result.get("shareID"):
-            yield result["driver"], result["pool"], result["device"]
 
 
 def in_use(claims: Iterable[Obj], driver: str, node: str) -> int:
@@ -210,16 +209,9 @@ def in_use(claims: Iterable[Obj], driver: str, node: str) -> int:
     An allocation of devices that are local to a node names it (``status.allocation.nodeSelector``,
     k8s.io/dynamic-resource-allocation/structured).
     """
-    return sum(_is_in_use(claim.get("status") or {}, driver, node) for claim in claims)
-
-
-def _is_in_use(status: Obj, driver: str, node: str) -> bool:
-    allocation = status.get("allocation") or {}
-    results = (allocation.get("devices") or {}).get("results") or []
-    terms = (allocation.get("nodeSelector") or {}).get("nodeSelectorTerms") or []
-    named = [field.get("values") for term in terms for field in term.get("matchFields") or []]
-    return (
-        bool(status.get("reservedFor"))
-        and any(result["driver"] == driver for result in results)
-        and [node] in named
+    used = [claim for claim in claims if (claim.get("status") or {}).get("reservedFor")]
+    return sum(
+        any(result["driver"] == driver for result in results_of(claim))
+        and selected_node((claim["status"].get("allocation") or {}).get("nodeSelector")) == node
+        for claim in used
     )

@@ -7,10 +7,10 @@ from dataclasses import replace as changed
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor, results
+from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 from reference_allocator.api import DeviceId
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
@@ -33,7 +33,7 @@ def first_device(original: Original, evictor: Evictor, pod: Obj) -> list[Evictio
     class First(Evictor):
         def _of_device(self, result: Obj) -> Iterator[Eviction]:
             for _, claim in self.cluster.claims_of(pod):
-                if claim is not None and result in results(claim)[1:]:
+                if claim is not None and result in results_of(claim)[1:]:
                     return
             yield from super()._of_device(result)
 
@@ -127,7 +127,7 @@ def finished_pods_go(original: Original, evictor: Evictor, pod: Obj) -> list[Evi
         return original(evictor, pod)
     found = [claim for _, claim in evictor.cluster.claims_of(pod) if claim is not None]
     return [
-        one for claim in found for result in results(claim) for one in evictor._of_device(result)
+        one for claim in found for result in results_of(claim) for one in evictor._of_device(result)
     ]
 
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor, results
+from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 from tests.mutants.allocator import inputs
 from tests.mutants.allocator.inputs import devices, reads, reads_claims
 from tests.mutants.allocator.selecting import constraints_of
@@ -35,7 +35,9 @@ def one_share_only(world: World) -> None:
 
     def evictions(original: Evictions, evictor: Evictor, pod: Obj) -> list[Eviction]:
         found = original(evictor, pod)
-        shares = [r for claim in claims_of(evictor, pod) for r in results(claim) if "shareID" in r]
+        shares = [
+            r for claim in claims_of(evictor, pod) for r in results_of(claim) if "shareID" in r
+        ]
         if found and shares:
             device = shares[0]["pool"], shares[0]["device"]
             return found if first.setdefault(device, uid_of(pod)) == uid_of(pod) else []
@@ -57,14 +59,14 @@ def by_name_only(original: Evictions, evictor: Evictor, pod: Obj) -> list[Evicti
 def who_tolerates_once(original: Evictions, evictor: Evictor, pod: Obj) -> list[Eviction]:
     """A toleration of one request keeps the pod on the devices of all."""
     for claim in claims_of(evictor, pod):
-        tolerant = [bool(result.get("tolerations")) for result in results(claim)]
+        tolerant = [bool(result.get("tolerations")) for result in results_of(claim)]
         if any(tolerant) and not all(tolerant):
             return []
     return original(evictor, pod)
 
 
 def spares_monitors(original: Evictions, evictor: Evictor, pod: Obj) -> list[Eviction]:
-    watched = [r for c in claims_of(evictor, pod) for r in results(c) if r.get("adminAccess")]
+    watched = [r for c in claims_of(evictor, pod) for r in results_of(c) if r.get("adminAccess")]
     return [] if watched else original(evictor, pod)
 
 
@@ -92,7 +94,7 @@ def tainted(world: World) -> set[tuple[str, str]]:
 
 def forgets_shares(world: World) -> None:
     def change(claim: Obj) -> None:
-        for result in results(claim):
+        for result in results_of(claim):
             if (result["pool"], result["device"]) in tainted(world):
                 result.pop("consumedCapacity", None)
 

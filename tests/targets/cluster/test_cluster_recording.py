@@ -12,10 +12,11 @@ from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.capture import capture
 from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.values import RUN_LABEL, TargetError
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi, merge
+from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 
 SLICE = {

@@ -17,8 +17,9 @@ from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
+from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi, merge
+from tests.kubeapi.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 
 DRIVER = "gpu.example.com"

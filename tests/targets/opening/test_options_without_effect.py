@@ -63,6 +63,11 @@ def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], fla
         {**KUBECONFIG, "record": True, "simulate": "l40sx8"},
         {**LOCAL, "nodes": 2, "driver_command": ("x",), "binaries": Path("/b"), "name": "n"},
         {**KIND, "name": "n", "image_archives": (Path("/i"),), "keep": True},
+        {**LOCAL, **OLDEST, "feature_gates": {"DRAAdminAccess": False}},
+        {**LOCAL, "feature_gates": {"NodeSwap": True}},  # is left to its components
+        {**LOCAL, "feature_gates": {"DRAInTheFuture": True}, "binaries": Path("/b")},
+        {**KUBECONFIG, "churn_time": 600.0, "churn_here": True},
+        {**LOCAL, "churn_time": 600.0},
     ],
 )
 def test_options_that_mean_something_are_taken(options: dict[str, Any]) -> None:
@@ -76,23 +81,56 @@ def test_options_that_mean_something_are_taken(options: dict[str, Any]) -> None:
         ({"nodes": 2, "simulate": "one-gpu-held"}, "--nodes 2: the shape one-gpu-held defines"),
         ({**LOCAL, "simulate": "one-gpu-held"}, "a local cluster takes GPUs"),
         ({"simulate": "nope.yaml"}, "no cluster shape 'nope.yaml'"),
+        (
+            {**LOCAL, "kubernetes_version": "1.34.0", "binaries": Path("/b")},
+            "--kubernetes has no effect on --binaries",
+        ),
+        (
+            {**LOCAL, **OLDEST, "feature_gates": {"DRADerivedAttributes": True}},
+            "1.34 has no DRA feature gate DRADerivedAttributes",
+        ),
+        ({"feature_gates": {"Nope": True}}, "has no DRA feature gate Nope"),
+        ({"feature_gates": {"DRADeviceTaint": True}}, "did you mean DRADeviceTaints?"),
+        ({"feature_gates": {"DRAAdminAccess": False}}, "is locked to true"),
+        ({"feature_gates": {"DynamicResourceAllocation": False}}, "turns DRA off"),
+        (
+            {"feature_gates": {"DRADeviceTaints": False}},
+            "DRADeviceTaintRules is on and depends on DRADeviceTaints",
+        ),
+        ({**LOCAL, "feature_gates": {"DRANope": False}}, "DRANope"),
+        ({**LOCAL, "feature_gates": {"DRAAdminAccess": False}}, "DRAAdminAccess"),
+        ({**KIND, "churn_time": 600.0}, "add --churn-here"),
+        ({**KUBECONFIG, "churn_time": 600.0}, "add --churn-here"),
+        ({**LOCAL, "churn_time": 600.0, "record": True}, "does not go with --compare"),
+        ({"churn_here": True}, "--churn-here goes with"),
+        ({"churn_seed": -1}, "must be between 1 and"),
     ],
 )
-def test_a_shape_that_cannot_be_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_options_that_cannot_be_had_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         check_options(TargetOptions(**options))
 
 
-@pytest.mark.parametrize("version", ["1.20", "x", "1.99.1"])
-def test_a_version_whose_rules_are_not_known_is_refused(version: str) -> None:
-    with pytest.raises(UsageError, match=r"known minors: 1\.34"):
-        from_given(TargetOptions, {"kubernetes_version": version})
-
-
-@pytest.mark.parametrize("version", ["1.34.0.1", "1.34/..", "1.34.x"])
-def test_a_version_that_is_none_is_refused(version: str) -> None:
-    with pytest.raises(UsageError, match=r"--kubernetes: .*Kubernetes version"):
-        from_given(TargetOptions, {"kubernetes_version": version})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(
+            ({"kubernetes_version": text}, r"known minors: 1\.34")
+            for text in ("1.20", "x", "1.99.1")
+        ),
+        *(
+            ({"kubernetes_version": text}, "--kubernetes: .*Kubernetes version")
+            for text in ("1.34.0.1", "1.34/..", "1.34.x")
+        ),
+        ({"feature_gates": ["A=true", "A=false"]}, "A is set to both true and false"),
+        *(({"churn_time": text}, "--churn-time") for text in ("ten", "10", "61m", "-1s")),
+    ],
+)
+def test_a_text_that_is_no_version_gate_or_time_is_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        from_given(TargetOptions, options)
 
 
 @pytest.mark.parametrize(
@@ -102,57 +140,9 @@ def test_a_minor_is_the_patch_that_is_pinned(given: str, version: str) -> None:
     assert from_given(TargetOptions, {"kubernetes_version": given}).version == version
 
 
-def test_a_version_has_no_effect_on_given_binaries() -> None:
-    both: dict[str, Any] = {"kubernetes_version": "1.34.0", "binaries": Path("/b")}
-    with pytest.raises(UsageError, match="--kubernetes has no effect on --binaries"):
-        check_options(TargetOptions(**LOCAL, **both))
-
-
-def test_gates_of_a_local_cluster_are_those_of_its_version() -> None:
-    check_options(TargetOptions(**LOCAL, feature_gates={"DRAAdminAccess": False}, **OLDEST))
-    newer = TargetOptions(**LOCAL, feature_gates={"DRADerivedAttributes": True}, **OLDEST)
-    with pytest.raises(UsageError, match=r"1\.34 has no DRA feature gate DRADerivedAttributes"):
-        check_options(newer)
-
-
 def test_a_target_is_not_opened_with_an_option_that_would_do_nothing() -> None:
     with pytest.raises(UsageError, match="--context"), open_target(TargetOptions(context="x")):
         pass
-
-
-@pytest.mark.parametrize(
-    ("gates", "message"),
-    [
-        ({"Nope": True}, "has no DRA feature gate Nope"),
-        ({"DRADeviceTaint": True}, "did you mean DRADeviceTaints?"),
-        ({"DRAAdminAccess": False}, "is locked to true"),
-        ({"DynamicResourceAllocation": False}, "turns DRA off"),
-        ({"DRADeviceTaints": False}, "DRADeviceTaintRules is on and depends on DRADeviceTaints"),
-    ],
-)
-def test_a_feature_gate_that_kubernetes_would_refuse_is_refused(
-    gates: dict[str, bool], message: str
-) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        check_options(TargetOptions(feature_gates=gates))
-
-
-@pytest.mark.parametrize("gate", ["DRANope", "DRAAdminAccess"])
-def test_a_local_cluster_is_not_built_for_gates_of_dra_that_it_refuses(gate: str) -> None:
-    with pytest.raises(UsageError, match=gate):
-        check_options(TargetOptions(**LOCAL, feature_gates={gate: False}))
-
-
-def test_gates_outside_dra_are_left_to_the_components_of_a_local_cluster() -> None:
-    check_options(TargetOptions(**LOCAL, feature_gates={"NodeSwap": True}))
-    own = TargetOptions(**LOCAL, feature_gates={"DRAInTheFuture": True}, binaries=Path("/b"))
-    check_options(own)
-
-
-def test_a_gate_cannot_be_given_both_ways() -> None:
-    both = ["DRAAdminAccess=true", "DRAAdminAccess=false"]
-    with pytest.raises(UsageError, match="is set to both true and false"):
-        from_given(TargetOptions, {"feature_gates": both})
 
 
 @pytest.mark.parametrize(
@@ -204,29 +194,3 @@ def running() -> State:
         ready=True,
         kubernetes_version="v1.37.1",
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({**KIND, "churn_time": 600.0}, "add --churn-here"),
-        ({**KUBECONFIG, "churn_time": 600.0}, "add --churn-here"),
-        ({**LOCAL, "churn_time": 600.0, "record": True}, "does not go with --compare"),
-        ({"churn_here": True}, "--churn-here goes with"),
-        ({"churn_seed": -1}, "must be between 1 and"),
-    ],
-)
-def test_long_churn_needs_leave(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        check_options(TargetOptions(**options))
-
-
-def test_long_churn_with_leave_is_accepted() -> None:
-    check_options(TargetOptions(**{**KUBECONFIG, "churn_time": 600.0, "churn_here": True}))
-    check_options(TargetOptions(**{**LOCAL, "churn_time": 600.0}))
-
-
-@pytest.mark.parametrize("text", ["ten", "10", "61m", "-1s"])
-def test_a_time_for_churn_that_is_none_or_too_long_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--churn-time"):
-        from_given(TargetOptions, {"churn_time": text})

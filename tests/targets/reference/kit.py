@@ -79,6 +79,20 @@ def pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": full}
 
 
+def workload(kind: str, *, grace: int = 0, **spec: Any) -> Obj:
+    """One of apps/v1 called ``web``; its pods have a label ``version`` and a grace period."""
+    template = {
+        "metadata": {"labels": {"app": "web", "version": "1"}},
+        "spec": pod("web", terminationGracePeriodSeconds=grace)["spec"],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template, **spec},
+    }
+
+
 def node(name: str, **labels: str) -> Obj:
     return {
         "apiVersion": "v1",

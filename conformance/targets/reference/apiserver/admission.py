@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.conversion import device_requests
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import Store, clone, name_of, namespace_of
-from conformance.targets.seam.values import ApiError, Obj
+from conformance.targets.reference.store import Store, clone, forbidden, name_of, namespace_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
@@ -31,7 +31,7 @@ def set_priority(store: Store, pod: Obj) -> None:
     if wanted:
         found = store.get("PriorityClass", "", wanted)
         if found is None:
-            raise _refused(pod, f"no PriorityClass with name {wanted} was found")
+            raise forbidden(pod, f"no PriorityClass with name {wanted} was found")
     else:
         defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
         found = min(defaults, key=lambda c: int(c["value"]), default=None)
@@ -43,7 +43,7 @@ def set_priority(store: Store, pod: Obj) -> None:
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise _refused(pod, text)
+        raise forbidden(pod, text)
     policy = found["preemptionPolicy"] if found is not None else "PreemptLowerPriority"
     if spec.get("preemptionPolicy", policy) != policy:
         text = (
@@ -51,13 +51,8 @@ def set_priority(store: Store, pod: Obj) -> None:
             f"provided in pod spec; priority admission controller computed {policy} from the given "
             "PriorityClass name"
         )
-        raise _refused(pod, text)
+        raise forbidden(pod, text)
     spec["priority"], spec["preemptionPolicy"] = value, policy
-
-
-def _refused(pod: Obj, why: str) -> ApiError:
-    name = pod["metadata"].get("name") or ""
-    return ApiError(403, "Forbidden", f'pods "{name}" is forbidden: {why}')
 
 
 _COUNT: Final = "count/resourceclaims.resource.k8s.io"
@@ -90,7 +85,7 @@ class Quotas:
                     f"{title}: {','.join(f'{name}={amounts[name]}' for name in over)}"
                     for title, amounts in (("requested", wanted), ("used", used), ("limited", hard))
                 )
-                raise _forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
+                raise forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
 
     def used_in(self, namespace: str) -> Usage:
         """What the claims and pods of a namespace use of whatever a quota can limit."""
@@ -137,7 +132,7 @@ def _of_pod(pod: Obj) -> Usage:
 
 def _of_claim(cluster: Cluster, claim: Obj) -> Usage:
     used: Usage = Counter({_COUNT: 1})
-    for request in (claim["spec"].get("devices") or {}).get("requests") or []:
+    for request in device_requests(claim):
         if request.get("exactly"):
             used += _of_class(request["exactly"])
             continue
@@ -189,9 +184,3 @@ def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
 
 def _amount(value: Any) -> int:
     return parse_quantity(str(value)).nanos // _ONE
-
-
-def _forbidden(obj: Obj, why: str) -> ApiError:
-    kind = KINDS[obj["kind"]]
-    name = obj["metadata"].get("name") or ""
-    return ApiError(403, "Forbidden", f'{kind.resource} "{name}" is forbidden: {why}')

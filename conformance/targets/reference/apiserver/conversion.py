@@ -45,14 +45,19 @@ def to_version(obj: Obj, api_version: str) -> Obj:
     return new
 
 
-def device_requests(obj: Obj) -> list[Any]:
-    """The requests of a claim or claim template, empty for any other kind."""
+def claim_devices(obj: Obj) -> Obj:
+    """``spec.devices`` of a claim or claim template, empty for any other kind."""
+    if obj["kind"] not in {"ResourceClaim", "ResourceClaimTemplate"}:
+        return {}
     spec = obj.get("spec") or {}
     if obj["kind"] == "ResourceClaimTemplate":
         spec = spec.get("spec") or {}
-    elif obj["kind"] != "ResourceClaim":
-        return []
-    return (spec.get("devices") or {}).get("requests") or []
+    return spec.get("devices") or {}
+
+
+def device_requests(obj: Obj) -> list[Any]:
+    """The requests of a claim or claim template, empty for any other kind."""
+    return claim_devices(obj).get("requests") or []
 
 
 def devices(obj: Obj) -> list[Any]:

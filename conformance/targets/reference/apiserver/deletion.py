@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.store import Store
-from conformance.targets.seam.values import ApiError, Cause, Obj
+from conformance.targets.reference.resources import KINDS, Kind
+from conformance.targets.reference.store import Store, forbidden, namespace_of, not_found
+from conformance.targets.seam.values import Cause, Obj
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
@@ -73,7 +73,7 @@ def delete(
     store.modify(obj, lambda new: mark(new, grace, moment, kept))
 
 
-def namespace_labels(store: Store, kind: Kind, namespace: str, name: str) -> Mapping[str, str]:
+def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
     """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
 
     Raises:
@@ -81,22 +81,19 @@ def namespace_labels(store: Store, kind: Kind, namespace: str, name: str) -> Map
     """
     if not kind.namespaced:
         return {}
+    namespace = namespace_of(obj)
     found = store.get("Namespace", "", namespace)
     if found is None:
-        raise ApiError(404, "NotFound", f'namespaces "{namespace}" not found')
+        raise not_found(KINDS["Namespace"], namespace)
     if "deletionTimestamp" in found["metadata"]:
-        raise ApiError(
-            403,
-            "Forbidden",
-            f'{kind.resource} "{name}" is forbidden: unable to create new content in '
-            f"namespace {namespace} because it is being terminated",
-            [
-                Cause(
-                    "metadata.namespace",
-                    "NamespaceTerminating",
-                    f"namespace {namespace} is being terminated",
-                )
-            ],
+        raise forbidden(
+            obj,
+            f"unable to create new content in namespace {namespace} because it is being terminated",
+            Cause(
+                "metadata.namespace",
+                "NamespaceTerminating",
+                f"namespace {namespace} is being terminated",
+            ),
         )
     labels: Mapping[str, str] = found["metadata"].get("labels") or {}
     return labels

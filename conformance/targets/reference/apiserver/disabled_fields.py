@@ -11,9 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.targets.reference.apiserver.conversion import device_requests, devices
-from conformance.targets.reference.store import Store, name_of
-from conformance.targets.seam.values import ApiError, Obj
+from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.conversion import (
+    claim_devices,
+    device_requests,
+    devices,
+)
+from conformance.targets.reference.store import Store, forbidden, name_of
+from conformance.targets.seam.values import Obj
 from reference_allocator.api import NodeSelector
 from reference_allocator.rules.node_eligibility import selector_matches
 
@@ -74,7 +79,7 @@ def _gated(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     elif obj["kind"] == "Pod":
         gate = ("DynamicResourceAllocation",)
         yield spec, {"resourceClaims": gate}
-        for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
+        for container in pods.containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
@@ -84,7 +89,7 @@ def _gated(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield request, {"firstAvailable": ("DRAPrioritizedList",)}
         for wanted in (request.get("exactly") or {}, *(request.get("firstAvailable") or [])):
             yield wanted, _REQUEST_FIELDS
-    for constraint in _constraints(obj):
+    for constraint in claim_devices(obj).get("constraints") or []:
         yield constraint, {"distinctAttribute": ("DRAConsumableCapacity",)}
 
 
@@ -113,7 +118,7 @@ def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
         for node in _nodes(store, obj, device, place):
             if _NODE_FEATURE not in ((node.get("status") or {}).get("declaredFeatures") or []):
                 text = f'node "{name_of(node)}" does not support {_NODE_FEATURE} feature'
-                raise _forbidden(obj, text)
+                raise forbidden(obj, text)
 
 
 def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
@@ -121,7 +126,7 @@ def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
         node = store.get("Node", "", place["nodeName"])
         if node is None:
             text = f'node "{place["nodeName"]}" not found for device "{device["name"]}"'
-            raise _forbidden(obj, text)
+            raise forbidden(obj, text)
         yield node
     elif place.get("nodeSelector") or place.get("allNodes"):
         for node in store.all("Node"):
@@ -134,25 +139,10 @@ def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
             f'device "{device["name"]}" in ResourceSlice has NodeAllocatableResources but does '
             "not map to any nodes"
         )
-        raise _forbidden(obj, text)
-
-
-def _forbidden(obj: Obj, text: str) -> ApiError:
-    name = obj["metadata"].get("name") or ""
-    message = f'resourceslices.resource.k8s.io "{name}" is forbidden: {text}'
-    return ApiError(403, "Forbidden", message)
+        raise forbidden(obj, text)
 
 
 def _drop(gates: Mapping[str, bool], part: Any, fields: Mapping[str, tuple[str, ...]]) -> None:
     for field, needed in fields.items():
         if field in part and not all(gates.get(gate) for gate in needed):
             del part[field]
-
-
-def _constraints(obj: Obj) -> list[Any]:
-    spec = obj.get("spec") or {}
-    if obj["kind"] == "ResourceClaimTemplate":
-        spec = spec.get("spec") or {}
-    elif obj["kind"] != "ResourceClaim":
-        return []
-    return (spec.get("devices") or {}).get("constraints") or []

@@ -10,8 +10,8 @@ from conformance.targets.reference.apiserver.authorization import Attributes, Au
 from conformance.targets.reference.apiserver.fieldmanagers import FieldManagers
 from conformance.targets.reference.apiserver.server import ApiServer, StatusCheck
 from conformance.targets.reference.cluster import Cluster, set_condition
-from conformance.targets.reference.resources import kind_of, resolve
-from conformance.targets.reference.store import name_of, namespace_of
+from conformance.targets.reference.resources import KINDS, kind_of, resolve
+from conformance.targets.reference.store import name_of, namespace_of, not_found
 from conformance.targets.seam.values import ApiError, Obj, Request, User
 
 
@@ -50,16 +50,11 @@ class Handler:
             self.authorizer.check(request.user, wanted)
             status_check = self.authorizer.of_status(request.user, wanted)
         match request.verb, request.subresource:
-            case "patch", subresource if request.manager is not None:
+            case "patch", _ if request.manager is not None:
                 return self._apply(request, namespace, status_check)
-            case "patch", subresource:
-                if isinstance(body, list):
-                    return api.change(
-                        ref, patches.json_patch(body), subresource, namespace, status_check
-                    )
-                return api.patch(ref, body, subresource, namespace, status_check)
-            case "update", subresource:
-                return api.update(ref, body, subresource, namespace, status_check)
+            case "patch" | "update" as verb, subresource:
+                change = patches.of(verb, body)
+                return api.change(ref, change, subresource, namespace, status_check)
             case "delete", "":
                 self._delete(request, namespace)
             case "deletecollection", "":
@@ -125,7 +120,7 @@ class Handler:
     def _pod(self, request: Request, namespace: str) -> Obj:
         found = self._api.get(request.ref, namespace)
         if found is None:
-            raise ApiError(404, "NotFound", f'pods "{request.ref.name}" not found')
+            raise not_found(KINDS["Pod"], request.ref.name)
         return self._stored(found)
 
     def _bind(self, pod: Obj, binding: Obj) -> None:

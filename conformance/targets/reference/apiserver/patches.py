@@ -89,24 +89,33 @@ def _merged(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
     return list(merged.values())
 
 
-def json_patch(operations: Sequence[Obj]) -> Callable[[Obj], Obj]:
-    """The change that a JSON patch (RFC 6902) makes of an object, without move.
+def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
+    """The change that an update, a merge patch or (a list) a JSON patch makes of an object.
 
-    The change raises:
-        ApiError: 422, a path is not there or a test failed.
+    An update without a resourceVersion is one of whatever there is. The change raises:
+        ApiError: 422, a path of a JSON patch is not there or its test failed.
     """
 
     def change(obj: Obj) -> Obj:
-        changed = clone(obj)
-        for operation in operations:
-            try:
-                _operate(changed, operation)
-            except (KeyError, IndexError, ValueError, TypeError):
-                text = "the server rejected our request due to an error in our request"
-                raise ApiError(422, "Invalid", text) from None
+        if verb == "update":
+            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return {**body, "metadata": {**version, **body["metadata"]}}
+        changed: Obj = _json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
         return changed
 
     return change
+
+
+def _json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
+    """RFC 6902, without move."""
+    changed = clone(obj)
+    for operation in operations:
+        try:
+            _operate(changed, operation)
+        except (KeyError, IndexError, ValueError, TypeError):
+            text = "the server rejected our request due to an error in our request"
+            raise ApiError(422, "Invalid", text) from None
+    return changed
 
 
 def _operate(obj: Any, operation: Obj) -> None:

@@ -18,7 +18,6 @@ from conformance.targets.reference.apiserver import (
     validation,
 )
 from conformance.targets.reference.apiserver.admission import Quotas, set_priority
-from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.watches import Tell, Watch, selects
 from conformance.targets.reference.cluster import Cluster
@@ -75,9 +74,7 @@ class ApiServer:
         if kind.name == "Pod":
             set_priority(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
-        labels = deletion.namespace_labels(
-            self._store, kind, meta.get("namespace", ""), meta.get("name", "")
-        )
+        labels = deletion.namespace_labels(self._store, kind, new)
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
@@ -154,41 +151,6 @@ class ApiServer:
 
         return Watch(self._store, kind.name, selected, told)
 
-    def patch(
-        self,
-        ref: Ref,
-        patch: Obj,
-        subresource: str | None,
-        default_namespace: str,
-        authorize: StatusCheck | None = None,
-    ) -> Obj:
-        """Apply a merge patch; without subresource it does not reach the status.
-
-        Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
-        """
-        return self.change(
-            ref, lambda old: merge(old, patch), subresource, default_namespace, authorize
-        )
-
-    def update(
-        self,
-        ref: Ref,
-        obj: Obj,
-        subresource: str | None,
-        default_namespace: str,
-        authorize: StatusCheck | None = None,
-    ) -> Obj:
-        """Replace an object, or its status; without a resourceVersion whatever there is.
-
-        Raises ApiError: as for `patch`.
-        """
-
-        def replaced(old: Obj) -> Obj:
-            version = {"resourceVersion": old["metadata"]["resourceVersion"]}
-            return {**obj, "metadata": {**version, **obj["metadata"]}}
-
-        return self.change(ref, replaced, subresource, default_namespace, authorize)
-
     def change(
         self,
         ref: Ref,
@@ -200,6 +162,7 @@ class ApiServer:
         """Change an object in the version that the reference names, or its status.
 
         Args:
+            change: from the object to what it becomes, such as `patches.of` gives.
             subresource: ``status``, or none, which leaves the status as it is.
             authorize: what the requester may not change of a status.
 

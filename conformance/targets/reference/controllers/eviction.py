@@ -18,11 +18,10 @@ from conformance.targets.reference.controllers.evictor import (
     Eviction,
     Evictor,
     published_devices,
-    results,
     selects,
 )
 from conformance.targets.reference.store import clone, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 from reference_allocator.api import DeviceId
 
 _CONDITION: Final = {
@@ -183,7 +182,7 @@ class RuleReporter:
         allocated = [
             DeviceId(result["driver"], result["pool"], result["device"])
             for claim in self._store.all("ResourceClaim")
-            for result in results(claim)
+            for result in results_of(claim)
         ]
         return (
             sum(selects(rule, device) for device in published_devices(self._cluster)),

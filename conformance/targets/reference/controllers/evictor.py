@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 from reference_allocator.api import DeviceId, Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 
@@ -58,7 +58,7 @@ class Evictor:
         named = (claim for _, claim in self.cluster.claims_of(pod))
         for claim in (*named, self.cluster.extended_claim_of(pod)):
             if claim is not None and pods.is_reserved(claim, pod):
-                for result in results(claim):
+                for result in results_of(claim):
                     yield from self._of_device(result)
 
     def _of_device(self, result: Obj) -> Iterator[Eviction]:
@@ -95,13 +95,6 @@ def selects(rule: Obj, device: DeviceId) -> bool:
     if selector is None:
         return False
     return all(selector.get(field) in {None, value} for field, value in device._asdict().items())
-
-
-def results(claim: Obj) -> list[Obj]:
-    """The devices that are allocated to a claim."""
-    allocation = claim["status"].get("allocation") or {}
-    found: list[Obj] = (allocation.get("devices") or {}).get("results") or []
-    return found
 
 
 def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.scenario.driver.simulated import Health
+from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, uid_of
@@ -160,7 +161,9 @@ class SlicePublisher:
                 self._stored.pop(name, None)  # made anew when the driver publishes again
                 continue
             changed = _owned(wanted, self._store.get("Node", "", node))
-            self._stored[name] = self._api.update(Ref.of(wanted), changed, None, "")["spec"]
+            self._stored[name] = self._api.change(
+                Ref.of(wanted), patches.of("update", changed), None, ""
+            )["spec"]
 
 
 def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:

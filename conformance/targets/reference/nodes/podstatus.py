@@ -52,8 +52,7 @@ class PodRun:
 
     def stop(self, clock: VirtualClock, grace: float) -> None:
         """Tell all containers to end, after their hook ``preStop`` has slept."""
-        spec = self.pod["spec"]
-        for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        for container in pods.containers(self.pod["spec"]):
             current = self.runs.get(container["name"])
             if current is not None and current.ends_at is None:
                 hook = (container.get("lifecycle") or {}).get("preStop") or {}

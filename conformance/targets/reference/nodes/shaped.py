@@ -122,6 +122,5 @@ def _use(api: ApiServer, name: str, node: str, device: Obj) -> None:
         "devices": {"results": [{"request": "it", **device}]},
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
     }
-    api.patch(
-        ref, {"status": {"allocation": allocation, "reservedFor": [user]}}, "status", SOMEBODY
-    )
+    status = {"allocation": allocation, "reservedFor": [user]}
+    api.change(ref, lambda claim: {**claim, "status": status}, "status", SOMEBODY)

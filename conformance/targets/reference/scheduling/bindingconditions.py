@@ -8,7 +8,6 @@ DRAResourceClaimDeviceStatus.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
@@ -16,7 +15,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, results_of
 
 TIMEOUT: Final = 600.0  # Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs.
 
@@ -39,12 +38,12 @@ class BindingConditions:
         """Whether a claim has a device that must be waited for."""
         if not self._cluster.features.device_binding_and_status:
             return False
-        return any(result.get("bindingConditions") for result in _results(claim))
+        return any(result.get("bindingConditions") for result in results_of(claim))
 
     def readiness(self, claim: Obj) -> Readiness:
         """What the drivers have reported in ``status.devices`` of an allocated claim."""
         found = Readiness.READY
-        for result in _results(claim):
+        for result in results_of(claim):
             if not result.get("bindingConditions"):
                 continue
             conditions = _reported(claim, result)
@@ -133,11 +132,6 @@ class WaitingPods:
 
 
 _DEVICE: Final = ("driver", "pool", "device", "shareID")
-
-
-def _results(claim: Obj) -> Iterator[Obj]:
-    allocation = claim["status"].get("allocation") or {}
-    yield from (allocation.get("devices") or {}).get("results") or []
 
 
 def _reported(claim: Obj, result: Obj) -> dict[str, bool]:
