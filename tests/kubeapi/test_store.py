@@ -17,19 +17,10 @@ def obj(name: str, version: int, uid: str = "u", **labels: str) -> dict[str, Any
     }
 
 
-def test_an_older_state_never_replaces_a_newer_one() -> None:
+def test_an_older_state_never_replaces_a_newer_one_and_versions_are_numbers() -> None:
     store = Store()
-    assert store.put(obj("a", 12))
-    assert not store.put(obj("a", 9))
-    found = store.get("demo", "a")
-    assert found is not None
-    assert version_of(found) == 12
-
-
-def test_versions_are_compared_as_numbers() -> None:
-    store = Store()
-    store.put(obj("a", 9))
-    assert store.put(obj("a", 10))
+    assert [store.put(obj("a", version)) for version in (9, 12, 10)] == [True, True, False]
+    assert [version_of(found) for found in store.list()] == [12]
 
 
 def test_a_late_change_does_not_bring_back_what_was_removed() -> None:

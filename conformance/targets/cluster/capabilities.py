@@ -30,6 +30,19 @@ from conformance.targets.seam.values import (
 )
 from reference_allocator.gates import needed_by, settled
 
+_LOCAL_ONLY = {
+    **dict.fromkeys(
+        (f"fault:{role}" for role in START_ORDER), "components are disturbed on local clusters only"
+    ),
+    **dict.fromkeys(
+        map(ability, CONTROL_PLANE), "the control plane's metrics are read on local clusters only"
+    ),
+    POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
+    DEVICE_HEALTH: "devices get unhealthy on local clusters only, where the driver has made the"
+    " file that its profile names (stimulus)",
+}
+"""Ability -> why it is not there."""
+
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -61,23 +74,7 @@ def discover_capabilities(
     tiers: set[Tier] = {"allocation"}
     can = set(abilities)
     names = tuple(sorted(node["metadata"]["name"] for node in usable))
-    lacking = {
-        f"fault:{role}": "components are disturbed on local clusters only"
-        for role in START_ORDER
-        if f"fault:{role}" not in can
-    }
-    lacking |= {
-        name: "the control plane's metrics are read on local clusters only"
-        for name in map(ability, CONTROL_PLANE)
-        if name not in can
-    }
-    if POD_RESOURCES not in can:
-        lacking[POD_RESOURCES] = "kubelets are asked by their sockets on local clusters only"
-    if DEVICE_HEALTH not in can:
-        lacking[DEVICE_HEALTH] = (
-            "devices get unhealthy on local clusters only, where the driver has made the file that"
-            " its profile names (stimulus)"
-        )
+    lacking = {name: why for name, why in _LOCAL_ONLY.items() if name not in can}
     if refused := why_no_accounts(api):
         lacking[IMPERSONATION] = refused
     else:

@@ -17,9 +17,9 @@ from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.recorder import follow
 from conformance.targets.cluster.decisions.snapshots import present_snapshot
-from conformance.targets.cluster.objects.accounts import give_rights, may
+from conformance.targets.cluster.objects.accounts import give_rights, headers_of, may
 from conformance.targets.cluster.objects.creator import Creator
-from conformance.targets.cluster.objects.objects import JSON, Objects
+from conformance.targets.cluster.objects.objects import Objects
 from conformance.targets.cluster.observe.diagnostics import diagnose
 from conformance.targets.cluster.observe.observer import ClusterObservation
 from conformance.targets.cluster.reach import Shared
@@ -120,7 +120,7 @@ class ClusterScope(Scope):
             query["labelSelector"] = ",".join(f"{k}={v}" for k, v in request.labels.items())
         if request.dry_run:
             query["dryRun"] = "All"
-        content = JSON
+        content = "application/json"
         if request.verb == "patch":
             content = JSON_PATCH if isinstance(request.body, list) else MERGE_PATCH
         if request.manager is not None:
@@ -128,10 +128,15 @@ class ClusterScope(Scope):
             query["fieldManager"] = request.manager.name
             query["force"] = "true" if request.manager.force else "false"
         path = resource.path(namespace, ref.name, request.subresource)
-        method = _METHODS[request.verb]
         try:
-            answer = self._objects.request(
-                method, path, query, body=request.body, content_type=content, user=request.user
+            answer = self._api.connection.request(
+                _METHODS[request.verb],
+                path,
+                query,
+                request.body,
+                content_type=content,
+                agent=self._agent,
+                headers=headers_of(request.user),
             )
         except ApiError as error:
             if request.verb != "delete" or error.code != 404:

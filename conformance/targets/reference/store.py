@@ -47,6 +47,15 @@ def uid_of(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["uid"])
 
 
+def keep(holder: Obj, field: str, wanted: Callable[[Any], bool]) -> None:
+    """Leave in a list what is wanted, in place; without any the field goes."""
+    left = [item for item in holder.get(field) or [] if wanted(item)]
+    if left:
+        holder[field] = left
+    else:
+        holder.pop(field, None)
+
+
 def not_found(kind: Kind, name: str) -> ApiError:
     """404, in the words of ``apierrors.NewNotFound``."""
     return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')

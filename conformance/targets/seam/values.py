@@ -219,6 +219,11 @@ def results_of(claim: Mapping[str, Any]) -> list[Obj]:
     return (allocation.get("devices") or {}).get("results") or []
 
 
+def device_key(entry: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """What tells the device, or share of one, of a result or a report from any other."""
+    return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
+
+
 def selected_node(selector: Obj | None) -> str:
     """The node that a NodeSelector names, "" where it names none or several."""
     for term in (selector or {}).get("nodeSelectorTerms") or ():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,14 @@ from conformance.targets.cluster.scope import ClusterScope
 from tests.kubeapi.fake_api import FakeApi
 
 MakeTarget = Callable[..., ClusterTarget]
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Return once something holds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.005)
 
 
 @pytest.fixture

@@ -118,18 +118,17 @@ def test_what_every_answer_depends_on_is_an_error(
         capture(target.api, print)
 
 
-def test_a_cluster_of_the_old_api_is_told_what_replaced_it(
-    api: FakeApi, target: ClusterTarget
-) -> None:
-    api.served.pop("resource.k8s.io/v1")
-    with pytest.raises(TargetError, match=r"serves resource.k8s.io/v1beta1 and not .*/v1, which"):
-        capture(target.api, print)
-
-
+@pytest.mark.parametrize(
+    ("gone", "message"),
+    [
+        (["v1"], r"serves resource.k8s.io/v1beta1 and not .*/v1, which"),
+        (["v1", "v1beta1"], r"\(404\); dynamic resource allocation needs"),
+    ],
+)
 def test_a_cluster_without_the_api_is_told_what_it_needs(
-    api: FakeApi, target: ClusterTarget
+    api: FakeApi, target: ClusterTarget, gone: list[str], message: str
 ) -> None:
-    for version in ("v1", "v1beta1"):
+    for version in gone:
         api.served.pop(f"resource.k8s.io/{version}")
-    with pytest.raises(TargetError, match=r"\(404\); dynamic resource allocation needs"):
+    with pytest.raises(TargetError, match=message):
         capture(target.api, print)

@@ -17,6 +17,7 @@ from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import Query, Ref
 from tests.engine.miniature import Recorder, scenario
 from tests.kubeapi.fake_api import FakeApi
+from tests.targets.cluster.conftest import until
 
 POD = {
     "apiVersion": "v1",
@@ -52,13 +53,6 @@ def die(api: FakeApi) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "SILENCE", 1.5)
     monkeypatch.setattr(health, "PERIOD", 0.3)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("leave", [hang, die])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +16,7 @@ from conformance.targets.seam.values import RUN_LABEL, TargetError
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
 from tests.kubeapi.fake_api import FakeApi
-from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.conftest import MakeTarget, until
 
 SLICE = {
     "metadata": {"name": "s", "managedFields": [{"manager": "x"}]},
@@ -119,9 +118,7 @@ def test_a_device_in_two_claims_is_found_with_and_without_recording(
     scope = make_target(record=recording).scope("demo")
     api.put("resourceclaims", merge(CLAIM, ALLOCATED))
     api.put("resourceclaims", merge(CLAIM, {"metadata": {"name": "second"}} | ALLOCATED))
-    deadline = time.monotonic() + 10
-    while not scope.overlaps() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(scope.overlaps)
     (found,) = scope.overlaps()
     assert (found.device, found.claim, found.holder) == ("d0", "demo/second", "demo/c")
     watches = [path for _, path, *_ in api.requests if "watch" in path and "claims" in path]

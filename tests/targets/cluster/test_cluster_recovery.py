@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -11,17 +10,10 @@ from conformance.targets.cluster.target import ClusterTarget
 from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.values import Query, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi
-from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.conftest import MakeTarget, until
 from tests.targets.cluster.test_cluster_recording import ALLOCATED, CLAIM, inventory
 
 POD0 = Ref("v1", "Pod", "pod0")
-
-
-def until(check: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 5
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def pod(phase: str) -> dict[str, object]:

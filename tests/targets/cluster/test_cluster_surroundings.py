@@ -20,7 +20,7 @@ from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi
-from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.conftest import MakeTarget, until
 
 DRIVER = "gpu.example.com"
 WEBHOOKS = "MutatingWebhookConfiguration"
@@ -34,12 +34,19 @@ def published(node: str, devices: list[dict[str, Any]], **pool: Any) -> dict[str
     return {"metadata": {"name": f"{node}-{pool.get('generation', 0)}"}, "spec": spec}
 
 
-def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTarget) -> None:
+@pytest.mark.parametrize("simulated", [False, True])
+def test_capabilities_come_from_the_api_server(
+    api: FakeApi, make_target: MakeTarget, simulated: bool
+) -> None:
     info = {"kubeletVersion": "v1.37.1", "containerRuntimeVersion": "containerd://2.4.1"}
     status = {"conditions": READY, "nodeInfo": info}
     api.put("nodes", {"metadata": {"name": "node-1"}, "status": status})
     api.put("nodes", {"metadata": {"name": "not-ours"}, "status": status})
-    api.put("resourceslices", published("node-1", [{"name": "a"}]))
+    devices: list[dict[str, Any]] = [{"name": "a"}]
+    if simulated:
+        mark = {"dra-conformance.dev/simulated": {"bool": True}}
+        devices = [{"name": "a", "attributes": mark}]
+    api.put("resourceslices", published("node-1", devices))
     api.metrics = (
         "# HELP kubernetes_feature_enabled ...\n"
         'kubernetes_feature_enabled{name="DRAAdminAccess",stage="BETA"} 1\n'
@@ -49,7 +56,7 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
     assert found.kubernetes_version == "1.37.1"
     assert {"v1", "resource.k8s.io/v1", "resource.k8s.io/v1beta1"} <= found.served_apis
     assert found.tiers == {"allocation", "node", "device"}
-    assert found.simulated == ()
+    assert found.simulated == ((f"the devices of {DRIVER}",) if simulated else ())
     assert (found.driver, found.nodes) == (DRIVER, ("node-1",))
     assert found.abilities == {"image", "root-containers"}
     assert found.feature_gates["DRAAdminAccess"] is True
@@ -59,19 +66,6 @@ def test_capabilities_come_from_the_api_server(api: FakeApi, make_target: MakeTa
         "kubelet": "v1.37.1",
         "containerd": "2.4.1",
     }
-
-
-def test_devices_that_say_they_are_simulated_are_named(
-    api: FakeApi, make_target: MakeTarget
-) -> None:
-    info = {"kubeletVersion": "v1.37.1", "containerRuntimeVersion": "containerd://2.4.1"}
-    status = {"conditions": READY, "nodeInfo": info}
-    api.put("nodes", {"metadata": {"name": "node-1"}, "status": status})
-    mark = {"dra-conformance.dev/simulated": {"bool": True}}
-    api.put("resourceslices", published("node-1", [{"name": "a", "attributes": mark}]))
-    found = make_target(driver=DRIVER).capabilities()
-    assert found.simulated == (f"the devices of {DRIVER}",)
-    assert found.tiers == {"allocation", "node", "device"}
 
 
 def test_containers_may_be_root_unless_openshift_says_no(
@@ -182,24 +176,20 @@ def _asked(api: FakeApi) -> list[tuple[str, str, str]]:
     return [(method, path, headers["Accept"]) for method, path, headers, _ in api.requests]
 
 
-def test_an_extension_server_that_is_away_hinders_no_cleanup(
-    api: FakeApi, make_target: MakeTarget
-) -> None:
-    api.put("nodes", {"metadata": {"name": "hollow", "labels": {RUN_LABEL: "r1"}}})
-    api.served["away.example.com/v1"] = {"things": ("Thing", True)}
-    api.stale.add("away.example.com/v1")
-    assert [ref.name for ref in make_target().owned("r1", every_kind=True)] == ["hollow"]
-    assert not api.count("GET", "/things")
-
-
-@pytest.mark.parametrize("code", [403, 404])  # 404: its definition was deleted meanwhile
-def test_who_may_not_list_other_kinds_has_made_none_of_them(
+@pytest.mark.parametrize("code", [0, 403, 404])
+def test_what_cannot_be_listed_of_other_kinds_hinders_no_cleanup(
     api: FakeApi, make_target: MakeTarget, code: int
 ) -> None:
+    """An extension server is away (0), one may not list, or a definition was deleted meanwhile."""
     api.put("nodes", {"metadata": {"name": "hollow", "labels": {RUN_LABEL: "r1"}}})
-    api.fail("GET", "/serviceaccounts", code)
+    if code:
+        api.fail("GET", "/serviceaccounts", code)
+    else:
+        api.served["away.example.com/v1"] = {"things": ("Thing", True)}
+        api.stale.add("away.example.com/v1")
     assert [ref.name for ref in make_target().owned("r1", every_kind=True)] == ["hollow"]
     assert not api.failures
+    assert not api.count("GET", "/things")
 
 
 def test_what_may_not_be_listed_is_no_empty_list(api: FakeApi, make_target: MakeTarget) -> None:
@@ -219,10 +209,7 @@ def hollow(api: FakeApi, tmp_path: Path) -> Iterator[HollowNodes]:
 
 def renewed(api: FakeApi, times: int) -> None:
     seen = api.count("PATCH", "/nodes/n/status")
-    deadline = time.monotonic() + 5
-    while api.count("PATCH", "/nodes/n/status") < seen + times:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: api.count("PATCH", "/nodes/n/status") >= seen + times)
 
 
 def test_a_hollow_nodes_status_is_written_and_its_heartbeat_renewed(

@@ -15,7 +15,7 @@ from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.scope import Scope, Target
 from conformance.targets.seam.values import Obj, Query, Ref, TargetError
 from tests.kubeapi.fake_api import FakeApi
-from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.conftest import MakeTarget, until
 
 POD0 = Ref("v1", "Pod", "pod0")
 
@@ -27,13 +27,6 @@ def pod(phase: str = "Pending", **metadata: Any) -> Obj:
         "metadata": {"name": "pod0", "namespace": "demo", **metadata},
         "status": {"phase": phase},
     }
-
-
-def until(condition: Callable[[], object], seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.005)
 
 
 class Later:
@@ -279,56 +272,36 @@ def test_scopes_in_parallel_do_not_wake_or_see_each_other(
         scope.close()
 
 
-def test_closing_ends_the_threads(api: FakeApi, target: ClusterTarget) -> None:
+def watches() -> int:
+    return sum(thread.name.startswith("watch") for thread in threading.enumerate())
+
+
+def test_closing_ends_the_threads(target: ClusterTarget) -> None:
     scope = target.scope("demo")
     scope.wait(lambda: scope.get(POD0), 0)
     scope.wait(lambda: scope.find(Query("v1", "Event")), 0)
     scope.wait(lambda: scope.find(Query("v1", "Node")) or True, 0)
-    assert (
-        sum(t.name.startswith("watch") for t in threading.enumerate()) == 4
-    )  # one for devices in two claims
+    assert watches() == 4  # one for devices in two claims
     began = time.monotonic()
     scope.close()
     target.close()
     assert time.monotonic() - began < 2
-    assert not any(t.name.startswith("watch") for t in threading.enumerate())
+    assert not watches()
 
 
 def test_closing_the_target_closes_the_scopes_that_are_still_open(make_target: MakeTarget) -> None:
     target: Target = make_target(record=True)
     scope: Scope = target.scope("demo")
     scope.wait(lambda: scope.find(Query("v1", "Event")), 0)
-    assert any(t.name.startswith("watch") for t in threading.enumerate())
+    assert watches()
     target.close()
-    assert not any(t.name.startswith("watch") for t in threading.enumerate())
+    assert not watches()
 
 
 def test_a_pod_of_a_new_namespace_waits_for_its_service_account(
     api: FakeApi, scope: ClusterScope
 ) -> None:
-    scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}})
-    made: list[float] = []
-
-    def act() -> None:
-        until(lambda: api.count("GET", "serviceaccounts"))
-        time.sleep(0.1)
-        made.append(time.monotonic())
-        api.put("serviceaccounts", {"metadata": {"name": "default", "namespace": "demo"}})
-
-    with Later(act):
-        scope.create(pod())
-    assert made
-    posts = [p for m, p, _, _ in api.requests if m == "POST"]
-    assert len(posts) == 2
-    began = time.monotonic()
-    scope.create(pod(name="pod1"))
-    assert time.monotonic() - began < 1
-    assert api.count("GET", "serviceaccounts") == 1
-
-
-def test_none_of_several_pods_goes_before_the_service_account(
-    api: FakeApi, scope: ClusterScope
-) -> None:
+    """Of several that come at once, none goes ahead; afterwards it is not looked for again."""
     scope.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}})
     before: list[int] = []
 
@@ -345,6 +318,8 @@ def test_none_of_several_pods_goes_before_the_service_account(
         scope.at_once([partial(create, "pod0"), partial(create, "pod1")])
     assert before == [0]
     assert api.count("POST", "/pods") == 2
+    scope.create(pod(name="pod2"))
+    assert api.count("GET", "serviceaccounts") == 1
 
 
 def test_what_is_done_at_once_overlaps(scope: ClusterScope) -> None:

@@ -9,16 +9,12 @@ watch was late to tell.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from conformance.kubeapi.api import Api, Resource
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import has_labels
-from conformance.targets.cluster.objects.accounts import headers_of
-from conformance.targets.seam.values import Obj, Query, Ref, TargetError, User
-
-JSON = "application/json"
+from conformance.targets.seam.values import Obj, Query, Ref, TargetError
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""
@@ -70,28 +66,6 @@ class Objects:
             return informer.store.list(query.labels)
         found = self._api.list(resource, namespace, self._default, query.fields)
         return [item for item in found if has_labels(item, query.labels)]
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None = None,
-        *,
-        body: Obj,
-        content_type: str = JSON,
-        user: User | None = None,
-    ) -> Obj:
-        """A request that changes something, in the scenario's name or in that of an account."""
-        found: Obj = self._api.connection.request(
-            method,
-            path,
-            query,
-            body,
-            content_type=content_type,
-            agent=self._default,
-            headers=headers_of(user),
-        )
-        return found
 
     def learn(self, resource: Resource, obj: Obj) -> Obj:
         """Let the cache know at once what the server answered to a request of ours."""

@@ -14,7 +14,7 @@ from conformance.targets.reference.apiserver.server import StatusCheck
 from conformance.targets.reference.apiserver.validation.errors import FieldError, forbidden
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import ApiError, Obj, User
+from conformance.targets.seam.values import ApiError, Obj, User, device_key
 
 _GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
 
@@ -167,14 +167,10 @@ class Authorizer:
 def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:
     """Drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
     before, after = (
-        {
-            (item["driver"], item["pool"], item["device"], item.get("shareID")): item
-            for item in status.get("devices") or []
-        }
-        for status in (old, new)
+        {device_key(item): item for item in status.get("devices") or []} for status in (old, new)
     )
     keys = before.keys() | after.keys()
-    return {key[0] for key in keys if before.get(key) != after.get(key)}
+    return {str(key[0]) for key in keys if before.get(key) != after.get(key)}
 
 
 def _node_of(allocation: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 from conformance.targets.reference.apiserver.conversion import device_requests, devices
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.pods import containers
-from conformance.targets.seam.values import Obj, results_of
+from conformance.targets.reference.store import keep
+from conformance.targets.seam.values import Obj, device_key, results_of
 from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
@@ -63,17 +64,9 @@ def _complete(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
 
 def drop_deallocated(new: Obj, old: Obj) -> None:
     """Drop a claim's reports on devices that it has no more (``dropDeallocatedStatusDevices``)."""
-    gone = set(map(_device, results_of(old))) - set(map(_device, results_of(new)))
-    reports = new["status"].get("devices") or []
-    kept = [report for report in reports if _device(report) not in gone]
-    if kept != reports:
-        new["status"]["devices"] = kept
-        if not kept:
-            del new["status"]["devices"]
-
-
-def _device(entry: Obj) -> tuple[str | None, ...]:
-    return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
+    gone = {*map(device_key, results_of(old))}.difference(map(device_key, results_of(new)))
+    if any(device_key(report) in gone for report in new["status"].get("devices") or []):
+        keep(new["status"], "devices", lambda report: device_key(report) not in gone)
 
 
 def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:

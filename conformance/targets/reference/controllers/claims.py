@@ -11,7 +11,7 @@ from conformance.scenario.base import POD_CLAIM_ANNOTATION, generate_name
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.reference.store import clone, keep, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
@@ -205,7 +205,4 @@ def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
         status.pop("allocation", None)
         # What is said of devices that are no longer allocated is dropped by the API server.
         status.pop("devices", None)
-        finalizers = claim["metadata"].get("finalizers") or []
-        claim["metadata"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
-        if not claim["metadata"]["finalizers"]:
-            del claim["metadata"]["finalizers"]
+        keep(claim["metadata"], "finalizers", lambda name: name != FINALIZER)

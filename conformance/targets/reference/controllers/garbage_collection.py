@@ -9,7 +9,7 @@ from conformance.targets.reference.apiserver.deletion import FOREGROUND, ORPHAN
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.reference.store import keep, name_of, uid_of
 from conformance.targets.seam.values import Obj
 
 _ORPHAN_SECONDS: Final = 60
@@ -117,10 +117,7 @@ def _blocks(obj: Obj, owner: Obj) -> bool:
 
 
 def _disown(obj: Obj, owner: Obj) -> None:
-    references = obj["metadata"].pop("ownerReferences")
-    left = [one for one in references if one["uid"] != uid_of(owner)]
-    if left:
-        obj["metadata"]["ownerReferences"] = left
+    keep(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
 
 
 class NamespaceController:

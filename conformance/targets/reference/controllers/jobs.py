@@ -11,7 +11,7 @@ from typing import Final
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.controllers.workloads import WorkloadController
-from conformance.targets.reference.store import clone, name_of, uid_of
+from conformance.targets.reference.store import clone, keep, name_of, uid_of
 from conformance.targets.seam.values import Obj
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
@@ -119,7 +119,4 @@ def _with_selector(job: Obj) -> Obj:
 
 
 def _untrack(pod: Obj) -> None:
-    left = [name for name in pod["metadata"]["finalizers"] if name != TRACKING]
-    pod["metadata"]["finalizers"] = left
-    if not left:
-        del pod["metadata"]["finalizers"]
+    keep(pod["metadata"], "finalizers", lambda name: name != TRACKING)

@@ -12,7 +12,7 @@ from typing import Final
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.claims import FINALIZER
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
+from conformance.targets.reference.store import clone, keep, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import Obj
 
 COMPONENT: Final = "kube-scheduler"
@@ -176,10 +176,7 @@ def _unnamed(claim: Obj) -> Obj:
 
 
 def _without(claim: Obj, uid: str) -> None:
-    users = [user for user in claim["status"]["reservedFor"] if user["uid"] != uid]
-    claim["status"]["reservedFor"] = users
-    if not users:
-        del claim["status"]["reservedFor"]
+    keep(claim["status"], "reservedFor", lambda user: user["uid"] != uid)
 
 
 def _forget_devices(pod: Obj) -> None:

@@ -15,7 +15,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj, results_of
+from conformance.targets.seam.values import Obj, device_key, results_of
 
 TIMEOUT: Final = 600.0  # Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs.
 
@@ -131,16 +131,13 @@ class WaitingPods:
         return [claim for claim in (*named, special) if claim is not None]
 
 
-_DEVICE: Final = ("driver", "pool", "device", "shareID")
-
-
 def _reported(claim: Obj, result: Obj) -> dict[str, bool]:
     """Condition -> whether it is true, for one device, or one share of it.
 
     Upstream takes the first report on the device, whichever share it is about (docs/found/).
     """
     for device in claim["status"].get("devices") or []:
-        if all(device.get(field) == result.get(field) for field in _DEVICE):
+        if device_key(device) == device_key(result):
             return {
                 condition["type"]: condition["status"] == "True"
                 for condition in device.get("conditions") or []

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Final
 
 from conformance.targets.reference import pods
+from conformance.targets.reference.apiserver.conversion import device_requests
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import BindingConditions
@@ -85,7 +86,7 @@ class Filter:
                 if len(users) >= RESERVED_FOR_MAX and not pods.is_reserved(claim, pod):
                     return "resourceclaim in use"
                 continue
-            for request in _requests(claim):
+            for request in device_requests(claim):
                 for name, wanted in _alternatives(request):
                     class_name = wanted["deviceClassName"]
                     if self._store.get("DeviceClass", "", class_name) is None:
@@ -258,11 +259,9 @@ class Filter:
 
 
 def _has_alternatives(claims: Sequence[Obj]) -> bool:
-    return any("firstAvailable" in request for claim in claims for request in _requests(claim))
-
-
-def _requests(claim: Obj) -> list[Obj]:
-    return (claim["spec"].get("devices") or {}).get("requests") or []
+    return any(
+        "firstAvailable" in request for claim in claims for request in device_requests(claim)
+    )
 
 
 def _score(claim: Obj, allocation: Obj) -> int:
@@ -270,7 +269,7 @@ def _score(claim: Obj, allocation: Obj) -> int:
     chosen = {result["request"] for result in allocation["devices"].get("results") or ()}
     return sum(
         FIRST_AVAILABLE_MAX - place
-        for request in _requests(claim)
+        for request in device_requests(claim)
         for place, (name, _) in enumerate(_alternatives(request))
         if request.get("firstAvailable") and name in chosen
     )
