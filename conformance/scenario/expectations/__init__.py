@@ -56,19 +56,20 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
 
 # In parentheses: a tag in an error's location is no key of the document.
 _TAGS: Final = {f"({kind.key()})": kind for kind in KINDS}
+_BY_KEY: Final = {kind.key(): kind for kind in KINDS}
 
 
 def _tag(value: Any) -> str | None:
     if isinstance(value, Expectation):
         return f"({value.key()})"
-    found = [kind for kind in KINDS if isinstance(value, dict) and kind.key() in value]
+    found = [key for key in _BY_KEY if key in value] if isinstance(value, dict) else []
     # A claim has devices, and is none of the expectations that begin so.
     own = [
-        kind
-        for kind in found
-        if not any(kind.key() in other.model_fields for other in found if other is not kind)
+        key
+        for key in found
+        if not any(key in _BY_KEY[other].model_fields for other in found if other != key)
     ]
-    return f"({own[0].key()})" if len(own) == 1 else None
+    return f"({own[0]})" if len(own) == 1 else None
 
 
 def _one_of_kinds(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -23,14 +23,20 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 _SUFFIX_LENGTH: Final = 5
 _MAX_BASE: Final = 63 - _SUFFIX_LENGTH
+_CONTAINERS: Final = frozenset({dict, list})
 
 
 def clone(value: T) -> T:
     """A deep copy of JSON (much faster than ``copy.deepcopy``, which has to expect anything)."""
+    # Most values are scalars: to look at their type here saves a call for each.
     if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}  # type: ignore[return-value]
+        return {  # type: ignore[return-value]
+            key: clone(item) if type(item) in _CONTAINERS else item for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [clone(item) for item in value]  # type: ignore[return-value]
+        return [  # type: ignore[return-value]
+            clone(item) if type(item) in _CONTAINERS else item for item in value
+        ]
     return value
 
 

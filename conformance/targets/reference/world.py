@@ -61,12 +61,14 @@ class Controller(Protocol):
 class Part:
     """Something that takes turns.
 
-    ``component``: whose process it is part of; empty: nobody stops it.
+    ``component``: whose process it is part of; empty: nobody stops it. ``seen``: moment and
+    revision of the last change that concerned it; ``asked``: of the last change of all.
     """
 
     component: str
     controller: Controller
     seen: tuple[float, int] = _NEVER
+    asked: tuple[float, int] = _NEVER
 
 
 class World:
@@ -183,6 +185,10 @@ class World:
         for _ in range(_MAX_ROUNDS):
             worked = False
             for part in running:
+                present = self.clock.now, self.cluster.store.revision
+                if part.asked == present:
+                    continue
+                part.asked = present
                 newest = self._newest(part)
                 if part.seen != newest:
                     part.seen = newest
@@ -227,7 +233,7 @@ class World:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         for part in self._parts:
-            part.seen = _NEVER
+            part.seen = part.asked = _NEVER
         self.settle()
 
     def _publish(

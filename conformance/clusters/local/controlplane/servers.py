@@ -16,7 +16,7 @@ from conformance.clusters.base import OTHER_SCHEDULER
 from conformance.clusters.local.binaries.versions import minor_number
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes.supervision import ProcessSpec
-from conformance.clusters.local.processes.tools import find_program
+from conformance.clusters.local.processes.tools import GO_SETTINGS, find_program
 from conformance.clusters.local.state import LOOPBACK, Ports, State
 
 SERVICE_CIDR = "10.96.0.0/16"
@@ -196,4 +196,4 @@ def _feature_gates(gates: Mapping[str, bool]) -> tuple[str, ...]:
 
 
 def _spec(layout: Layout, binaries: Path, name: str, *flags: str) -> ProcessSpec:
-    return ProcessSpec(name, (str(binaries / name), *flags), layout.log(name))
+    return ProcessSpec(name, (str(binaries / name), *flags), layout.log(name), env=GO_SETTINGS)

@@ -164,6 +164,8 @@ def kubelet_config(layout: Layout, state: State, index: int) -> dict[str, Any]:
         "kubeAPIBurst": 1000,
         "eventRecordQPS": 0,
         "nodeStatusUpdateFrequency": "2s",
+        # Only what changed: else each node writes its whole status as often, to every watcher.
+        "nodeStatusReportFrequency": "5m",
         # How soon a pod whose devices could not be prepared is tried again (default 1m): its claim
         # has no device yet, or has that of a pod that still ends, or on a slow machine the API
         # server does not know yet that it is for this node, and refuses.

@@ -21,7 +21,12 @@ from conformance.clusters.base import ClusterError
 from conformance.clusters.local.layout import KUBELET_ROOT, Layout, NodeLayout
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.supervision import ProcessSpec, enter_command
-from conformance.clusters.local.processes.tools import SYSTEM_PATH, failure_of, find_tool
+from conformance.clusters.local.processes.tools import (
+    GO_SETTINGS,
+    SYSTEM_PATH,
+    failure_of,
+    find_tool,
+)
 from conformance.clusters.local.state import State
 
 KERNEL_SETTINGS = {
@@ -118,7 +123,7 @@ def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
         f"--node-ip={state.network.node_address(index)}",
         "--v=2",
     )
-    env = {"PATH": SYSTEM_PATH}
+    env = {"PATH": SYSTEM_PATH, **GO_SETTINGS}
     return ProcessSpec(name, command, layout.log(name), env=env, inside=node.name)
 
 

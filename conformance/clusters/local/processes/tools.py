@@ -15,6 +15,10 @@ from conformance.redaction import redact_log
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+GO_SETTINGS = {"GOGC": "300"}
+"""Environment of Kubernetes' components: an eighth of kube-apiserver's CPU time is garbage
+collection. With a heap of four times what is in use it is a quarter of that."""
+
 
 def search_path() -> str:
     """The user's PATH, then the system's directories."""
