@@ -10,17 +10,11 @@ from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import Query, TargetError
 from tests.targets.reference import kit
 
-NODE = "reference-node-0"
+NODE = kit.NODE
 
 
 def use(scope: ReferenceScope, pod: str, claim: str) -> None:
     scope.create(kit.pod(pod, kit.container("ctr0", "c"), claims={"c": claim}))
-
-
-def phase(scope: ReferenceScope, pod: str) -> str:
-    found = scope.get(kit.pod_ref(pod))
-    assert found is not None
-    return str(found["status"]["phase"])
 
 
 def slices(scope: ReferenceScope) -> list[str]:
@@ -39,7 +33,7 @@ def test_a_pod_does_not_run_before_the_component_is_started(
     scope.faults.disturb(component, "stop")
     use(scope, "p", "a")
     scope.pause(10)
-    assert phase(scope, "p") == "Pending"
+    assert kit.phase(scope, "p") == "Pending"
     scope.faults.disturb(component, "start")
     kit.runs(scope, "p")
 
@@ -83,9 +77,20 @@ def test_after_a_reboot_containers_start_again_with_their_devices(
     assert not (target.world.cluster.store.get("Node", "", NODE) or {})["spec"].get("taints")
 
 
-def test_what_is_started_twice_or_stopped_twice_is_so_once(scope: ReferenceScope) -> None:
-    for action in ("start", "stop", "stop", "kill", "start", "start", "restart"):
-        scope.faults.disturb("kubelet", action)
+TWICE = ("start", "stop", "stop", "kill", "start", "start", "restart")
+
+
+@pytest.mark.parametrize(
+    "done",
+    [[("kubelet", action) for action in TWICE], [("driver", "startNext"), ("node", "restart")]],
+    ids=["what is done twice is done once", "a node loses both instances"],
+)
+def test_afterwards_pods_run(
+    target: ReferenceTarget, scope: ReferenceScope, done: list[tuple[str, str]]
+) -> None:
+    for component, action in done:
+        scope.faults.disturb(component, action)
+    assert not target.world.components.beside
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
@@ -122,7 +127,7 @@ def test_without_any_instance_nothing_is_served(scope: ReferenceScope) -> None:
     scope.faults.disturb("driver", "killNext")
     use(scope, "p", "a")
     scope.pause(40)
-    assert phase(scope, "p") == "Pending"
+    assert kit.phase(scope, "p") == "Pending"
     assert not slices(scope)
     scope.faults.disturb("driver", "startNext")
     kit.runs(scope, "p")
@@ -139,21 +144,10 @@ def test_an_instance_that_never_registers_serves_and_replaces_nothing(
     scope.faults.disturb("driver", "stop")
     use(scope, "p", "a")
     scope.pause(10)
-    assert phase(scope, "p") == "Pending"
+    assert kit.phase(scope, "p") == "Pending"
     scope.faults.disturb("driver", "start")
     kit.runs(scope, "p")
     assert not target.world.components.beside
-
-
-def test_a_node_that_is_switched_off_loses_both_instances(
-    target: ReferenceTarget, scope: ReferenceScope
-) -> None:
-    scope.faults.disturb("driver", "startNext")
-    scope.faults.disturb("node", "restart")
-    assert not target.world.components.beside
-    scope.create(kit.claim("a"))
-    use(scope, "p", "a")
-    kit.runs(scope, "p")
 
 
 def test_a_kubelet_that_is_stopped_tells_and_lists_nothing_and_one_that_starts_counts_from_0(

@@ -40,14 +40,11 @@ def bare(open_target: Open) -> ReferenceScope:
     return new_scope(open_target(nodes=()))
 
 
-def test_without_nodes_the_pod_says_so(bare: ReferenceScope) -> None:
+def test_without_nodes_the_pod_says_so_in_a_condition_with_the_fields_of_a_real_one(
+    bare: ReferenceScope,
+) -> None:
     bare.create(kit.pod("p"))
-    assert kit.why_pending(bare, "p") == "no nodes available to schedule pods"
     assert kit.events(bare, "FailedScheduling") == ["no nodes available to schedule pods"]
-
-
-def test_unschedulable_condition_has_the_fields_of_a_real_one(bare: ReferenceScope) -> None:
-    bare.create(kit.pod("p"))
     [condition] = kit.get(bare, kit.pod_ref("p"))["status"]["conditions"]
     assert condition == {
         "type": "PodScheduled",

@@ -13,7 +13,6 @@ from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.pods import containers
 from conformance.targets.reference.store import keep
 from conformance.targets.seam.values import Obj, device_key, results_of
-from reference_allocator.api.quantity import parse_quantity
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
@@ -53,9 +52,6 @@ def _complete(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
     for device in devices(obj):
         for taint in device.get("taints") or []:
             _taint(taint, clock)
-        for capacity in (device.get("capacity") or {}).values():
-            if isinstance(capacity, dict) and "value" in capacity:
-                capacity["value"] = _quantity(capacity["value"])
     if obj["kind"] in _WORKLOADS:
         _workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
@@ -129,20 +125,9 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent"
 
 
-def _quantity(value: str | int | float) -> str:
-    """As it is read back: always a string."""
-    return str(parse_quantity(str(value)))
-
-
 def _resources(requirements: Obj) -> None:
-    """Quantities are strings when they are read back; requests default to limits."""
-    limits = requirements.get("limits")
-    for field in ("limits", "requests"):
-        if requirements.get(field):
-            requirements[field] = {
-                name: _quantity(amount) for name, amount in requirements[field].items()
-            }
-    if limits:
+    """Requests default to limits."""
+    if requirements.get("limits"):
         requests = requirements.setdefault("requests", {})
         for name, amount in requirements["limits"].items():
             requests.setdefault(name, amount)
