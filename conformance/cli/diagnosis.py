@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conformance.cli.options import takes
+from conformance.cli.options import TextOrJson, takes
 from conformance.cli.output import print_progress, printable, write_named
 from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
@@ -88,9 +88,7 @@ def explain(
         ),
     ],
     options: TargetOptions,
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
-    ] = "text",
+    output: TextOrJson = "text",
     html: Html = None,
 ) -> None:
     """Explain why a claim is pending: for each node, which rule excluded how many devices.
@@ -149,9 +147,7 @@ def audit(
             help="With --watch: serve Prometheus metrics, on loopback if no host is named.",
         ),
     ] = "",
-    output: Annotated[
-        Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
-    ] = "text",
+    output: TextOrJson = "text",
     html: Html = None,
 ) -> None:
     """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.

@@ -5,13 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
 from conformance.options import Option, from_given, options_of
 
 T = TypeVar("T")
+
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH", help="Scenario files or folders. [default: all shipped]"),
+]
+TextOrJson = Annotated[
+    Literal["text", "json"], typer.Option("--output", "-o", help="What to print.")
+]
 
 
 def takes(

@@ -13,10 +13,10 @@ from conformance.engine.events.dispatch import Dispatcher, Reporter
 from conformance.engine.events.result import RunCollector, RunResult, retold
 from conformance.engine.events.run import RunFinished, RunStopping, ShardPlan
 from conformance.engine.events.scenario import Outcome, ScenarioFinished, count
-from conformance.engine.header import header, now
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.leftovers import last_look
+from conformance.engine.plan import header, now
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool

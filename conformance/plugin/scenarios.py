@@ -18,10 +18,9 @@ from pydantic import TypeAdapter
 from conformance.clusters.base import ClusterAccess
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
-from conformance.engine.header import header
 from conformance.engine.options import RunOptions
+from conformance.engine.plan import header, shard_of
 from conformance.engine.setup import Setup
-from conformance.engine.shards import shard_of
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import write_whole
 from conformance.options import from_given

@@ -23,10 +23,10 @@ from conformance.clusters.base import ClusterAccess
 from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.events.run import RunFinished, ShardPlan
 from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished, count
-from conformance.engine.header import header, now
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
+from conformance.engine.plan import header, now
 from conformance.engine.setup import Setup
 from conformance.errors import InfrastructureError
 from conformance.report.files import DiagnosticsFolder, file_reporters

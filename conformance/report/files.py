@@ -11,8 +11,8 @@ from conformance.engine.events.dispatch import Event, Reporter
 from conformance.engine.events.scenario import Diagnostics
 from conformance.redaction import redact
 from conformance.report.allure import AllureResults
+from conformance.report.ci import JUnitFile
 from conformance.report.folder import ALLURE, JUNIT, OURS
-from conformance.report.junit import JUnitFile
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -84,6 +84,9 @@ def dns_name(value: str) -> str:
     return value
 
 
+DnsName = Annotated[str, AfterValidator(dns_name)]
+
+
 def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]:
     """Values of an API type like ``resource/v1.Device``. Raises ValueError: wrong field or type."""
     from reference_allocator.api import schema

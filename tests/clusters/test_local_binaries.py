@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local.binaries.build import is_built, resolve_binaries
+from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import (
     CONTROL_PLANE_BINARIES,
     KUBERNETES,
@@ -233,14 +233,3 @@ def test_two_runs_at_once_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first.join(30)
     second.join(30)
     assert len(calls.read_text().splitlines()) == len(BUILDS)
-
-
-def test_a_version_is_built_where_the_cache_has_all_of_its_binaries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("conformance.clusters.local.binaries.build.default_cache", lambda: tmp_path)
-    assert not is_built("1.34")
-    make_programs(tmp_path / cache_key(local_cluster_modules_dir(), "v1.34.4"), ALL)
-    assert is_built("1.34")
-    assert is_built("1.34.4")
-    assert not is_built("1.37")

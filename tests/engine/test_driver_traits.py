@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.events.scenario import Outcome
-from conformance.engine.header import recorded_options
+from conformance.engine.plan import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError

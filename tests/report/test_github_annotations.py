@@ -7,7 +7,7 @@ from rich.console import Console
 
 from conformance.engine.events.result import RunCollector
 from conformance.engine.events.scenario import KnownFailure, Outcome
-from conformance.report.github import (
+from conformance.report.ci import (
     MAX_ANNOTATIONS,
     GithubAnnotations,
     in_github,

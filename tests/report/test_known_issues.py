@@ -10,7 +10,7 @@ from rich.console import Console
 
 from conformance.engine.events.dispatch import Event
 from conformance.engine.events.scenario import KnownFailure, Outcome
-from conformance.report.junit import junit_xml
+from conformance.report.ci import junit_xml
 from conformance.report.pages import render_html, render_markdown
 from conformance.report.terminal import TerminalReporter
 from conformance.resultfile.read import load_results

@@ -13,9 +13,9 @@ import pytest
 from conformance.errors import UsageError
 from conformance.report import folder
 from conformance.report.allure import AllureResults
+from conformance.report.ci import JUnitFile
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OutputFolder
-from conformance.report.junit import JUnitFile
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import finished, play, sample, started, stream
 

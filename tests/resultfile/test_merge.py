@@ -12,8 +12,8 @@ from conformance.compare.conclude import conclude_run, uncertified
 from conformance.engine.events.result import retold
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.options import Shard
+from conformance.engine.plan import shard_of
 from conformance.engine.setup import Setup, planned
-from conformance.engine.shards import shard_of
 from conformance.engine.suite import run_suite
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.merge import merge

@@ -10,9 +10,8 @@ from typing import Any, get_args
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.scenarios.schemas import SchemaName, schema_of
+from conformance.cli.scenarios.schemas import SchemaName, schema_of, schema_text
 from conformance.scenario.registry import load_registry
-from conformance.scenario.schema import schema_text
 from tests.scenario.shipped import ROOT, shipped
 
 VOCABULARY = {

@@ -15,9 +15,9 @@ from pathlib import Path
 from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.plan import Plan
 from conformance.errors import UsageError
+from conformance.report.ci import GithubAnnotations, in_github
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
-from conformance.report.github import GithubAnnotations, in_github
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import result_file
 from conformance.resultfile.write import ResultFile

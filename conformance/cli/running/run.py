@@ -6,22 +6,20 @@ import re
 import uuid
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from conformance.cli.options import takes
+from conformance.cli.options import Paths, takes
 from conformance.cli.output import print_progress
 from conformance.cli.running.config import Config, NoConfig, recorded_config
 from conformance.cli.running.reporters import planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
-from conformance.engine.header import header
 from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
-from conformance.engine.plan import plan
+from conformance.engine.plan import header, plan, shard_of
 from conformance.engine.setup import Setup
-from conformance.engine.shards import shard_of
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.options import given
@@ -118,10 +116,7 @@ def run(
     selection: Selection,
     about: RunOptions,
     execution: Execution,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Scenario files or folders. [default: all shipped]"),
-    ] = None,
+    paths: Paths = None,
     config: Config = None,
     no_config: NoConfig = False,
 ) -> None:

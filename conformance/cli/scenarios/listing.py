@@ -6,15 +6,14 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from conformance.cli.options import takes
+from conformance.cli.options import Paths, takes
 from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
-from conformance.engine.shards import shard_of
+from conformance.engine.plan import shard_of
 from conformance.errors import UsageError
 from conformance.resultfile.merge import only_failed
 from conformance.scenario.driver.profile import load_profile
@@ -59,10 +58,7 @@ def catalogue(found: Sequence[LoadedScenario]) -> str:
 def list_scenarios(
     selection: Selection,
     about: RunOptions,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Scenario files or folders. [default: all shipped]"),
-    ] = None,
+    paths: Paths = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print a Markdown page with links.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from conformance.drivercheck import cdi
@@ -41,6 +42,17 @@ def expect_resolved(bench: Bench, ids: set[str]) -> None:
             f"expected specs in {folders} to define each CDI id; found none for "
             f"{one_line(', '.join(missing), 200)}; {_elsewhere(missing)}"
         )
+
+
+def expect_gone(bench: Bench, between: Callable[[], object] = lambda: None) -> None:
+    """The CDI devices of a claim are gone when it is unprepared; ``between`` comes before that."""
+    before = cdi.device_ids(bench.cdi_folders).keys()
+    claim = bench.claim()
+    made = ids_of(bench.prepare(claim)) - before
+    between()
+    bench.unprepare(claim)
+    if left := made & cdi.device_ids(bench.cdi_folders).keys():
+        raise ViolationError(f"expected no spec for {one_line(', '.join(left), 200)}; found one")
 
 
 def _elsewhere(missing: list[str]) -> str:
@@ -95,12 +107,7 @@ def lost_spec_is_written_again(bench: Bench) -> None:
 @section.required(f"{_HELPER}, UnprepareResourceClaims: must undo whatever prepare did")
 def gone_after_unprepare(bench: Bench) -> None:
     """A CDI device that prepare defined is not defined any more after unprepare."""
-    before = cdi.device_ids(bench.cdi_folders).keys()
-    claim = bench.claim()
-    made = ids_of(bench.prepare(claim)) - before
-    bench.unprepare(claim)
-    if left := made & cdi.device_ids(bench.cdi_folders).keys():
-        raise ViolationError(f"expected no spec for {one_line(', '.join(left), 200)}; found one")
+    expect_gone(bench)
 
 
 @section.required(f"{_HELPER}: each claim is its own")

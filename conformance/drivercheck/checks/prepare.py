@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 from conformance.drivercheck.api import OTHER_DRIVER
@@ -76,8 +76,12 @@ def answers_exactly_the_claim(bench: Bench) -> None:
 @section.required(f"{_API}, NodePrepareResourcesRequest")
 def empty_call(bench: Bench) -> None:
     """A call without claims is answered without claims."""
+    expect_empty(lambda: bench.plugin.prepare(()))
+
+
+def expect_empty(call: Callable[[], Sized]) -> None:
     try:
-        found = bench.plugin.prepare(())
+        found = call()
     except RefusedError as error:
         raise ViolationError(f"expected an empty answer; found {error}") from None
     if found:

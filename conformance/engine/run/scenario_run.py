@@ -29,6 +29,7 @@ from conformance.engine.run.ending import (
     diagnose,
     ended_after,
     ended_by,
+    interferences,
     is_known,
     may_be_chance,
     with_known_issues,
@@ -42,7 +43,6 @@ from conformance.engine.run.faults import (
     start_other_driver,
     unpublished,
 )
-from conformance.engine.run.interference import interferences
 from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.base import Strict, api_objects, dns_name
+from conformance.scenario.base import DnsName, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
@@ -67,15 +67,10 @@ class DriverOption(Strict):
 class ClassProfile(Strict):
     """A DeviceClass of the driver."""
 
-    name: str = Field(description="its name in a cluster where the driver is installed")
+    name: DnsName = Field(description="its name in a cluster where the driver is installed")
     spec: dict[str, Any] = Field(
         description="its spec, with which it is made in a cluster that has none of that name"
     )
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return dns_name(value)
 
 
 REFUSED = "refused"  # Name of a configuration with which a driver prepares no claim.
@@ -84,7 +79,7 @@ REFUSED = "refused"  # Name of a configuration with which a driver prepares no c
 class ProfileSpec(Strict):
     """What the suite must know of a driver."""
 
-    driver: str = Field(description="its name in ResourceSlices")
+    driver: DnsName = Field(description="its name in ResourceSlices")
     description: str = ""
     source: str = Field(
         default="",
@@ -170,11 +165,6 @@ class ProfileSpec(Strict):
         default=None, description="how to make a device unhealthy, if the driver supports it"
     )
     simulated: Simulated = Field(default_factory=Simulated)
-
-    @field_validator("driver")
-    @classmethod
-    def _driver(cls, value: str) -> str:
-        return dns_name(value)
 
     @field_validator("claims")
     @classmethod

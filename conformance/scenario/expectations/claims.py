@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -177,27 +176,3 @@ def _consumer(user: Obj) -> str:
     """The name of a pod; of anything else with what it is."""
     is_pod = user["resource"] == "pods" and not user.get("apiGroup")
     return str(user["name"]) if is_pod else f"{user['resource']}/{user['name']}"
-
-
-_WORDS: Final = tuple(
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"(!has\(object\.status\) \|\| )?!has\(object\.status\.allocation\)", "allocated: false"),
-        (r"(has\(object\.status\) && )?has\(object\.status\.allocation\)", "allocated: true"),
-        (r"(!has\(object\.status\) \|\| )?!has\(object\.status\.reservedFor\)", "reservedFor: []"),
-        (
-            r"object\.status\.allocation\.devices\.results\.map\((\w+), \1\.device\) == \[[^\]]*\]",
-            "devices: [...]",
-        ),
-        (
-            r"object\.status\.reservedFor\.map\((\w+), \1\.name\) == \[[^\]]*\]",
-            "reservedFor: [...]",
-        ),
-    )
-)
-
-
-def in_words(cel: str) -> str | None:
-    """What :class:`ClaimExpectation` calls that which a CEL condition on a claim says."""
-    text = " ".join(cel.split())
-    return next((words for pattern, words in _WORDS if pattern.fullmatch(text)), None)

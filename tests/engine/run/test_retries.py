@@ -24,7 +24,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import ExitCode
 from conformance.report.allure import AllureResults
-from conformance.report.junit import junit_xml
+from conformance.report.ci import junit_xml
 from conformance.report.pages import render_html, render_markdown
 from conformance.report.terminal import TerminalReporter
 from conformance.resultfile.read import load_results

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from conformance.cli.scenarios.schemas import json_schema
 from conformance.scenario.documents.validate import InvalidDocumentError
 from conformance.scenario.documents.yamlfile import Document, Problem, parse_documents
-from conformance.scenario.schema import json_schema
 from conformance.scenario.short.expand import PLACES, expanded
 
 FILE = Path("given.yaml")

@@ -23,19 +23,15 @@ from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
 from conformance.clusters.gocommand import compiler, environment, find_go
 from conformance.clusters.local.binaries.versions import (
     COMPILE,
-    CONTROL_PLANE_BINARIES,
     KUBERNETES,
     KUBERNETES_COMMANDS,
-    NODE_BINARIES,
     PINNED,
     Build,
     builds,
     cache_key,
-    full_version,
     minor_number,
     pinned_go_mod,
 )
-from conformance.clusters.local.layout import default_cache
 from conformance.clusters.local.processes.tools import describe_log
 from conformance.data import local_cluster_modules_dir
 from conformance.locks import file_lock
@@ -169,12 +165,6 @@ def resolve_binaries(
         if missing_binaries(directory, needed):  # another run may have built them meanwhile
             _build_all(modules, version, directory, progress)
     return directory
-
-
-def is_built(version: str) -> bool:
-    """Whether the cache has all binaries of a Kubernetes version, or of a minor's pinned patch."""
-    directory = default_cache() / cache_key(local_cluster_modules_dir(), full_version(version))
-    return not missing_binaries(directory, CONTROL_PLANE_BINARIES + NODE_BINARIES)
 
 
 def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:

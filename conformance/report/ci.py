@@ -1,19 +1,24 @@
-"""JUnit XML: what CI systems read.
+"""What CI systems read: JUnit XML, and annotations of a GitHub job.
 
-The format has no standard; this is the part that Jenkins, GitLab and GitHub's actions share:
+JUnit XML has no standard; this is the part that Jenkins, GitLab and actions of GitHub share:
 ``testsuites/testsuite/testcase`` with ``failure``, ``error`` or ``skipped``, and properties. Beyond
-the schema of Jenkins' xunit plugin a ``testcase`` has ``file`` and ``line``, which GitLab and what
-annotates pull requests read. Long diagnostics are named as ``[[ATTACHMENT|path]]``, the way of
-Jenkins' junit-attachments plugin, which GitLab took over.
+the schema of the xunit plugin of Jenkins a ``testcase`` has ``file`` and ``line``, which GitLab and
+what annotates pull requests read. Long diagnostics are named as ``[[ATTACHMENT|path]]``, the way of
+the junit-attachments plugin of Jenkins, which GitLab took over.
+
+Annotations are workflow commands on standard output (GitHub documentation, "Workflow commands"),
+where ``GITHUB_ACTIONS`` is ``true``. GitHub shows ten errors of a step.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+from rich.console import Console
 
 from conformance.engine.events.dispatch import Event
 from conformance.engine.events.result import RunCollector, RunResult, ScenarioResult
@@ -21,7 +26,7 @@ from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import Outcome
 from conformance.files import write_whole
 from conformance.redaction import redact
-from conformance.text import public_path, public_text, shorten, xml_text
+from conformance.text import public_path, public_text, shorten, visible, xml_text
 
 MAX_CHARACTERS = 100_000
 """The most that is kept of one message or diagnostic; CI systems refuse very large files."""
@@ -180,3 +185,67 @@ def _result(case: ET.Element, row: ScenarioResult) -> None:
 
 def _fit(text: str) -> str:
     return xml_text(shorten(redact(text), 2_000, MAX_CHARACTERS))
+
+
+MAX_ANNOTATIONS = 10
+"""GitHub's limit for one level in one step; the last one counts those that are left out."""
+
+
+def in_github(env: Mapping[str, str]) -> bool:
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
+class GithubAnnotations:
+    """Annotates when the run is over; only files below ``workspace`` are named."""
+
+    def __init__(self, console: Console, workspace: Path | None = None) -> None:
+        self._console = console
+        self._workspace = (workspace or Path.cwd()).resolve()
+        self._collector = RunCollector()
+
+    def __str__(self) -> str:
+        return "the annotations"
+
+    def handle(self, event: Event) -> None:
+        self._collector.handle(event)
+        if isinstance(event, RunFinished) and self._collector.run is not None:
+            for line in workflow_commands(self._collector.result(), self._workspace):
+                self._console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def workflow_commands(result: RunResult, workspace: Path) -> Iterator[str]:
+    """A workflow command for each scenario that did not pass, known issues as notices."""
+    for level, rows in (
+        ("error", [row for row in result.scenarios if row.bad and not row.known]),
+        ("notice", [row for row in result.scenarios if row.known]),
+    ):
+        shown = rows if len(rows) <= MAX_ANNOTATIONS else rows[: MAX_ANNOTATIONS - 1]
+        for row in shown:
+            yield _command(level, row, workspace)
+        if rows[len(shown) :]:
+            more = f"{len(rows) - len(shown)} more; the reports name them all"
+            yield f"::{level} title=dra-conformance::{more}"
+
+
+def _command(level: str, row: ScenarioResult, workspace: Path) -> str:
+    scenario, finished = row.scenario, row.finished
+    message = row.reasons
+    if finished is not None:
+        message = "\n".join([*map(str, finished.known_issues), message])
+    properties = {"title": f"{row.outcome}: {scenario.id}"}
+    where, _, line = (finished.where if finished else "").rpartition(":")
+    file = Path(where or scenario.file).resolve()
+    if file.is_relative_to(workspace):
+        number = line if line.isdecimal() else str(scenario.line)
+        properties |= {"file": str(file.relative_to(workspace)), "line": number}
+    listed = ",".join(
+        f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}"
+        for key, value in properties.items()
+    )
+    return f"::{level} {listed}::{_data(shorten(message or str(row.outcome), 20, 2_000))}"
+
+
+def _data(text: str) -> str:
+    """A message: one line, and nothing in it is a command."""
+    shown = visible(redact(text)).replace("%", "%25")
+    return shown.replace("\r", "%0D").replace("\n", "%0A")
