@@ -48,6 +48,9 @@ class CheckResult(_Document):
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
+Verdict = Literal["conformant", "not conformant", "partial", "inconclusive"]
+
+
 class DriverCheckResult(_Document):
     """A whole run."""
 
@@ -58,7 +61,7 @@ class DriverCheckResult(_Document):
     driver: str = Field(description="the name under which it registered; empty: it did not")
     supported_versions: tuple[str, ...] = ()
     devices: Annotated[int, Field(ge=0)] = 0
-    verdict: Literal["conformant", "not conformant", "partial", "inconclusive"]
+    verdict: Verdict
     checks: tuple[CheckResult, ...]
     least_cluster_role: str = Field(
         default="",
@@ -82,9 +85,7 @@ class DriverCheckResult(_Document):
         return sum(one.outcome is outcome and level in (None, one.level) for one in self.checks)
 
 
-def verdict(
-    checks: tuple[CheckResult, ...],
-) -> Literal["conformant", "not conformant", "partial", "inconclusive"]:
+def verdict(checks: tuple[CheckResult, ...]) -> Verdict:
     """What checks say together.
 
     A required check that failed: not conformant. Else one that is a fault of the suite:

@@ -146,7 +146,7 @@ class Spec(Strict):
     )
     provisional: bool = Field(
         default=False,
-        description="new, and tried out: it counts for nobody in a conformance report",
+        description="new and on trial: it does not count in conformance reports",
     )
     requires: Requires = Field(default_factory=Requires)
     references: tuple[str, ...] = Field(

@@ -60,7 +60,7 @@ class ShapeNode(Strict):
         default={}, description="device -> taints that the driver publishes"
     )
     held: tuple[str, ...] = Field(
-        default=(), description="devices that a pod of somebody else's namespace has"
+        default=(), description="devices that a pod in another namespace holds"
     )
 
     def each(self) -> tuple[ShapeNode, ...]:

@@ -157,7 +157,7 @@ def test_one_driver_that_can_be_registered_is_enough() -> None:
         ),
         (
             {"registers": False, "metrics": ""},
-            "to register it.*nobody answers at a socket in KUBELET_REGISTRAR",
+            "to register it.*nothing answers on a socket in KUBELET_REGISTRAR",
         ),
         ({"slices": ()}, "complete ResourceSlices.*it is registered, and has published nothing"),
     ],

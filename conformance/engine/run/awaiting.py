@@ -71,7 +71,7 @@ class Trouble:
         if self._away and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
             return (
                 f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
-                f" log and the driver's tell whether {self._away[1]} registers there, with this"
+                f" log and the driver's show whether {self._away[1]} registers there, with this"
                 " name and a version that the kubelet knows"
             )
         return ""

@@ -18,7 +18,7 @@ class Metrics(MetricOf):
     at_least: float | None = None
     at_most: float | None = None
     exactly: float | None = Field(
-        default=None, description="of growth only where nobody else uses the cluster"
+        default=None, description="for growth only where no one else uses the cluster"
     )
 
     @model_validator(mode="after")
@@ -120,7 +120,7 @@ class PreparedExpectation(Timed):
         observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
         if not samples:
             return Seen(
-                False, f"the kubelet of {node} does not tell what it has prepared", observed
+                False, f"the kubelet of {node} does not report what it has prepared", observed
             )
         prepared = int(total(samples, {"driver_name": profile.driver}))
         observed["fits"] = least <= prepared <= in_use

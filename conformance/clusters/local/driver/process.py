@@ -41,7 +41,7 @@ _REGISTRAR: Final = "KUBELET_REGISTRAR_DIRECTORY_PATH"
 
 
 _UNREGISTERED: Final = (
-    f"nobody answers at a socket in KUBELET_REGISTRAR_DIRECTORY_PATH, which is {KUBELET_ROOT}"
+    f"nothing answers on a socket in KUBELET_REGISTRAR_DIRECTORY_PATH, which is {KUBELET_ROOT}"
     "/plugins_registry on its node"
 )
 _UNPUBLISHED: Final = (
@@ -90,7 +90,7 @@ class Driver(OfNode):
             self._wait(self.name, lambda: self._registered(others), "the kubelet to register it")
         self._wait_named(self.name, self.node.registrar)
         with self._explained(self._undiallable):
-            what = "waiting for somebody to answer at its endpoint"
+            what = "waiting for an answer at its endpoint"
             self.processes.wait_ready(
                 self.name, lambda: not self._undiallable(), NAMED_SECONDS, what
             )

@@ -38,7 +38,7 @@ class Violation:
     """An invariant that does not hold.
 
     Attributes:
-        rule: ``overlap``, ``capacity``, ``counter``, ``in-use``, ``stranger``, ``reserved``,
+        rule: ``overlap``, ``capacity``, ``counter``, ``in-use``, ``foreign``, ``reserved``,
             ``prepared`` or ``left``.
         version: the resourceVersion since which; of what is so at last, the newest.
         text: in words.
@@ -181,7 +181,7 @@ class _Walk:
         for user in _users(after):
             pod = self._pods.get(user["uid"])
             if user["uid"] not in had and pod and not _uses(pod, after):
-                yield "stranger", f"pod {_name(pod)} has reserved claim {_name(after)} of others"
+                yield "foreign", f"pod {_name(pod)} has reserved claim {_name(after)} of others"
 
     def _amounts(self, before: Obj | None, after: Obj | None) -> Iterator[tuple[str, str]]:
         new = _results(after) if not _results(before) else ()

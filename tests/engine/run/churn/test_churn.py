@@ -74,7 +74,7 @@ def test_an_overlap_is_the_known_issue_of_a_version_that_has_it() -> None:
         ("releases-too-early", "in-use", 3),
         ("finished-pods-keep-claims", "reserved", 3),
         ("forgets-reservation", "unreserved", 2),
-        ("shares-template-claim", "stranger", 3),
+        ("shares-template-claim", "foreign", 3),
         ("claims-outlive-pods", "left", 1),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_pod_is_bound_only_with_all_of_its_claims() -> None:
 
 
 def test_a_claim_is_reserved_only_for_pods_that_use_it() -> None:
-    assert broken(pod("p", "other"), claim("a", ("x",), ("p",))) == [("stranger", 2)]
+    assert broken(pod("p", "other"), claim("a", ("x",), ("p",))) == [("foreign", 2)]
     own = claim("p-own", ("x",), ("p",))
     own["metadata"]["ownerReferences"] = [{"uid": "p"}]
     assert broken(pod("p"), own) == []
