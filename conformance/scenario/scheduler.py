@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.base import Strict, dns_name
+from conformance.scenario.base import DnsName, Strict, dns_name
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.registry import load_registry
@@ -27,7 +27,7 @@ OWN_WAYS: Final = ("Messages", "SchedulerFilterTimeout", "SchedulerScoring")
 class SchedulerSpec(Strict):
     """What the suite must know of a scheduler."""
 
-    scheduler_name: str = Field(description="spec.schedulerName of the pods that it schedules")
+    scheduler_name: DnsName = Field(description="spec.schedulerName of the pods that it schedules")
     description: str = ""
     source: str = Field(default="", description="repository and version that this was written for")
     claims: tuple[str, ...] = Field(
@@ -38,11 +38,6 @@ class SchedulerSpec(Strict):
         default={},
         description="feature (features.yaml) -> why it has none; its scenarios are skipped",
     )
-
-    @field_validator("scheduler_name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return dns_name(value)
 
     @field_validator("claims", "without")
     @classmethod

@@ -107,11 +107,9 @@ class _Run:
         self.overlapped: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
-        reason = self.setup.reason_to_skip(self.loaded)
-        if reason is not None:
+        if (reason := self.setup.reason_to_skip(self.loaded)) is not None:
             return without_steps(self.loaded, Outcome.SKIPPED, reason)
-        reason = self.setup.reason_to_end(self.loaded)
-        if reason is not None:
+        if (reason := self.setup.reason_to_end(self.loaded)) is not None:
             return without_steps(self.loaded, Outcome.ERROR, reason)
         start = time.perf_counter()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
