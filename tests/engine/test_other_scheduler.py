@@ -34,7 +34,8 @@ def ran(target: Miniature, loaded: Any, scheduler: str) -> ScenarioFinished:
 
 @pytest.mark.parametrize(("given", "asked"), [("", None), ("volcano", "volcano")])
 def test_pods_ask_for_the_scheduler_that_the_run_is_for(given: str, asked: str | None) -> None:
-    target, made = Miniature(), []
+    target = Miniature()
+    made: list[Any] = []
     target.on_create = made.append
     assert ran(target, scenario({"apply": [pod("p")]}, SEEN), given).outcome is Outcome.PASSED
     [spec] = [obj["spec"] for obj in made if obj["kind"] == "Pod"]
@@ -42,7 +43,8 @@ def test_pods_ask_for_the_scheduler_that_the_run_is_for(given: str, asked: str |
 
 
 def test_a_pod_that_names_its_scheduler_keeps_it() -> None:
-    target, made = Miniature(), []
+    target = Miniature()
+    made: list[Any] = []
     target.on_create = made.append
     own = pod("p")
     own["spec"]["schedulerName"] = "own"
