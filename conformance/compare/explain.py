@@ -239,7 +239,10 @@ def _silent(classes: Sequence[Object], report: NodeReport) -> list[str]:
         for selector in (item.get("spec") or {}).get("selectors") or ()
         for driver in _DRIVER.findall((selector.get("cel") or {}).get("expression") or "")
     }
-    return sorted(drivers - seen)
+    # A pool that is being updated is named already.
+    return sorted(
+        name for name in drivers - seen if not any(f"{name}/" in pool for pool in report.pools)
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -25,7 +25,6 @@ from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceOptions
-from conformance.targets.seam.values import Ref
 from tests.compare import cluster
 from tests.targets.reference import kit
 
@@ -73,103 +72,6 @@ def want(scope: ReferenceScope, *requests: dict[str, Any], **spec: Any) -> None:
     """A pod that is not given its devices."""
     scope.create(kit.claim("wanted", *requests))
     scope.create(kit.pod("p", kit.container("c", "a"), claims={"a": "wanted"}, **spec))
-
-
-def cordon(scope: ReferenceScope) -> None:
-    scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"unschedulable": True}})
-
-
-def taint(scope: ReferenceScope) -> None:
-    taints = [{"key": "team", "value": "a", "effect": "NoSchedule"}]
-    scope.patch(Ref("v1", "Node", kit.NODE), {"spec": {"taints": taints}})
-
-
-def taint_devices(scope: ReferenceScope) -> None:
-    rule = {
-        "deviceSelector": {"driver": kit.DRIVER},
-        "taint": {"key": "hot", "effect": "NoSchedule"},
-    }
-    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule"}
-    scope.create({**kind, "metadata": {"name": "hot"}, "spec": rule})
-
-
-BIG = {
-    "cel": {
-        "expression": "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('80Gi')) >= 0"
-    }
-}
-Prepare = Callable[[ReferenceScope], None]
-SITUATIONS: dict[str, tuple[tuple[Prepare, ...], list[dict[str, Any]], str, str]] = {
-    "a value": (
-        (),
-        [kit.request(selectors=[BIG])],
-        "4 fail selector #0 (memory",
-        "would fit if request gpu of claim ns/wanted selected memory",
-    ),
-    "a selector": (
-        (),
-        [kit.request(selectors=[{"cel": {"expression": "device.driver in ['x']"}}])],
-        "4 fail selector #0",
-        "would fit if request gpu of claim ns/wanted did not have selector #0",
-    ),
-    "a count": (
-        (),
-        [kit.request(count=9)],
-        "4 left; 9 needed",
-        "would fit if request gpu of claim ns/wanted asked for 4 instead of 9",
-    ),
-    "a pod": (
-        (lambda scope: use(scope, "holder", 4),),
-        [kit.request()],
-        "4 in use",
-        "would fit if pod ns/holder ended",
-    ),
-    "the one of two pods that helps": (
-        (lambda scope: use(scope, "few", 1), lambda scope: use(scope, "many", 2)),
-        [kit.request(count=3)],
-        "3 in use, 1 left; 3 needed",
-        "would fit if pod ns/many ended",
-    ),
-    "two pods": (
-        (lambda scope: use(scope, "one", 2), lambda scope: use(scope, "two", 2)),
-        [kit.request(allocationMode="All")],
-        "4 in use",
-        "would fit if pod ns/one ended, and pod ns/two ended",
-    ),
-    "a cordoned node": (
-        (cordon,),
-        [kit.request()],
-        "node(s) were unschedulable",
-        f"would fit if node {kit.NODE} were uncordoned",
-    ),
-    "a node's taint": (
-        (taint,),
-        [kit.request()],
-        "node(s) had untolerated taint(s)",
-        f"would fit if the pod tolerated node {kit.NODE}'s taint team",
-    ),
-    "a device's taint": (
-        (taint_devices,),
-        [kit.request()],
-        "4 tainted (hot=:NoSchedule)",
-        "would fit if request gpu of claim ns/wanted tolerated hot:NoSchedule",
-    ),
-}
-
-
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_rule_and_the_smallest_change_that_helps_are_told(
-    scope: ReferenceScope, ask: Callable[[str], Told], situation: str
-) -> None:
-    before, requests, reason, change = SITUATIONS[situation]
-    for prepare in before:
-        prepare(scope)
-    want(scope, *requests)
-    text = ask("p").text
-    flat = " ".join(text.split())
-    assert reason in flat
-    assert change in flat
-    assert all(len(line) <= 80 for line in text.splitlines()), text
 
 
 def test_nothing_is_promised_where_nothing_helps(

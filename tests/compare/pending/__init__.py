@@ -1,0 +1,1 @@
+"""Situations in which a pod waits: made, explained, changed as the explanation says, and ended."""
