@@ -24,7 +24,7 @@ from tests.scenario.shipped import ROOT, shipped
 
 OWN: DriverProfile = load_profile("nvml-dra-driver", ROOT / "drivers")
 CDI = "extended/device-cleanup/cleanup-cdi-spec-removed"
-LOCAL = "extended/resource-slice/claim-bound-to-node-of-local-device"
+LOCAL = "extended/resource-slice/driver-publishes-its-devices"
 PREPARED = "extended/opaque-configuration/claim-config-is-prepared"
 CLAIM = "extended/opaque-configuration/claim-config-reaches-container"
 CLASS = "extended/opaque-configuration/class-config-reaches-container"
