@@ -224,12 +224,14 @@ def device_key(entry: Mapping[str, Any]) -> tuple[str | None, ...]:
     return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
 
 
-def selected_node(selector: Obj | None) -> str:
-    """The node that a NodeSelector names, "" where it names none or several."""
-    for term in (selector or {}).get("nodeSelectorTerms") or ():
-        for one in term.get("matchFields") or ():
-            values = one.get("values") or []
-            named = one.get("key"), one.get("operator")
-            if named == ("metadata.name", "In") and len(values) == 1:
-                return str(values[0])
+def selected_node(selector: Mapping[str, Any] | None) -> str:
+    """The one node that a NodeSelector names, "" where it names none or says more.
+
+    As ``nodeNameFromAllocation`` of pkg/registry/resource/utils.go.
+    """
+    match selector:
+        case {"nodeSelectorTerms": [{"matchFields": [field], **more}]} if not any(more.values()):
+            match field:
+                case {"key": "metadata.name", "operator": "In", "values": [node]}:
+                    return str(node)
     return ""

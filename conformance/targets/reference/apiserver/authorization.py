@@ -14,7 +14,7 @@ from conformance.targets.reference.apiserver.server import StatusCheck
 from conformance.targets.reference.apiserver.validation.errors import FieldError, forbidden
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import ApiError, Obj, User, device_key
+from conformance.targets.seam.values import ApiError, Obj, User, device_key, selected_node
 
 _GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
 
@@ -148,7 +148,7 @@ class Authorizer:
         if "allocation" not in new:
             return []  # what was reported goes with the allocation
         verbs = [f"arbitrary-node:{wanted.verb}"]
-        if user.node and user.node == _node_of(new["allocation"]):
+        if user.node and user.node == selected_node(new["allocation"].get("nodeSelector")):
             verbs.insert(0, f"associated-node:{wanted.verb}")
         errors = []
         for driver in sorted(_changed_drivers(new, old)):
@@ -171,13 +171,3 @@ def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]
     )
     keys = before.keys() | after.keys()
     return {str(key[0]) for key in keys if before.get(key) != after.get(key)}
-
-
-def _node_of(allocation: Mapping[str, Any]) -> str:
-    """The one node that an allocation names (``nodeNameFromAllocation``); empty for none."""
-    match allocation.get("nodeSelector"):
-        case {"nodeSelectorTerms": [{"matchFields": [field], **rest}]} if not rest:
-            if field["key"] == "metadata.name" and field["operator"] == "In":
-                values = field["values"]
-                return str(values[0]) if len(values) == 1 else ""
-    return ""

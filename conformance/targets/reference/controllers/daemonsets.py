@@ -12,7 +12,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.node_lifecycle import taints_of
 from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, selected_node
 from reference_allocator.rules.node_eligibility import node_problem
 
 _TOLERATED: Final = (
@@ -96,5 +96,4 @@ def pod_spec(daemon_set: Obj) -> Obj:
 def _node_of(pod: Obj) -> str:
     """The node for which a pod was made."""
     affinity = pod["spec"]["affinity"]["nodeAffinity"]
-    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    return str(terms[0]["matchFields"][0]["values"][0])
+    return selected_node(affinity["requiredDuringSchedulingIgnoredDuringExecution"])
