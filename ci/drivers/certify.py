@@ -20,7 +20,7 @@ from typing import Any, Final
 import yaml
 
 from ci.drivers import page
-from ci.drivers.record import RECORDS, differences, of_check, of_run, pinned
+from ci.drivers.record import RECORDS, checked_out, differences, of_check, of_run, pinned
 from conformance.clusters.gocommand import environment, find_go
 from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import NODE_BINARIES
@@ -77,8 +77,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def build(name: str, package: str, *, cgo: bool) -> None:
-    """Build the driver from the module that is pinned with all checksums; nothing is generated."""
-    compile_go(HERE / "modules" / name, (package,), PROGRAMS, cgo=cgo)
+    """Build the driver from the module that is pinned with all checksums, or from a checkout."""
+    where = Path(os.environ.get("SOURCE") or HERE / "modules" / name)
+    if not (where / "go.mod").exists():
+        raise UsageError(f"{where}: has no go.mod; name a checkout of the driver: SOURCE=/FOLDER")
+    compile_go(where, (package,), PROGRAMS, cgo=cgo)
 
 
 def compile_go(where: Path, packages: Sequence[str], to: Path, *, cgo: bool = False) -> None:
@@ -163,7 +166,9 @@ def report(known: dict[str, Any], out: Path) -> dict[str, Any]:
 def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> int:
     file = RECORDS / f"{options.name}.json"
     old: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    new = dict(old) | {"profile": options.profile, **pinned(options.name, options.package)}
+    source = os.environ.get("SOURCE")
+    which = checked_out(Path(source)) if source else pinned(options.name, options.package)
+    new = dict(old) | {"profile": options.profile, **which}
     for stage in stages:
         if stage == "check":
             new |= of_check(json.loads((out / "driver-check.json").read_text(encoding="utf-8")))

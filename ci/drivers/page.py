@@ -31,9 +31,12 @@ here is a certificate; each page says whose fault a failure is.
 ABSENT: Final = """
 ## Not run
 
-- Intel's (github.com/intel/intel-resource-drivers-for-kubernetes): its releases have tags that are
-  no versions of a Go module, and no other version could be downloaded.
-- AMD's (github.com/ROCm/k8s-gpu-dra-driver): v1.0.0 could not be downloaded as a Go module.
+Of these no Go module could be downloaded. Their commands build a checkout that `SOURCE=/FOLDER`
+names; they were written by the drivers' sources, and nobody has run them.
+
+- `ci/drivers/intel-gpu` (github.com/intel/intel-resource-drivers-for-kubernetes): its releases have
+  tags that are no versions of a Go module.
+- `ci/drivers/amd-gpu` (github.com/ROCm/k8s-gpu-dra-driver): v1.0.0, and it needs libdrm's headers.
 """
 
 

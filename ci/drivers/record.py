@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,14 @@ def pinned(name: str, package: str) -> dict[str, str]:
         if package.startswith(f"{module}/"):
             return {"module": module, "version": version}
     raise ValueError(f"ci/drivers/modules/{name}/go.mod has no module of {package}")
+
+
+def checked_out(source: Path) -> dict[str, str]:
+    """The module of a checkout, and its version, as git describes it."""
+    [module] = re.findall(r"^module (\S+)", (source / "go.mod").read_text("utf-8"), re.MULTILINE)
+    described = ("git", "-C", str(source), "describe", "--tags", "--always", "--dirty")
+    version = subprocess.run(described, check=True, capture_output=True, text=True).stdout.strip()
+    return {"module": module, "version": version}
 
 
 def of_check(document: Mapping[str, Any]) -> dict[str, Any]:
