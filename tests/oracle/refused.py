@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.oracle.dice import Dice
-from tests.oracle.inventories import Json
+from conformance.fuzz.draw.dice import Dice
+from conformance.fuzz.draw.inventories import Json
 
 Change = Callable[[Dice, Json], None]
 

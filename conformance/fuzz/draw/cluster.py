@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from tests.oracle.dice import Dice
-from tests.oracle.inventories import (
+from conformance.fuzz.draw.dice import Dice
+from conformance.fuzz.draw.inventories import (
     CPU,
     FABRIC,
     GPU,
@@ -28,6 +28,13 @@ OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
 def nodes(dice: Dice) -> list[Json]:
     """One to six nodes, with labels that node selectors look at."""
     built: list[Json] = []
+    if dice.focus is not None:  # few sets of nodes, which a run uses again and again
+        first, number = dice.number(2), dice.pick([1, 1, 2, 3])
+        for index in range(number):
+            labels = {"zone": ZONES[(index + first) % 2], "rank": str(index)}
+            labels |= {"gpu": "true"} if index % 2 else {}
+            built.append({"metadata": {"name": f"node-{index}", "labels": labels}})
+        return built
     for index in range(dice.pick([1, 1, 1, 2, 2, 3, 4, 6])):
         labels = {"zone": dice.pick(ZONES), "rank": str(index)}
         if dice.one_in(2):
@@ -42,15 +49,16 @@ def nodes(dice: Dice) -> list[Json]:
 def slices(dice: Dice, named: list[Json]) -> list[Json]:
     """The slices of a cluster with these nodes, in an order that means nothing."""
     found: list[Json] = []
-    everywhere = dice.some([GPU, MIG, NIC, CPU], dice.pick([0, 1, 1, 2, 2, 3]))
+    everywhere = _drivers(dice)
     for node in named:
         name = node["metadata"]["name"]
         for driver in everywhere if dice.number(12) else everywhere[1:]:
             found += _node_pool(dice, driver, name)
-    if dice.one_in(3) or not found:
+    if dice.about("nodes", 3) or not found:
         found += _fabric_pool(dice, named)
     for item in found:
-        if dice.one_in(40) or ("optionalNodeOperations" in dice.features and dice.one_in(12)):
+        optional = "optionalNodeOperations" in dice.features
+        if (dice.focus is None or optional) and (dice.one_in(40) or (optional and dice.one_in(12))):
             item["spec"]["skipNodeOperations"] = dice.pick(
                 [
                     ["*"],
@@ -60,6 +68,15 @@ def slices(dice: Dice, named: list[Json]) -> list[Json]:
             )
     dice.shuffle(found)
     return found
+
+
+def _drivers(dice: Dice) -> list[str]:
+    """The drivers that every node has."""
+    if dice.focus is None:
+        return dice.some([GPU, MIG, NIC, CPU], dice.pick([0, 1, 1, 2, 2, 3]))
+    needed = {"partitionableDevices": MIG, "consumableCapacity": dice.pick([NIC, CPU])}
+    found = [driver for feature, driver in needed.items() if feature in dice.focus]
+    return found if found and dice.number(4) else [*found, GPU]
 
 
 def _pool(dice: Dice, driver: str, pool: str, groups: list[Json]) -> list[Json]:
@@ -73,7 +90,7 @@ def _pool(dice: Dice, driver: str, pool: str, groups: list[Json]) -> list[Json]:
         identity = {"name": pool, "generation": generation, "resourceSliceCount": len(groups)}
         built.append({"metadata": {"name": name}, "spec": {"driver": driver, "pool": identity}})
         built[-1]["spec"].update(group)
-    if dice.one_in(30) or dice.rare(10):
+    if dice.about("updating", 30) or dice.rare(10):
         return _disturb(dice, built)
     return built
 
@@ -110,7 +127,7 @@ def _node_pool(dice: Dice, driver: str, node: str) -> list[Json]:
     at = {"nodeName": node}
     pool = "shared" if dice.one_in(12) else node
     if driver == GPU:
-        sizes = [33, 36] if dice.one_in(80) else [1, 2, 3, 4, 4, 6, 8]
+        sizes = [33, 36] if dice.focus is None and dice.one_in(80) else [1, 2, 3, 4, 4, 6, 8]
         devices = [gpus(dice, index) for index in range(dice.pick(sizes))]
     elif driver == NIC:
         devices = [nics(dice, index) for index in range(dice.pick([1, 2, 3, 4]))]

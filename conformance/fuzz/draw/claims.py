@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reference_allocator.api.defaulting import default_claim
-from tests.oracle.dice import Dice
-from tests.oracle.inventories import CPU, DRIVERS, FABRIC, GPU, MIG, NIC, PCIE_ROOT, Json
+from conformance.fuzz.draw.dice import Dice
+from conformance.fuzz.draw.inventories import CPU, DRIVERS, FABRIC, GPU, MIG, NIC, PCIE_ROOT, Json
 
 SELECTORS = {
     GPU: (
@@ -82,7 +82,7 @@ def classes(dice: Dice) -> list[Json]:
     built: list[Json] = []
     for driver in DRIVERS:
         spec: Json = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
-        if dice.one_in(4):
+        if dice.about("config", 4):
             spec["config"] = [_config(dice, driver) for _ in range(dice.pick([1, 2]))]
         if dice.rare(30):
             spec["selectors"].append({"cel": {"expression": dice.pick(_RARE)}})
@@ -100,7 +100,7 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
     """A claim that mostly asks for devices of one driver."""
     requests: list[Json] = []
     names: list[str] = []
-    for number in range(dice.pick([1, 1, 1, 2, 2, 3])):
+    for number in range(dice.pick([1, 1, 1, 2, 2, 3] if dice.focus is None else [1, 1, 2])):
         name = f"r{number}"
         names.append(name)
         if dice.allowed("prioritizedList", 4):
@@ -112,7 +112,10 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
         else:
             requests.append({"name": name, "exactly": _body(dice, driver, sub=False)})
     devices: Json = {"requests": requests}
-    constraints = [_constraint(dice, driver, names) for _ in range(dice.pick([0, 0, 0, 1, 1, 2]))]
+    counts = [0, 0, 0, 1, 1, 2]
+    if dice.focus is not None:
+        counts = [1, 1, 2] if "constraints" in dice.focus else [0]
+    constraints = [_constraint(dice, driver, names) for _ in range(dice.pick(counts))]
     deriving = [name for name, body in _bodies(requests) if "derivedAttributes" in body]
     if deriving and not dice.one_in(4):
         kind = dice.pick(["matchAttribute", "matchAttribute", "distinctAttribute"])
@@ -120,7 +123,7 @@ def claim(dice: Dice, index: int, driver: str) -> Json:
         constraints.append({kind: dice.pick([DERIVED, DERIVED, PCIE_ROOT]), **about})
     if constraints:
         devices["constraints"] = constraints
-    if dice.one_in(5):
+    if dice.about("config", 5):
         devices["config"] = [
             {**_subset(dice, names), **_config(dice, driver)} for _ in range(dice.pick([1, 2, 3]))
         ]
@@ -160,19 +163,19 @@ def _body(dice: Dice, driver: str, *, sub: bool) -> Json:
     body: Json = {"deviceClassName": "any" if dice.one_in(8) else driver}
     if dice.rare(60):
         body["deviceClassName"] = "missing"
-    if dice.one_in(10):
+    if dice.about("all", 10):
         body["allocationMode"] = "All"
     else:
         body["count"] = dice.pick([1, 1, 1, 1, 1, 1, 1, 2, 2, 3])
         if dice.rare(40):
             body["count"] = dice.pick([8, 17, 31, 32, 33])
-    if dice.one_in(3):
+    if dice.about("selectors", 3):
         body["selectors"] = [
             {"cel": {"expression": _selector(dice, driver)}} for _ in range(dice.pick([1, 1, 2]))
         ]
     if not sub and dice.allowed("adminAccess", 12):
         body["adminAccess"] = not dice.one_in(6)
-    if dice.one_in(6):
+    if dice.about("deviceTaints", 6):
         body["tolerations"] = [_toleration(dice) for _ in range(dice.pick([1, 2]))]
     if dice.allowed("consumableCapacity", 2 if driver in (NIC, CPU) else 30):
         body["capacity"] = {"requests": _capacity(dice, driver)}

@@ -14,6 +14,22 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+GATED = (
+    "adminAccess",
+    "compatibilityGroups",
+    "consumableCapacity",
+    "derivedAttributes",
+    "deviceBindingAndStatus",
+    "deviceTaints",
+    "listTypeAttributes",
+    "partitionableDevices",
+    "prioritizedList",
+)
+"""Fields of `Features` that a problem can be about, where they are on."""
+
+FOCUS = (*GATED, "all", "claims", "config", "constraints", "inUse", "nodes", "selectors", "updating")
+"""What a problem can be about."""
+
 
 @dataclass(frozen=True)
 class Dice:
@@ -24,12 +40,14 @@ class Dice:
         calm: what is drawn with `rare` or needs a feature that is off is left out.
         small: amounts of capacity are small numbers, so that requests and policies often meet.
         features: those that are on.
+        focus: what the problem is about (`FOCUS`); everything else is left out. None: no focus.
     """
 
     random: Random
     calm: bool = False
     small: bool = False
     features: frozenset[str] = frozenset()
+    focus: frozenset[str] | None = None
 
     def one_in(self, times: int) -> bool:
         """True once in so many times."""
@@ -41,7 +59,13 @@ class Dice:
 
     def allowed(self, feature: str, times: int) -> bool:
         """True once in so many times; in a calm problem only where the feature is on."""
-        return (not self.calm or feature in self.features) and self.one_in(times)
+        return (not self.calm or feature in self.features) and self.about(feature, times)
+
+    def about(self, feature: str, times: int) -> bool:
+        """True once in so many times; with a focus every other time, and for nothing else."""
+        if self.focus is None:
+            return self.one_in(times)
+        return feature in self.focus and self.one_in(2)
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options."""

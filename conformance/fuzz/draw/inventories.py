@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.oracle.dice import Dice
+from conformance.fuzz.draw.dice import Dice
 
 Json = dict[str, Any]
 
@@ -88,26 +88,29 @@ _TAGS: tuple[Json, ...] = (
     {"versions": ["1.0.0", "2.0.0"]},
     {"strings": []},
 )
+_SINGLE_TAGS: tuple[Json, ...] = ({"string": "a"}, {"string": "b"}, {"int": 1})
 
 
 def _extras(dice: Dice, device: Json) -> Json:
     """What any device may have: taints, binding conditions, attributes with pitfalls."""
-    if dice.one_in(10):
+    if dice.about("deviceTaints", 10):
         device["taints"] = _taints(dice)
-    if dice.one_in(25):
+    if dice.about("deviceBindingAndStatus", 25):
         device["bindingConditions"] = ["example.com/attached"]
         if dice.one_in(2):
             device["bindingFailureConditions"] = ["example.com/failed"]
-    elif dice.one_in(60):
+    elif dice.focus is None and dice.one_in(60):
         device["bindingConditions"] = []  # Not the same as none: the pool is tried last.
-    if dice.one_in(30):
+    if dice.about("deviceBindingAndStatus", 30):
         device["bindsToNode"] = True
     attributes = device.setdefault("attributes", {})
     if dice.rare(30):
         attributes["broken"] = {"version": "not a version"}
     lists = "listTypeAttributes" in dice.features
+    if dice.focus is not None:
+        lists = lists and "listTypeAttributes" in dice.focus
     if dice.one_in(6) or (lists and not dice.one_in(4)):
-        attributes["tags"] = dice.pick(_TAGS)
+        attributes["tags"] = dice.pick(_TAGS if lists or dice.focus is None else _SINGLE_TAGS)
     if dice.one_in(12):
         attributes["mixed"] = dice.pick([{"int": 1}, {"string": "1"}, {"bool": True}])
     return device
@@ -145,11 +148,11 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
         "counters": {"memory": {"value": f"{5 * (size or 8)}Gi"}, "slices": {"value": str(share)}},
     }
     consumptions = [consumption]
-    if dice.one_in(8):
+    if dice.about("compatibilityGroups", 8):
         consumption["compatibilityGroups"] = dice.pick([["a"], ["a", "b"], ["b"]])
     if dice.one_in(12):
         linked = {"counterSet": f"gpu-{1 - gpu}-counters", "counters": {"slices": {"value": "1"}}}
-        if dice.one_in(2):
+        if dice.about("compatibilityGroups", 2):
             linked["compatibilityGroups"] = dice.pick([["a"], ["b"]])
         consumptions.append(linked)
     device: Json = {
@@ -162,9 +165,9 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
         "capacity": {"memory": {"value": f"{5 * (size or 8)}Gi"}},
         "consumesCounters": consumptions,
     }
-    if dice.one_in(8):
+    if dice.about("listTypeAttributes", 8):
         device["attributes"]["parent"] = {"ints": [gpu, 7]}
-    if dice.one_in(12):
+    if dice.about("consumableCapacity", 12):
         device["allowMultipleAllocations"] = True
     return _extras(dice, device)
 

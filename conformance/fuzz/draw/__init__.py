@@ -1,0 +1,1 @@
+"""Draws problems: nodes, what drivers publish, and claims, from a seed."""

@@ -1,0 +1,76 @@
+"""Whole problems: a cluster, its claims, and which features may be used."""
+
+from __future__ import annotations
+
+from conformance.fuzz.draw.claims import claim, classes
+from conformance.fuzz.draw.cluster import nodes, slices
+from conformance.fuzz.draw.dice import Dice
+from conformance.fuzz.draw.inventories import GPU, Json
+
+_TIME = "2026-01-01T00:00:00Z"
+SHARE = "11111111-1111-1111-1111-11111111111{}"
+
+
+def drawn(dice: Dice, identifier: str) -> Json:
+    """A problem, as a line for ``dra-conformance allocate``."""
+    named = nodes(dice)
+    published = [dated(item) for item in slices(dice, named)]
+    drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
+    counts = [1, 1, 1, 1, 1, 2, 2, 3, 4]
+    if dice.focus is not None:
+        counts = [2, 2, 3] if "claims" in dice.focus else [1]
+    wanted = [
+        claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
+        for index in range(dice.pick(counts))
+    ]
+    return {
+        "id": identifier,
+        "features": dict.fromkeys(sorted(dice.features), True),
+        "slices": published,
+        "deviceClasses": classes(dice),
+        "nodes": named,
+        "claims": wanted,
+        "allocated": _allocated(dice, published),
+    }
+
+
+def dated(resource_slice: Json) -> Json:
+    """The slice with the time of its taints, which the API server adds."""
+    for device in resource_slice["spec"].get("devices") or ():
+        for taint in device.get("taints") or ():
+            taint.setdefault("timeAdded", _TIME)
+    return resource_slice
+
+
+def _allocated(dice: Dice, published: list[Json]) -> list[Json]:
+    """Claims that have devices already, some of them no longer published."""
+    devices = [
+        (item["spec"]["driver"], item["spec"]["pool"]["name"], device)
+        for item in published
+        for device in item["spec"].get("devices", ())
+    ]
+    found: list[Json] = []
+    shareable = [item for item in devices if item[2].get("allowMultipleAllocations")]
+    counts = [0, 0, 0, 0, 1, 1, 2]
+    if dice.focus is not None:
+        counts = [1, 1, 2] if "inUse" in dice.focus else [0]
+    for index in range(dice.pick(counts)):
+        results: list[Json] = []
+        among = shareable if shareable and dice.one_in(2) else devices
+        for driver, pool, device in dice.some(among, min(len(among), dice.pick([1, 2]))):
+            result = {"request": "r", "driver": driver, "pool": pool, "device": device["name"]}
+            if device.get("allowMultipleAllocations") and not dice.one_in(6):
+                result["shareID"] = SHARE.format(index)
+                if not dice.one_in(6):
+                    names = [name for name in device.get("capacity", ()) if not dice.one_in(8)]
+                    amounts = ["1", "2", "3", "500m", "1Gi", "7Gi", "9G", "0"]
+                    result["consumedCapacity"] = {name: dice.pick(amounts) for name in names}
+            if dice.about("adminAccess", 8):
+                result["adminAccess"] = True
+            if dice.one_in(30):
+                result["device"] = "gone"
+            results.append(result)
+        metadata = {"name": f"taken-{index}", "namespace": "default", "uid": f"taken-{index}"}
+        status = {"allocation": {"devices": {"results": results}}} if results else {}
+        found.append({"metadata": metadata, "spec": {}, "status": status})
+    return found

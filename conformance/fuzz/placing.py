@@ -1,0 +1,113 @@
+"""One problem among others on one cluster: names of its own, and nodes of its own.
+
+Drivers, classes, attributes and taints of a problem are of the domain ``example.com``; on a cluster
+that is a domain of the problem alone. A pool that is for all nodes is for those of the problem,
+unless it is whole in one slice: a request for All looks at every pool that a node can reach, also
+at those that its class admits no device of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conformance.engine.run.steps import hollow_node
+from conformance.fuzz.problem import DOMAIN, objects_of
+from conformance.targets.seam.values import RUN_LABEL, Obj
+
+TEAM = "dra-conformance.dev/fuzz-nodes"
+BATCH = "dra-conformance.dev/fuzz-batch"
+_NODE = re.compile(r'"node-(\d+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a problem is on a cluster.
+
+    Attributes:
+        token: part of the names of its objects; of lower-case letters and digits, unique.
+        team: of its nodes: their label's value, and the beginning of their names.
+        labels: of all its objects.
+    """
+
+    token: str
+    team: str
+    namespace: str
+    labels: Mapping[str, str]
+
+    @property
+    def pod(self) -> str:
+        """The name of its pod."""
+        return f"pod-{self.token}"
+
+    def objects(self, document: Obj) -> Iterator[Obj]:
+        """What is to be created, the pod last; claims in use with their status."""
+        text = json.dumps(
+            {name: document.get(name, []) for name in _FIELDS},
+        ).replace(DOMAIN, f"{self.token}.{DOMAIN}")
+        renamed = json.loads(_NODE.sub(lambda found: f'"{self.team}-{found[1]}"', text))
+        status = {item["metadata"]["name"]: item.get("status") for item in renamed["allocated"]}
+        for obj in objects_of(renamed):
+            name = obj["metadata"]["name"]
+            if obj["kind"] == "ResourceSlice":
+                self._keep_apart(obj["spec"])
+            if obj["kind"] == "Pod":
+                for entry in obj["spec"]["resourceClaims"]:
+                    entry["resourceClaimName"] += f"-{self.token}"
+                obj["spec"]["nodeSelector"] = {TEAM: self.team}
+            meta: Obj = {"labels": dict(self.labels)}
+            meta["name"] = name if obj["kind"] == "DeviceClass" else f"{name}-{self.token}"
+            if obj["kind"] in ("Pod", "ResourceClaim"):
+                meta["namespace"] = self.namespace
+            if obj["kind"] == "ResourceClaim" and name in status:
+                obj["status"] = status[name]
+            obj["metadata"] = meta
+            yield obj
+
+    def generic(self, document: Obj) -> Obj:
+        """A document of the cluster with the problem's names again."""
+        text = json.dumps(document)
+        for here, there in (
+            (f"{self.token}.{DOMAIN}", DOMAIN),
+            (f"-{self.token}", ""),
+            (f"{self.team}-", "node-"),
+            (f'"{self.namespace}"', '"default"'),
+        ):
+            text = text.replace(here, there)
+        found: Obj = json.loads(text)
+        return found
+
+    def _keep_apart(self, spec: Obj) -> None:
+        whole = spec["pool"]["resourceSliceCount"] == 1 and not spec.get("perDeviceNodeSelection")
+        for holder in (spec, *(spec.get("devices") or ())):
+            if holder.get("allNodes") and not whole:
+                del holder["allNodes"]
+                holder["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": []}]}
+            for term in (holder.get("nodeSelector") or {}).get("nodeSelectorTerms", ()):
+                ours = {"key": TEAM, "operator": "In", "values": [self.team]}
+                term["matchExpressions"] = [*term.get("matchExpressions", ()), ours]
+
+
+_FIELDS = ("deviceClasses", "slices", "allocated", "claims", "pods")
+
+
+def nodes_of(document: Obj, team: str, run: str) -> list[Obj]:
+    """The nodes of a problem as hollow nodes of a team, with room for many pods."""
+    found = []
+    for node in document["nodes"]:
+        name = node["metadata"]["name"].replace("node", team)
+        made = hollow_node(name, node["metadata"]["name"])
+        made["metadata"]["labels"] |= {
+            **node["metadata"].get("labels", {}), TEAM: team, RUN_LABEL: run
+        }
+        if node.get("status"):
+            made["status"] |= node["status"]
+        found.append(made)
+    return found
+
+
+def same_nodes(document: Obj) -> str:
+    """What problems have in common that can use the same nodes, one after the other."""
+    return json.dumps(document["nodes"], sort_keys=True)
