@@ -40,6 +40,8 @@ COMMANDS = {
     "capture": ("diagnosis:capture", "Write a snapshot of a cluster, for explain and replay."),
     "explain": ("diagnosis:explain", "Explain why a claim is pending."),
     "audit": ("diagnosis:audit", "Judge all allocations of a cluster."),
+    "fuzz": ("fuzzing:fuzz", "Give a scheduler random problems, judged by the reference."),
+    "shrink": ("fuzzing:shrink", "Make a snapshot small; its verdict stays the same."),
     "cleanup": ("cluster:cleanup", "Delete what runs of the suite left in a cluster."),
     "allocate": ("oracle:allocate", "Allocate devices for problems read as JSON lines."),
     "cel": ("oracle:cel", "Evaluate CEL device selectors read as JSON lines."),

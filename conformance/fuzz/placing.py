@@ -100,7 +100,9 @@ def nodes_of(document: Obj, team: str, run: str) -> list[Obj]:
         name = node["metadata"]["name"].replace("node", team)
         made = hollow_node(name, node["metadata"]["name"])
         made["metadata"]["labels"] |= {
-            **node["metadata"].get("labels", {}), TEAM: team, RUN_LABEL: run
+            **node["metadata"].get("labels", {}),
+            TEAM: team,
+            RUN_LABEL: run,
         }
         if node.get("status"):
             made["status"] |= node["status"]

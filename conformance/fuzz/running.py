@@ -22,7 +22,7 @@ from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import Changes, InformerFactory
+from conformance.kubeapi.informers import LONGEST, Changes, InformerFactory
 from conformance.targets.cluster.decisions.snapshots import allocation_of, document, reduced
 from conformance.targets.cluster.objects.creator import Creator, HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
@@ -62,15 +62,26 @@ class Answer:
 
 @dataclass(slots=True)
 class _Case:
-    """A problem on its way. ``made``: its objects as the server has them, reduced."""
+    """A problem on its way.
+
+    Attributes:
+        made: its objects as the server has them, reduced; its nodes first.
+        since: when it was first seen in a state that should pass.
+    """
 
     problem: Problem
     place: Place
     key: str
     pod: Obj = field(default_factory=dict)
     made: list[Obj] = field(default_factory=list)
+    since: float = 0.0
     missed: Answer | None = None
     answer: Answer | None = None
+
+    def is_so_for(self, seconds: float) -> bool:
+        """Whether it is in a state that should pass, and was so long ago."""
+        self.since = self.since or time.monotonic()
+        return time.monotonic() - self.since > seconds
 
 
 class Runner:
@@ -91,6 +102,7 @@ class Runner:
         self._lock = threading.Lock()
         self._free: dict[str, list[tuple[str, list[Obj]]]] = defaultdict(list)
         self._numbers = count()
+        self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fuzz")
 
     @contextmanager
@@ -111,8 +123,14 @@ class Runner:
             self._hollow.close()
             self._clean()
 
-    def answer(self, problems: Sequence[Problem]) -> list[Answer]:
+    def answer(
+        self, problems: Sequence[Problem], settle: float = SETTLE, decide: float = DECIDE
+    ) -> list[Answer]:
         """What the cluster does with each of some problems, which are there at the same time.
+
+        Args:
+            settle: seconds for which a pod that the reference could place may wait.
+            decide: seconds within which the scheduler says something of a pod.
 
         Raises ApiError: a request was refused for another reason than its object; TargetError.
         """
@@ -121,13 +139,17 @@ class Runner:
         try:
             list(self._pool.map(self._publish, cases))
             list(self._pool.map(self._start, cases))
-            self._await(cases)
+            self._await(cases, settle, decide)
         finally:
             self._remove(f"{RUN_LABEL}={self._run},{BATCH}={batch}")
             with self._lock:
                 for case in cases:
                     self._free[case.key].append((case.place.team, case.made[: _nodes(case)]))
         return [case.answer for case in cases if case.answer is not None]
+
+    def stop(self) -> None:
+        """Wait for no further answer: what is not known is not judged."""
+        self._stopping.set()
 
     # -- making ---------------------------------------------------------------------------------
 
@@ -184,7 +206,7 @@ class Runner:
 
     # -- judging --------------------------------------------------------------------------------
 
-    def _await(self, cases: Sequence[_Case]) -> None:
+    def _await(self, cases: Sequence[_Case], settle: float, decide: float) -> None:
         """Wait for every answer."""
         changes = Changes()
         for api_version, kind in _OBJECTS[:2]:
@@ -195,14 +217,16 @@ class Runner:
                 seen, waited = changes.count, time.monotonic() - begun
                 left = [case for case in cases if case.answer is None]
                 for case in left:
-                    self._look(case, waited)
+                    self._look(case, settle, late=waited > decide)
                 if all(case.answer is not None for case in cases):
                     return
-                changes.wait(seen, begun + DECIDE)
+                if self._stopping.is_set():
+                    return
+                changes.wait(seen, begun + decide + LONGEST)
         finally:
             changes.detach()
 
-    def _look(self, case: _Case, waited: float) -> None:
+    def _look(self, case: _Case, settle: float, *, late: bool) -> None:
         pods = self._informer("v1", "Pod").store
         claims = self._informer(DRA, "ResourceClaim").store
         pod = pods.get(self._namespace, case.place.pod) or {}
@@ -213,7 +237,7 @@ class Runner:
         if all(allocations):
             chosen = [selected_node((one or {}).get("nodeSelector")) for one in allocations]
             node = node or next(filter(None, chosen), "")
-            if node or waited > SETTLE:
+            if node or case.is_so_for(settle):
                 self._decided(case, node, [one or {} for one in allocations])
         elif any(
             item.get("type") == "PodScheduled" and item.get("status") == "False"
@@ -221,9 +245,9 @@ class Runner:
         ):
             if case.missed is None:
                 self._waiting(case, pod)
-            elif waited > SETTLE:
+            elif case.is_so_for(settle):
                 case.answer = case.missed
-        elif waited > DECIDE - 1:
+        elif late:
             case.answer = Answer(case.problem, UNJUDGED, "the scheduler said nothing of the pod")
 
     def _snapshot(self, case: _Case) -> tuple[Obj, list[Obj]]:
@@ -292,7 +316,9 @@ class Runner:
             time.sleep(0.5)
 
     def _informer(self, api_version: str, kind: str) -> Informer:
-        return self._informers.informer(self._api.discovery.find(api_version, kind), self._namespace)
+        return self._informers.informer(
+            self._api.discovery.find(api_version, kind), self._namespace
+        )
 
 
 _DRA_KINDS = frozenset(kind for _, kind in _OBJECTS[1:])

@@ -1,20 +1,23 @@
 """Makes a failing problem small: takes parts away as long as it still fails.
 
-Knows nothing of Kubernetes: lists lose items, objects lose fields, long lists in halves first. What
-is left is a problem in which every part matters.
+Knows nothing of Kubernetes: lists lose items, objects lose fields, long lists in halves first, and
+numbers get smaller. What is left is a problem in which every part matters.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-_KEPT = ("id", "metadata", "name")
+_KEPT = ("id", "metadata", "name", "apiVersion", "kind", "kubernetes")
 """Fields that stay: two claims without a name are the same claim to some."""
+_TOGETHER = 24
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]
+Part = tuple[Path, int]
+"""Where, and how many items of a list are taken away; 0: the number there is halved."""
 
 
 def shrink(problem: Json, fails: Callable[[Json], bool], *, budget: int = 5000) -> Json:
@@ -30,11 +33,11 @@ def shrink(problem: Json, fails: Callable[[Json], bool], *, budget: int = 5000) 
     progress = True
     while progress:
         progress = False
-        for path, span in list(_parts(smallest)):
+        for part in list(_parts(smallest)):
             if tried >= budget:
                 return smallest
-            candidate = copy.deepcopy(smallest)
-            if not _remove(candidate, path, span):
+            candidate = without(smallest, [part])
+            if candidate == smallest:
                 continue
             tried += 1
             if fails(candidate):
@@ -43,8 +46,53 @@ def shrink(problem: Json, fails: Callable[[Json], bool], *, budget: int = 5000) 
     return smallest
 
 
-def _parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
-    """What could be taken away: (where, how many items of a list), big parts first."""
+def shrink_together(
+    problem: Json,
+    fail: Callable[[Sequence[Json]], Sequence[bool]],
+    *,
+    possible: Callable[[Json], bool] = lambda _: True,
+    budget: int = 600,
+) -> Json:
+    """As `shrink`, where many problems are tried at once: the parts that can go, go together.
+
+    Args:
+        fail: whether each of some problems fails.
+        possible: whether a problem is one that can be tried at all.
+    """
+    smallest, progress = copy.deepcopy(problem), True
+    while progress:
+        progress, parts = False, list(_parts(smallest))
+        while parts and budget > 0:
+            chunk: list[tuple[Part, Json]] = []
+            while parts and len(chunk) < _TOGETHER:
+                candidate = without(smallest, [part := parts.pop(0)])
+                if candidate != smallest and possible(candidate):
+                    chunk.append((part, candidate))
+            budget -= len(chunk) + 1
+            failed = fail([candidate for _, candidate in chunk]) if chunk else ()
+            gone = [item for item, fails in zip(chunk, failed, strict=True) if fails]
+            if gone:
+                progress = True
+                all_gone = without(smallest, [part for part, _ in gone])
+                alone = len(gone) == 1 or (possible(all_gone) and fail([all_gone])[0])
+                smallest = all_gone if alone else gone[0][1]
+                parts = list(_parts(smallest)) if gone[0][0][1] > 1 else parts
+    return smallest
+
+
+def without(problem: Json, parts: Sequence[Part]) -> Json:
+    """A copy from which parts are gone; what is not there any more is left out."""
+    found = copy.deepcopy(problem)
+    # From the end, so that what is taken first moves nothing that is taken later.
+    for path, span in sorted(parts, key=lambda part: [str(step).zfill(8) for step in part[0]])[
+        ::-1
+    ]:
+        _remove(found, path, span)
+    return found
+
+
+def _parts(value: Any, path: Path = ()) -> Iterator[Part]:
+    """What could be taken away, big parts first."""
     if isinstance(value, list):
         size = len(value) // 2
         while size > 1:
@@ -61,21 +109,23 @@ def _parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, int]]:
                 yield (*path, key), 1
         for key, item in value.items():
             yield from _parts(item, (*path, key))
+    elif isinstance(value, int) and value > 1:
+        yield path, 0
 
 
-def _remove(problem: Json, path: Path, span: int) -> bool:
-    """Takes a part away in place; False where it is gone already."""
+def _remove(problem: Json, path: Path, span: int) -> None:
+    """Takes a part away in place, or halves a number, if it is there."""
     parent: Any = problem
     *above, last = path
     try:
         for step in above:
             parent = parent[step]
-        if isinstance(parent, list):
-            if not isinstance(last, int) or last >= len(parent):
-                return False
-            del parent[last : last + span]
+        if not span:
+            parent[last] = parent[last] // 2
+        elif isinstance(parent, list):
+            if isinstance(last, int) and last < len(parent):
+                del parent[last : last + span]
         else:
             del parent[last]
     except (KeyError, IndexError, TypeError):
-        return False
-    return True
+        return

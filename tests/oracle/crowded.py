@@ -5,9 +5,9 @@ Small enough that upstream, which tries everything, still answers most of them i
 
 from __future__ import annotations
 
-from reference_allocator.api.defaulting import default_claim
 from conformance.fuzz.draw.dice import Dice
 from conformance.fuzz.draw.inventories import GPU, Json
+from reference_allocator.api.defaulting import default_claim
 
 _MISSING = f'device.attributes["{GPU}"].missing == "x"'
 _PRESENT = f'device.attributes["{GPU}"].kind == "x"'

@@ -20,11 +20,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from conformance.fuzz.shrink import shrink
 from tests.oracle.comparing import Comparison, compare, for_the_checker
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
-from conformance.fuzz.shrink import shrink
 from tests.oracle.upstream import Upstream
 
 Json = dict[str, Any]

@@ -11,16 +11,16 @@ from unittest import mock
 
 import pytest
 
+from conformance.fuzz.draw.dice import Dice
+from conformance.fuzz.shrink import shrink
 from reference_allocator.wire import answer_allocate
 from tests.oracle import comparing
 from tests.oracle.comparing import compare, complaint
 from tests.oracle.crowded import many_counters, too_few_devices
-from conformance.fuzz.draw.dice import Dice
 from tests.oracle.golden import read
 from tests.oracle.pinned import complaint_about_a_choice
 from tests.oracle.problems import problem
 from tests.oracle.refused import CHANGES
-from conformance.fuzz.shrink import shrink
 from tests.oracle.upstream import Upstream
 
 Json = dict[str, Any]

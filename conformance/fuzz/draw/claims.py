@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reference_allocator.api.defaulting import default_claim
 from conformance.fuzz.draw.dice import Dice
 from conformance.fuzz.draw.inventories import CPU, DRIVERS, FABRIC, GPU, MIG, NIC, PCIE_ROOT, Json
+from reference_allocator.api.defaulting import default_claim
 
 SELECTORS = {
     GPU: (

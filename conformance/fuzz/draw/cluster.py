@@ -99,7 +99,10 @@ def _disturb(dice: Dice, built: list[Json]) -> list[Json]:
     victim = dice.pick(built)
     match dice.number(5):
         case 0:
-            victim["spec"]["pool"]["resourceSliceCount"] += dice.pick([-1, 1])
+            more = dice.pick([-1, 1])
+            # Where slices disagree, a scheduler believes the one that it happens to list first.
+            for item in [victim] if dice.focus is None else built:
+                item["spec"]["pool"]["resourceSliceCount"] += more
         case 1:
             victim["spec"]["pool"]["generation"] += dice.pick([-1, 1])
         case 2 if len(built) > 1:

@@ -27,7 +27,17 @@ GATED = (
 )
 """Fields of `Features` that a problem can be about, where they are on."""
 
-FOCUS = (*GATED, "all", "claims", "config", "constraints", "inUse", "nodes", "selectors", "updating")
+FOCUS = (
+    *GATED,
+    "all",
+    "claims",
+    "config",
+    "constraints",
+    "inUse",
+    "nodes",
+    "selectors",
+    "updating",
+)
 """What a problem can be about."""
 
 

@@ -1,7 +1,8 @@
 """Devices that look like real ones, in numbers that keep a search small.
 
 Values come from small sets, so that devices agree and disagree with each other often enough for
-constraints, selectors and counters to matter."""
+constraints, selectors and counters to matter.
+"""
 
 from __future__ import annotations
 

@@ -34,6 +34,8 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             obj["spec"] = _pod_spec(obj.get("spec") or {})
             _tolerations(obj["spec"])
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+        case "DeviceClass":
+            obj.setdefault("spec", {})  # no pointer in Go: the field is always there
         case "PriorityClass":
             obj.setdefault("value", 0)
             obj.setdefault("preemptionPolicy", "PreemptLowerPriority")

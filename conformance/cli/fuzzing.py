@@ -1,0 +1,180 @@
+"""``dra-conformance fuzz`` and ``shrink``: random problems, and the smallest that shows it."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformance.cli.options import takes
+from conformance.cli.output import print_progress, printable, write_named
+from conformance.errors import ExitCode, UsageError
+from conformance.targets.opening.options import TargetOptions
+
+if TYPE_CHECKING:
+    from conformance.fuzz.hunting import Hunt
+    from conformance.fuzz.running import Answer
+    from conformance.kubeapi.api import Api
+
+_TARGET = (
+    "target",
+    "cluster",
+    "kubeconfig",
+    "context",
+    "name",
+    "kubernetes_version",
+    "feature_gates",
+    "binaries",
+)
+_EVERY = 10.0  # seconds between two lines of progress
+
+
+@takes("options", TargetOptions, _TARGET)
+def fuzz(
+    options: TargetOptions,
+    count: Annotated[int, typer.Option(min=1, help="How many problems.")] = 1000,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Begin no problem after so long; 0 is no limit.")
+    ] = 0.0,
+    seed: Annotated[
+        str, typer.Option(help="Of the problems. [default: a fresh one]", show_default=False)
+    ] = "",
+    first: Annotated[int, typer.Option(min=0, help="Number of the first problem.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-n", min=1, max=16, help="Batches of 25 side by side.")
+    ] = 4,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="For what differs.")
+    ] = Path("dra-fuzz"),
+    here: Annotated[
+        bool, typer.Option("--here", help="Allow it on a cluster that others may be using.")
+    ] = False,
+) -> None:
+    """Give a scheduler random problems, each about two or three features, and judge the answers.
+
+    Hundreds of hollow nodes, and slices, classes, claims and pods with the run's label; all is
+    removed at the end. A difference that shows again is made small on the cluster and written as a
+    scenario, with a line in differences.ndjson.
+
+    Exit code: 0 no difference, 1 differences, 2 usage error, 3 no answer or something not judged.
+    """
+    from conformance.fuzz.hunting import Hunt
+    from conformance.fuzz.problem import Generator
+    from conformance.fuzz.running import Runner
+    from conformance.targets.cluster.capabilities import feature_gates, server_versions
+
+    if options.cluster in ("kubeconfig", "kind") and not here:
+        raise UsageError(
+            "fuzz makes hundreds of nodes and keeps scheduler and API server busy, also for others"
+            " who use this cluster; if that may be, add --here"
+        )
+    seed = seed or secrets.token_hex(4)
+    with _api(options) as api:
+        version = server_versions(api)[1]
+        gates = feature_gates(api, version)
+        runner = Runner(api, version, gates, secrets.token_hex(3))
+        hunt = Hunt(runner, Generator(version, gates), seed, workers)
+        print_progress(f"seed {seed}, Kubernetes {version}")
+        differences = 0
+        with runner.opened():
+            for answer in hunt.differences(first, count, seconds or math.inf, _told(hunt, count)):
+                differences += 1
+                _write(output, answer, version)
+    typer.echo(_line(hunt))
+    if differences:
+        raise typer.Exit(ExitCode.NOT_CONFORMANT)
+    if hunt.counts["not judged"]:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def shrink(
+    file: Annotated[Path, typer.Argument(help="A snapshot, a decision, or results.ndjson.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]",
+            help="NAMESPACE/NAME of a pod or claim in a snapshot; of a result file, a scenario.",
+        ),
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="[default: FILE with .small.json at its end]"
+        ),
+    ] = None,
+) -> None:
+    """Make a snapshot small: the same rules keep the pod waiting, or the same rules are broken.
+
+    Needs no cluster. `explain` and `replay` read what is written.
+
+    Exit code: 0 written, 2 usage error, or there is nothing that waits or breaks a rule.
+    """
+    from conformance.fuzz.smaller import shrink_file
+
+    verdict, document = shrink_file(file, subject)
+    data = json.dumps(document, indent=1).encode()
+    target = output or file.with_name(f"{file.name.removesuffix('.gz')}.small.json")
+    write_named(target, data)
+    typer.echo(printable(f"{target}: {len(data)} bytes; {', '.join(verdict)}"))
+
+
+@contextmanager
+def _api(options: TargetOptions) -> Iterator[Api]:
+    """The API server of what the options ask for, which is started where it is not there."""
+    from conformance.targets.cluster.target import ClusterTarget
+    from conformance.targets.opening.sources import local_cluster, running
+    from conformance.targets.opening.target import open_target
+
+    if options.target == "reference":
+        raise UsageError("fuzz judges a cluster by the reference; add --target cluster")
+    if options.cluster == "local" and running(local_cluster(options)) is None:
+        options = replace(options, nodes=0)  # its nodes are hollow
+    with open_target(options, print_progress) as opened:
+        assert isinstance(opened.target, ClusterTarget)
+        yield opened.target.api
+
+
+def _told(hunt: Hunt, count: int) -> Callable[[], None]:
+    begun, told = time.monotonic(), time.monotonic()
+
+    def tell() -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told > _EVERY:
+            told = now
+            rate = hunt.counts.total() / (now - begun)
+            print_progress(f"{_line(hunt)}; of {count}, {rate:.1f} a second")
+
+    return tell
+
+
+def _line(hunt: Hunt) -> str:
+    counts = ", ".join(f"{number} {name}" for name, number in sorted(hunt.counts.items()))
+    return f"{hunt.counts.total()} problems: {counts}"
+
+
+def _write(folder: Path, answer: Answer, kubernetes: str) -> None:
+    from conformance.fuzz.scenario import scenario_of
+
+    file = folder / f"{answer.problem.id}.yaml"
+    write_named(file, scenario_of(answer, kubernetes).encode())
+    line = {
+        "id": answer.problem.id,
+        "kubernetes": kubernetes,
+        "verdict": answer.verdict,
+        "reason": answer.reason,
+        "focus": answer.problem.focus,
+        "scenario": file.name,
+        "evidence": answer.evidence,
+    }
+    with (folder / "differences.ndjson").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+    typer.echo(printable(f"{answer.verdict}: {file}: {answer.reason}"))

@@ -1,0 +1,138 @@
+"""A difference as a scenario: what the reference does is what it expects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from conformance.compare.judging import judge_undecided
+from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN
+from conformance.fuzz.running import Answer
+from conformance.targets.seam.overlaps import COPIED
+from conformance.targets.seam.values import Obj
+
+_GATES = {
+    "adminAccess": "DRAAdminAccess",
+    "compatibilityGroups": "DRADeviceCompatibilityGroups",
+    "consumableCapacity": "DRAConsumableCapacity",
+    "derivedAttributes": "DRADerivedAttributes",
+    "deviceBindingAndStatus": "DRADeviceBindingConditions",
+    "deviceTaints": "DRADeviceTaints",
+    "listTypeAttributes": "DRAListTypeAttributes",
+    "partitionableDevices": "DRAPartitionableDevices",
+    "prioritizedList": "DRAPrioritizedList",
+}
+_REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
+_WIDTH = 118
+_LETTERS = "abcdef"
+
+
+def scenario_of(answer: Answer, kubernetes: str) -> str:
+    """YAML that ``dra-conformance run`` takes.
+
+    ``kubernetes``: the version that shows the difference.
+    """
+    document = answer.problem.document
+    name = f"fuzz-{answer.problem.id}"
+    gates = [_GATES[item] for item in answer.problem.focus if item in _GATES]
+    drivers = sorted({item["spec"]["driver"] for item in document["slices"]})
+    spec: Obj = {
+        "summary": f"Where {', '.join(answer.problem.focus)} meet, the pod"
+        f" {'is scheduled' if _fits(answer) else 'waits'}.",
+        "level": "extended",
+        "feature": "ResourceClaim",
+        "tier": "allocation",
+        **({"requires": {"featureGates": gates}} if gates else {}),
+        "nodes": [_LETTERS[index] for index in range(len(document["nodes"]))],
+        "references": [_REFERENCE],
+        "steps": list(_steps(answer, drivers)),
+    }
+    head = (
+        f"# {answer.verdict}: {answer.reason}".replace("\n", " ")[: _WIDTH - 1],
+        f"# Found by `dra-conformance fuzz` on Kubernetes {kubernetes}: {answer.problem.id}.",
+    )
+    scenario = {
+        "apiVersion": "dra-conformance/v1",
+        "kind": "Scenario",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    text = yaml.dump(
+        _renamed(scenario, drivers),
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=_WIDTH,
+        default_flow_style=None,
+    )
+    return "\n".join((*head, text))
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
+        return True
+
+
+def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
+    document = answer.problem.document
+    if "adminAccess" in answer.problem.focus:
+        labels = {"metadata": {"labels": ADMIN_LABEL}}
+        yield {"patch": {"kind": "Namespace", "name": "${namespace}", "patch": labels}}
+    if "zone" in json.dumps(document["slices"]) or "rank" in json.dumps(document["slices"]):
+        for node in document["nodes"]:
+            labels = {"metadata": {"labels": node["metadata"].get("labels", {})}}
+            yield {"patch": {"kind": "Node", "name": node["metadata"]["name"], "patch": labels}}
+    objects: list[Obj] = []
+    for item in document["deviceClasses"]:
+        spec = dict(item.get("spec") or {})
+        if item["metadata"]["name"] == ANY:
+            spec["selectors"] = [{"cel": {"expression": f"device.driver in {json.dumps(drivers)}"}}]
+        selectors = [one["cel"]["expression"] for one in spec.pop("selectors", ())]
+        objects.append({"class": item["metadata"]["name"], "selectors": selectors, **spec})
+    objects += (
+        {"slice": f"${{name.{item['metadata']['name']}}}", **item["spec"]}
+        for item in document["slices"]
+    )
+    annotated = {"annotations": {COPIED: "by the scenario"}}
+    objects += ({**_claim(item), "metadata": annotated} for item in document["allocated"])
+    objects += map(_claim, document["claims"])
+    yield {"apply": objects}
+    for item in document["allocated"]:
+        status = {"status": item["status"]}
+        named = {"kind": "ResourceClaim", "name": item["metadata"]["name"]}
+        yield {"patch": {**named, "subresource": "status", "patch": status}}
+    names = [item["metadata"]["name"] for item in document["claims"]]
+    claims = [{"name": name, "resourceClaimName": name} for name in names]
+    yield {"apply": [{"pod": "pod", "resourceClaims": claims}]}
+    seen = {"scheduled": True} if _fits(answer) else {"pending": {"reason": "Unschedulable"}}
+    yield {"expect": [{"pod": "pod", **seen}]}
+
+
+def _claim(item: Obj) -> Obj:
+    return {"claim": item["metadata"]["name"], **item["spec"]["devices"]}
+
+
+def _fits(answer: Answer) -> bool:
+    """Whether the reference finds devices for the pod on one of the nodes."""
+    evidence = answer.evidence
+    if not evidence:  # refused: the least that can be said is that it may wait
+        return False
+    snapshot = evidence["snapshot"]
+    pod = (
+        evidence["pod"] if isinstance(evidence["pod"], dict) else answer.problem.document["pods"][0]
+    )
+    return judge_undecided({"snapshot": snapshot, "pod": pod}) is not None
+
+
+def _renamed(scenario: Obj, drivers: list[str]) -> Obj:
+    """With the variables of scenarios in place of the names of a problem."""
+    text = json.dumps(scenario)
+    for index, driver in enumerate([*drivers, ANY]):
+        short = driver.removesuffix(f".{DOMAIN}")
+        text = text.replace(driver, f"${{name.{short}}}.{DOMAIN}" if index else "${driver}")
+    for index, letter in enumerate(_LETTERS):
+        text = text.replace(f'"node-{index}"', f'"${{node.{letter}}}"')
+    found: Obj = json.loads(text)
+    return found

@@ -1,0 +1,133 @@
+"""A snapshot or a decision made small, the verdict staying what it is. Needs no cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from conformance.compare.evidence import name_of, obstacle, reading, selectors_of
+from conformance.compare.explain import MAX_BYTES, read_snapshot
+from conformance.compare.judging import judge, judge_undecided
+from conformance.compare.waiting import all_waiting, waiting_of
+from conformance.errors import ConformanceError, UsageError
+from conformance.fuzz.shrink import Json, shrink
+from conformance.resultfile.read import load_results
+from conformance.strictjson import read_object
+from reference_allocator.explain import explain
+from reference_allocator.snapshot import Snapshot
+
+Verdict = tuple[str, ...]
+_SECONDS = 10.0
+_NUMBER = re.compile(r" ?#?\d+")
+
+
+def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
+    """The verdict on what a file has, and the smallest document with the same.
+
+    Args:
+        path: a snapshot, a decision, or a result file, of which the first difference is taken.
+        subject: of a snapshot, the pod or claim ``namespace/name``; of a result file, a scenario.
+
+    Raises UsageError: it is none of them, or nothing in it waits or differs.
+    """
+    if path.suffix == ".ndjson":
+        document, ask = _of_results(path, subject), partial(verdict_of, subject="")
+    else:
+        document, ask = read_object(path, MAX_BYTES), partial(verdict_of, subject=subject)
+    try:
+        verdict = ask(document)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+    def same(candidate: Json) -> bool:
+        try:
+            return ask(candidate) == verdict
+        except (ConformanceError, KeyError, TypeError, AttributeError, ValueError):
+            return False  # what was taken away is needed to judge it
+
+    for smaller in _without_claims(document, same):
+        document = smaller
+    return verdict, shrink(document, same)
+
+
+def verdict_of(document: Mapping[str, Any], subject: str = "") -> Verdict:
+    """What must stay: the verdict with the broken rules, or the rules that keep a pod waiting.
+
+    Raises UsageError: it is no evidence, or nothing waits.
+    """
+    if "allocations" in document:
+        found = judge(document)
+        rules = {text.partition(":")[0] for text in found.violations}
+        return (str(found.verdict), *sorted(rules))
+    if isinstance(document.get("snapshot"), Mapping):
+        if judge_undecided(document) is not None:
+            return ("missed",)
+        pods = [document["pod"]] if document.get("pod") else []
+        document = {**document["snapshot"], "pods": pods}
+    snapshot = read_snapshot(document)
+    return reading(lambda: _waits(snapshot, subject))
+
+
+def _waits(snapshot: Snapshot, subject: str) -> Verdict:
+    several = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
+    if len(several) != 1:
+        names = ", ".join(item.name for item in several[:4]) or "nothing"
+        raise UsageError(f"{names} waits in it; name one pod or claim as NAMESPACE/NAME")
+    [waiting] = several
+    if waiting.case is None:
+        raise UsageError(f"{waiting.name}: {waiting.note}")
+    case = waiting.case
+    found = explain(replace(snapshot, claims=case.claims), seconds=_SECONDS)
+    wanted = selectors_of(case.pod, snapshot) if case.pod else ()
+    nodes = {name_of(node): node for node in snapshot.nodes}
+    reasons: set[str] = set()
+    for report in found.nodes:
+        problem = obstacle(nodes[report.node], case.pod_spec, wanted)
+        if problem is None and report.kind == "allocated":
+            return ("fits",)
+        if problem is not None:
+            reasons.add(problem)
+            continue
+        reasons.add(report.kind)
+        reasons |= {"pool"} if report.pools else set()
+        reasons |= {"conflict"} if report.conflict else set()
+        for request in report.requests:
+            reasons |= {_NUMBER.sub("", item.rule) for item in request.removals}
+            reasons |= {request.obstacle} if request.obstacle else set()
+    if not reasons:
+        raise UsageError(f"{waiting.name}: there is no node")
+    return ("waits", *sorted(reasons))
+
+
+def _without_claims(document: Json, same: Callable[[Json], bool]) -> Iterator[Json]:
+    """A decision with fewer claims: each goes with its allocation."""
+    for index in reversed(range(len(document.get("allocations", ())))):
+        smaller = {
+            **document,
+            **{
+                name: [item for at, item in enumerate(document[name]) if at != index]
+                for name in ("claims", "allocations")
+            },
+        }
+        if same(smaller):
+            document = smaller
+            yield smaller
+
+
+def _of_results(path: Path, scenario: str) -> Json:
+    """The first decision or pending pod of a result file that differs from the reference."""
+    finished = load_results(path).finished
+    for event in sorted(finished, key=lambda item: item.scenario.id):
+        if scenario and event.scenario.id != scenario:
+            continue
+        for decision in event.decisions:
+            if not judge(decision).verdict.conformant:
+                return dict(decision)
+        for snapshot in event.undecided:
+            if scenario or judge_undecided(snapshot) is not None:
+                return dict(snapshot)
+    raise UsageError(f"{path}: has no decision that breaks a rule; name a scenario that waits")

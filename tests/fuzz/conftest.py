@@ -1,0 +1,35 @@
+"""A served reference, sound or with a defect, as the cluster that is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.connection import Connection
+from conformance.targets.reference.front.server import Front
+from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
+from conformance.targets.reference.nodes.device_source import NoDriver
+from tests.mutants import mutant
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Callable[..., Api]]:
+    with ExitStack() as stack:
+
+        def serve(*defects: str) -> Api:
+            start = seconds_since_epoch()
+            target = mutant(*defects, devices=NoDriver("none"), nodes=(), start=start)
+            stack.callback(target.close)
+            backend = RealTime(target)
+            front = Front(backend, tmp_path, "test")
+            stack.callback(front.close)
+            threading.Thread(target=backend.run, daemon=True).start()
+            opened = Connection.open(front.kubeconfig, "dra-conformance-reference-test")
+            return Api(stack.enter_context(closing(opened)))
+
+        yield serve
