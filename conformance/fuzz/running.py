@@ -157,9 +157,11 @@ class Runner:
         key = same_nodes(problem.document)
         number = next(self._numbers)
         with self._lock:
-            team, nodes = self._free[key].pop() if self._free[key] else (f"fuzz{number}t", [])
+            team, nodes = (
+                self._free[key].pop() if self._free[key] else (f"fuzz-{self._run}-{number}", [])
+            )
         labels = {RUN_LABEL: self._run, BATCH: batch}
-        place = Place(f"x{number}x{self._run}", f"{team}", self._namespace, labels)
+        place = Place(f"x{number}x{self._run}", team, self._namespace, labels)
         if not nodes:
             wanted = nodes_of(problem.document, team, self._run)
             nodes = [reduced(self._create(node, "Node")) for node in wanted]

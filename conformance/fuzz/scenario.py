@@ -27,6 +27,7 @@ _GATES = {
 }
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _WIDTH = 118
+_SHORT = 96
 _LETTERS = "abcdef"
 
 
@@ -51,7 +52,7 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
         "steps": list(_steps(answer, drivers)),
     }
     head = (
-        f"# {answer.verdict}: {answer.reason}".replace("\n", " ")[: _WIDTH - 1],
+        f"# {answer.verdict}: {answer.reason}".replace("\n", " ")[:_WIDTH].rstrip(),
         f"# Found by `dra-conformance fuzz` on Kubernetes {kubernetes}: {answer.problem.id}.",
     )
     scenario = {
@@ -71,8 +72,20 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
+    """What is short stands in one line; nothing is an alias."""
+
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
         return True
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        node.flow_style = len(str(mapping)) < _SHORT
+        return node
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        node = super().represent_sequence(tag, sequence, flow_style)
+        node.flow_style = len(str(sequence)) < _SHORT
+        return node
 
 
 def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:

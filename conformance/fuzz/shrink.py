@@ -68,15 +68,16 @@ def shrink_together(
                 candidate = without(smallest, [part := parts.pop(0)])
                 if candidate != smallest and possible(candidate):
                     chunk.append((part, candidate))
-            budget -= len(chunk) + 1
+            budget -= len(chunk)
             failed = fail([candidate for _, candidate in chunk]) if chunk else ()
-            gone = [item for item, fails in zip(chunk, failed, strict=True) if fails]
-            if gone:
-                progress = True
-                all_gone = without(smallest, [part for part, _ in gone])
-                alone = len(gone) == 1 or (possible(all_gone) and fail([all_gone])[0])
-                smallest = all_gone if alone else gone[0][1]
-                parts = list(_parts(smallest)) if gone[0][0][1] > 1 else parts
+            gone = [part for (part, _), fails in zip(chunk, failed, strict=True) if fails]
+            while gone:
+                progress, candidate = True, without(smallest, gone)
+                budget -= 1
+                if len(gone) == 1 or (possible(candidate) and fail([candidate])[0]):
+                    smallest = candidate
+                    break
+                gone = gone[: len(gone) // 2]  # not all together; the rest is tried again
     return smallest
 
 

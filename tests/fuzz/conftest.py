@@ -29,7 +29,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Api]]:
             front = Front(backend, tmp_path, "test")
             stack.callback(front.close)
             threading.Thread(target=backend.run, daemon=True).start()
-            opened = Connection.open(front.kubeconfig, "dra-conformance-reference-test")
+            opened = Connection.open(front.kubeconfig, "dra-conformance-test")
             return Api(stack.enter_context(closing(opened)))
 
         yield serve

@@ -149,7 +149,7 @@ def _node_pool(dice: Dice, driver: str, node: str) -> list[Json]:
 def _fabric_pool(dice: Dice, named: list[Json]) -> list[Json]:
     """Devices that are not of one node: for all, for some, or each with a selection of its own."""
     per_device = dice.one_in(2)
-    partitioned = dice.one_in(3)
+    partitioned = dice.about("partitionableDevices", 3)
     devices: list[Json] = []
     for index in range(dice.pick([1, 2, 3, 4, 5])):
         device = endpoints(dice, index)
