@@ -303,7 +303,8 @@ class Runner:
         path = self._api.discovery.find(api_version, kind).path(self._namespace)
         query = {"labelSelector": selector}
         body = {"gracePeriodSeconds": 0} if kind == "Pod" else None
-        self._api.connection.request("DELETE", path, query, body)
+        # Cut off, it goes on where it was.
+        self._api.connection.request("DELETE", path, query, body, patience=_GONE)
 
     def _clean(self) -> None:
         """Remove all that was made, and wait until it is gone."""
