@@ -16,7 +16,7 @@ PARTITIONS = 26  # The number of a problem with devices whose counters do not do
 def test_a_sound_scheduler_agrees_and_nothing_is_left(served: Callable[..., Api]) -> None:
     api, generator = served(), Generator(VERSION, {})
     with Runner(api, VERSION, {}, "run0").opened() as runner:
-        answers = runner.answer([generator.draw("s", number) for number in range(12)])
+        answers = runner.answer([generator.draw("s", number) for number in range(12)], decide=300.0)
     assert [answer.verdict for answer in answers if answer.verdict not in SAME] == []
     assert {"identical", "waits"} <= {answer.verdict for answer in answers}
     assert not owned(api, "run0")
@@ -24,6 +24,6 @@ def test_a_sound_scheduler_agrees_and_nothing_is_left(served: Callable[..., Api]
 
 def test_a_defect_of_the_scheduler_is_seen(served: Callable[..., Api]) -> None:
     with Runner(served("ignores-counters"), VERSION, {}, "run0").opened() as runner:
-        [answer] = runner.answer([Generator(VERSION, {}).draw("s", PARTITIONS)])
+        [answer] = runner.answer([Generator(VERSION, {}).draw("s", PARTITIONS)], decide=300.0)
     assert answer.verdict == "impossible"
     assert answer.evidence["node"] == "node-0"
