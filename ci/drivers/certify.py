@@ -84,12 +84,14 @@ def build(name: str, package: str, *, cgo: bool) -> None:
     compile_go(where, (package,), PROGRAMS, cgo=cgo)
 
 
-def compile_go(where: Path, packages: Sequence[str], to: Path, *, cgo: bool = False) -> None:
+def compile_go(
+    where: Path, packages: Sequence[str], to: Path, *flags: str, cgo: bool = False
+) -> None:
     """Build packages of a pinned module into a folder. Raises UsageError: they cannot be built."""
     to.mkdir(parents=True, exist_ok=True)
     small = ("-p", "1", "-trimpath", "-mod=readonly", "-ldflags=-s -w", "-gcflags=all=-dwarf=false")
     done = subprocess.run(
-        ("nice", find_go(), "build", *small, "-o", f"{to}/", *packages),
+        ("nice", find_go(), "build", *small, *flags, "-o", f"{to}/", *packages),
         cwd=where,
         env=environment() | {"CGO_ENABLED": str(int(cgo))},
         check=False,

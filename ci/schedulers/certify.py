@@ -1,7 +1,8 @@
 """Run the scenarios with another scheduler on a local control plane, and record what came out.
 
 A scheduler's file (``ci/schedulers/NAME``) calls this; it writes ``docs/schedulers/NAME.json`` and
-the pages that are made of these.
+``docs/schedulers.md``. ``--as-recorded`` writes nothing, and fails where the core comes out
+otherwise than the record says.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ci.drivers.certify import compile_go
-from ci.drivers.record import of_run
+from ci.drivers.record import differences, of_run
 from ci.schedulers import page
 from ci.schedulers.page import RECORDS
 from conformance.certify.build import profile_result
@@ -32,6 +33,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = ROOT / "ci/schedulers"
 MODULES: Final = HERE / "modules"
 OUT: Final = ROOT / "build/schedulers"
+LOCAL: Final = ROOT / "ci/local-cluster/kubernetes"
 SUITE: Final = str(Path(sys.executable).with_name("dra-conformance"))
 PROFILE: Final = "dra-core-scheduler"
 
@@ -39,12 +41,11 @@ _SECONDS: Final = 3600
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 recorded, 2 it could not be run."""
+    """The exit code: 0 recorded, or as recorded; 1 not as recorded; 2 it could not be run."""
     parser = argparse.ArgumentParser(prog="ci/schedulers/NAME", description=__doc__)
     parser.add_argument("--kubernetes", default="1.37", help="of the cluster (default: 1.37)")
-    parser.add_argument(
-        "--of", default="", metavar="MINOR", help="of kube-scheduler, where it is another's"
-    )
+    parser.add_argument("--as-recorded", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--of", default="", metavar="MINOR", help="of kube-scheduler")
     parser.add_argument("name", help=argparse.SUPPRESS)
     parser.add_argument("scheduler", help=argparse.SUPPRESS)
     parser.add_argument(
@@ -54,19 +55,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if (MODULES / options.name).is_dir():
             compile_go(MODULES / options.name, ("tool",), OUT / "bin")
+        if options.of:
+            pins = f"-modfile=minors/{options.of}/go.mod"
+            compile_go(LOCAL, ("k8s.io/kubernetes/cmd/kube-scheduler",), OUT / options.of, pins)
         _run(options)
-        if not options.scenario:
-            _record(options)
+        return 0 if options.scenario else _record(options)
     except (UsageError, OSError, subprocess.SubprocessError) as error:
         print(f"{options.name}: {error}", file=sys.stderr)
         return 2
-    return 0
 
 
 def _run(options: argparse.Namespace) -> None:
-    """The allocation tier, compared with the reference, on a control plane without nodes."""
+    """The core of the allocation tier, compared, on a control plane without nodes."""
     shutil.rmtree(OUT / options.name, ignore_errors=True)
-    version = full_version(options.of or options.kubernetes)
+    version = full_version(options.kubernetes)
     binaries = resolve_binaries(None, default_cache(), CONTROL_PLANE_BINARIES, print, version)
     asked = ("--scheduler", options.scheduler) if options.scheduler != page.DEFAULT else ()
     started = ("--scheduler-command", f"{HERE / options.name} start") if asked else ()
@@ -74,16 +76,17 @@ def _run(options: argparse.Namespace) -> None:
         (
             *(SUITE, "run", "--target", "cluster", "--cluster", "local", "--nodes", "0"),
             *("--name", "schedulers", "--kubernetes", options.kubernetes, *asked, *started),
-            *("--tier", "allocation", "--compare", "-n", "4", "--output", str(OUT / options.name)),
+            *("--level", "core", "--tier", "allocation", "--compare", "-n", "4"),
+            *("--output", str(OUT / options.name)),
             *options.scenario,
         ),
-        env=os.environ | {"BINARIES": str(binaries)},
+        env=os.environ | {"BINARIES": str(OUT / options.of if options.of else binaries)},
         check=False,
         timeout=_SECONDS,
     )
 
 
-def _record(options: argparse.Namespace) -> None:
+def _record(options: argparse.Namespace) -> int:
     result = load_results(OUT / options.name / "results.ndjson")
     if result.interrupted:
         raise UsageError(f"{result.path}: the run was interrupted; run it again")
@@ -91,16 +94,22 @@ def _record(options: argparse.Namespace) -> None:
     came = profile_result(result, profile, catalogue())
     record: dict[str, Any] = {
         "scheduler": options.scheduler,
-        "version": page.version_of(MODULES / options.name) or options.of or options.kubernetes,
+        "version": page.version_of(MODULES / options.name)
+        or full_version(options.of or options.kubernetes),
         "profile": came.result.value,
         "statistics": came.statistics.model_dump(),
-        **of_run(result),
+        "core": of_run(result),
     }
-    RECORDS.mkdir(exist_ok=True)
     file = RECORDS / f"{options.name}.json"
+    if options.as_recorded:
+        found = differences(json.loads(file.read_text(encoding="utf-8")), record, ("core",))
+        print(*found, sep="\n")
+        return int(bool(found))
+    RECORDS.mkdir(exist_ok=True)
     file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page.write()
     print(f"wrote {file.relative_to(ROOT)} and {page.TABLE.relative_to(ROOT)}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -26,8 +26,9 @@ HEAD: Final = """# Schedulers
 
 Generated from `docs/schedulers/*.json` by the commands in `ci/schedulers`: `ci/schedulers/NAME`
 builds a scheduler where it is not kube-scheduler (its Go module is pinned in
-`ci/schedulers/modules/NAME`), runs the scenarios of the allocation tier with it on a local control
-plane, and writes this page. How to run them with yours: [clusters](clusters.md#another-scheduler).
+`ci/schedulers/modules/NAME`), runs the core scenarios of the allocation tier with it on a
+local control plane, and writes this page. How to run them with yours:
+[clusters](clusters.md#another-scheduler).
 """
 
 COLUMNS: Final = (
@@ -36,7 +37,7 @@ COLUMNS: Final = (
     "Kubernetes",
     "dra-core-scheduler",
     "of it passed, failed, skipped",
-    "all scenarios",
+    "core scenarios",
     "allocations",
     "date",
 )
@@ -83,13 +84,13 @@ def text() -> str:
 
 
 def _cells(name: str, record: Mapping[str, Any]) -> Iterator[str]:
-    counts = record["statistics"]
+    counts, core = record["statistics"], record["core"]
     yield f"[{name}](#{name.replace('.', '')})"
-    yield from (record["version"], record["kubernetes"], record["profile"])
+    yield from (record["version"], core["kubernetes"], record["profile"])
     yield ", ".join(str(counts[key]) for key in ("passed", "failed", "skipped"))
-    yield _counts(record["outcomes"])
-    yield _counts(record["allocations"]) or "none"
-    yield record["date"]
+    yield _counts(core["outcomes"])
+    yield _counts(core["allocations"]) or "none"
+    yield core["date"]
 
 
 def _counts(numbers: Mapping[str, int]) -> str:
@@ -100,12 +101,12 @@ def _section(
     name: str, record: Mapping[str, Any], explained: Mapping[str, Any] | None
 ) -> Iterator[str]:
     yield f"## {name}\n"
-    if not record["bad"]:
+    if not record["core"]["bad"]:
         yield "Nothing failed.\n"
     else:
         yield "| what did not pass | outcome | what was seen | whose fault |"
         yield "|---|---|---|---|"
-    for scenario, said in record["bad"].items():
+    for scenario, said in record["core"]["bad"].items():
         why = _why(scenario, explained or {})
         seen = one_line(said["message"], 200).replace("|", "\\|").replace("<", "&lt;")
         yield f"| `{scenario}` | {said['outcome']} | {seen} | {why} |"

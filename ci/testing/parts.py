@@ -152,16 +152,7 @@ def _samples() -> Part:
         (_pytest("defects", "tests", "-n", _WORKERS, "-m", f"{UNIT} and everything"),),
         seconds=300,
         # Properties with many examples are of all packages; so are samples.
-        paths=tuple(
-            f"{folder}/*"
-            for folder in (
-                "conformance",
-                "nvml_driver",
-                "reference_allocator",
-                "scenarios",
-                "tests",
-            )
-        ),
+        paths=("conformance/*", "nvml_driver/*", "reference_allocator/*", "scenarios/*", "tests/*"),
     )
 
 
@@ -258,6 +249,19 @@ def _drivers() -> Part:
     )
 
 
+def _schedulers() -> Part:
+    names = ("second-profile", "older-kube-scheduler", "volcano")
+    return Part(
+        "schedulers",
+        "everything",
+        "that other schedulers come out as docs/schedulers.md says",
+        tuple((f"ci/schedulers/{name}", "--as-recorded") for name in names),
+        seconds=900,
+        paths=("ci/schedulers/*", "conformance/scenario/scheduler.py", "scenarios/core/*"),
+        missing=_lacking("real"),
+    )
+
+
 def _allure() -> Part:
     return Part(
         "allure",
@@ -288,5 +292,5 @@ def _fuzz() -> Part:
 
 _PARTS: Final[tuple[Callable[[], Part], ...]] = (
     *(_lint, _unit, _reference, _real_ring),
-    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _machines),
+    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _schedulers, _machines),
 )
