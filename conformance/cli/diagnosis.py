@@ -14,10 +14,11 @@ import typer
 
 from conformance.cli.options import TextOrJson, takes
 from conformance.cli.output import print_progress, printable, write_named
-from conformance.errors import ExitCode, UsageError
+from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.targets.opening.options import TargetOptions
 
 if TYPE_CHECKING:
+    from conformance.compare.audit import Finding
     from conformance.compare.explain import Seen
 
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
@@ -149,6 +150,13 @@ def audit(
     ] = "",
     output: TextOrJson = "text",
     html: Html = None,
+    kubelets: Annotated[
+        bool,
+        typer.Option(
+            "--kubelets",
+            help="Ask each kubelet how many claims it has prepared (ci/rbac/kubelet-metrics.yaml).",
+        ),
+    ] = False,
 ) -> None:
     """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.
 
@@ -159,26 +167,36 @@ def audit(
     """
     if metrics and not watch:
         raise UsageError("--metrics: is for a cluster that is watched; give --watch, too")
-    if watch and (snapshot is not None or html is not None):
-        raise UsageError("--watch: is for a cluster, and goes on; give no snapshot and no --html")
+    if watch and (snapshot is not None or html is not None or kubelets):
+        raise UsageError(
+            "--watch: is for a cluster, and goes on; give no snapshot, no --html, no --kubelets"
+        )
     if watch:
         from conformance.cli.watching import watch as watch_cluster
 
         cluster_of(options)
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
-    from conformance.compare.audit import NOT_JUDGED
+    from conformance.compare.audit import NOT_JUDGED, of_kubelets
     from conformance.compare.audit import audit as audit_document
     from conformance.compare.explain import MAX_BYTES
     from conformance.strictjson import read_object
 
     if (options.cluster is None) == (snapshot is None):
         raise UsageError(f"give either a snapshot file or the cluster: {WHICH}")
-    document = captured(options) if snapshot is None else read_object(snapshot, MAX_BYTES)
-    found = audit_document(document)
+    if kubelets and snapshot is not None:
+        raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
+
+    def look() -> tuple[dict[str, Any], list[Finding]]:
+        document = captured(options) if snapshot is None else read_object(snapshot, MAX_BYTES)
+        found = audit_document(document)
+        if kubelets:
+            found += of_kubelets(document, _prepared(options, document))
+        return document, found
+
+    document, found = look()
     if found and snapshot is None:
         time.sleep(settle)
-        document = captured(options)
-        again = set(audit_document(document))
+        document, again = look()
         found = [item for item in found if item in again]
     if html is not None:
         write_page(html, "Audit", document=document, findings=found)
@@ -194,6 +212,27 @@ def audit(
         print_progress("pods were not read: none is called gone, and no deleted claim unused")
     if found or "pods" not in document:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
+
+
+def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, int]:
+    """Node -> how many claims its kubelet has prepared; one that does not tell is named."""
+    from conformance.targets.cluster.observe.reading import prepared_claims
+    from conformance.targets.opening.target import open_to_read
+    from conformance.targets.seam.values import ApiError
+
+    found = {}
+    with open_to_read(options) as api:
+        for name in (node["metadata"]["name"] for node in document["nodes"]):
+            try:
+                number = prepared_claims(api.connection, name)
+                problem = "" if number is not None else "it has no such metric"
+            except (ApiError, TargetError) as error:
+                number, problem = None, str(error)
+            if number is not None:
+                found[name] = number
+            else:
+                print_progress(printable(f"warning: kubelet of {name} not asked: {problem}"))
+    return found
 
 
 def captured(options: TargetOptions) -> dict[str, Any]:

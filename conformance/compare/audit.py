@@ -11,7 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conformance.compare.evidence import Object, full_name, has_ended, key_of, name_of, reading
+from conformance.compare.evidence import (
+    Object,
+    full_name,
+    has_ended,
+    key_of,
+    name_of,
+    reading,
+)
 from conformance.compare.whatif import results_of
 from conformance.errors import UsageError
 from conformance.targets.seam.overlaps import exclusive_devices, is_copied
@@ -35,8 +42,10 @@ class Finding:
 
     Attributes:
         rule: ``double-allocation``, ``reserved-for-nobody``, ``not-deleted``, ``no-node``,
-            ``stale-slice``, ``not-judged``, or a rule of ``reference_allocator.checks``.
-        subject: ``namespace/name`` of a claim; ``driver/pool`` of a slice.
+            ``stale-slice``, ``prepared-for-nobody``, ``not-judged``, or a rule of
+            ``reference_allocator.checks``.
+        subject: ``namespace/name`` of a claim; ``driver/pool`` of a slice; of what a kubelet has
+            prepared the node.
     """
 
     rule: str
@@ -98,6 +107,23 @@ def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Find
         if len(current) < wanted:
             text = f"{len(current)} of {wanted} slices of generation {newest} are there"
             yield Finding("stale-slice", name, text)
+
+
+def of_kubelets(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:
+    """Nodes whose kubelets have more claims prepared (node -> how many) than pods there use."""
+    living = {
+        pod["metadata"].get("uid"): str((pod.get("spec") or {}).get("nodeName") or "")
+        for pod in document.get("pods") or ()
+        if not has_ended(pod)
+    }
+    used: dict[str, set[str]] = defaultdict(set)
+    for claim in document["allocated"]:
+        for consumer in (claim.get("status") or {}).get("reservedFor") or ():
+            used[living.get(consumer.get("uid"), "")].add(full_name(claim))
+    for node, number in sorted(prepared.items()):
+        if number > len(used[node]):
+            text = f"its kubelet has {number} claims prepared; pods there use {len(used[node])}"
+            yield Finding("prepared-for-nobody", node, text)
 
 
 def _doubles(snapshot: Snapshot) -> Iterator[Finding]:

@@ -151,3 +151,19 @@ def test_an_audit_that_saw_no_pods_is_inconclusive(
     api.fail("GET", "/pods", 403)
     assert call("audit", *where).code == 3
     assert call("audit").code == 2
+
+
+def test_claims_that_a_kubelet_has_prepared_and_no_pod_uses_are_found(
+    call: Call, api: FakeApi, where: list[str]
+) -> None:
+    place = "/api/v1/nodes/rack-7/proxy/metrics"
+    for number, code in ((1, 0), (2, 1)):
+        series = 'dra_resource_claims_in_use{driver_name="%s"} %d'
+        lines = (series % ("<any>", number), series % ("gpu.example.com", 9))
+        api.answers[place] = (200, "\n".join(lines))
+        done = call("audit", *where, "--kubelets", "--settle", "0")
+        assert done.code == code, done
+    assert done.out.startswith(
+        "prepared-for-nobody: rack-7: its kubelet has 2 claims prepared; pods there use 1"
+    )
+    assert "warning: kubelet of rack-8 not asked" in done.err

@@ -99,6 +99,17 @@ def samples_in(text: str, name: str) -> Sequence[Sample] | None:
         return None
 
 
+def prepared_claims(connection: Connection, node: str) -> int | None:
+    """How many claims a node's kubelet has prepared; None: it does not tell.
+
+    Raises ApiError or TargetError.
+    """
+    told = samples_in(of_kubelet(connection, node), PREPARED)
+    # One series counts claims, the others those of each driver.
+    found = [item.value for item in told or () if item.labels.get("driver_name") == "<any>"]
+    return int(found[0]) if found else None
+
+
 def why_not(connection: Connection, nodes: Sequence[str]) -> str:
     """Why the nodes' kubelets do not tell; empty if they do, as far as the first of them shows."""
     try:
