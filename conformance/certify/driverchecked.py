@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
 from conformance.certify.codes import Finding
 from conformance.certify.model import DriverCheckSummary
 from conformance.certify.values import Result
@@ -20,7 +18,6 @@ from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.resultfile.read import first_problem
 from conformance.strictjson import loads
-from conformance.text import cut
 
 MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
 
@@ -56,10 +53,9 @@ def parse_driver_check(path: str, content: bytes) -> DriverChecked:
         loads(content)  # refuses what two readers could read differently
         result = DriverCheckResult.model_validate_json(content)
     except (ValueError, RecursionError) as error:
-        said = first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 120)
         raise UsageError(
-            f"{path}: is no result of driver-check ({said}); `dra-conformance driver-check"
-            " --driver-command CMD --output FILE` writes one"
+            f"{path}: is no result of driver-check ({first_problem(error)});"
+            " `dra-conformance driver-check --driver-command CMD --output FILE` writes one"
         ) from None
     return DriverChecked(path, text, result)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
@@ -28,7 +28,7 @@ from conformance.resultfile.read import RecordedRun, first_problem, parse_result
 from conformance.resultfile.write import FILE_NAME, public_files
 from conformance.scenario.base import Strict
 from conformance.strictjson import loads
-from conformance.text import cut, one_line
+from conformance.text import one_line
 
 MAX_PACKED: Final = 64 << 20  # Bytes of the file.
 MAX_BYTES: Final = 256 << 20  # Bytes of the document.
@@ -109,9 +109,9 @@ def read_evidence(path: Path) -> Evidence:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except (ValueError, RecursionError, lzma.LZMAError) as error:
-        said = first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 120)
         raise UsageError(
-            f"{path}: is not an evidence file ({said}); `dra-conformance submit` writes one"
+            f"{path}: is not an evidence file ({first_problem(error)});"
+            " `dra-conformance submit` writes one"
         ) from None
 
 

@@ -13,14 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
+from conformance.report.templating import environment
 from conformance.scenario.base import release
-from conformance.text import counted, visible
+from conformance.text import counted
 
 BADGES: Final = "badges"
 INDEX: Final = "index.html"
@@ -154,17 +153,10 @@ def _order(minor: str) -> tuple[int, ...]:
 
 
 def _render(template: str, **values: object) -> str:
-    environment = Environment(
-        loader=PackageLoader("conformance.certify"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["fit"] = lambda text: visible(str(text))
-    environment.globals["without"] = without
-    environment.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
-    return environment.get_template(template).render(**values)
+    made = environment("conformance.certify")
+    made.globals["without"] = without
+    made.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
+    return made.get_template(template).render(**values)
 
 
 def write_pages(folder: Path, files: dict[str, str]) -> None:

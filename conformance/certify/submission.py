@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from conformance.certify.contradictions import Discrepancy
 from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.evidence import (
@@ -32,6 +30,7 @@ from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
 from conformance.redaction import redact
+from conformance.report.templating import environment
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import release
 from conformance.text import inline_code, one_line, visible
@@ -199,15 +198,9 @@ def _readme(report: ConformanceReport, result: RecordedRun, reproduce: str) -> s
         "dra-conformance run --target cluster ... --compare -o results   # with the options below\n"
         "dra-conformance submit results/results.ndjson ..."
     )
-    environment = Environment(
-        loader=PackageLoader("conformance.certify"),
-        autoescape=False,  # noqa: S701 -- it is Markdown; the filters put all foreign text in code
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(code=_code, block=_block)
-    return environment.get_template("README.md.j2").render(
+    made = environment("conformance.certify")  # it is Markdown; all foreign text becomes code
+    made.filters.update(code=_code, block=_block)
+    return made.get_template("README.md.j2").render(
         report=report,
         about=report.implementation,
         features=features,

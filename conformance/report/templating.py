@@ -16,10 +16,10 @@ def fit(text: object) -> str:
     return shorten(visible(redact(str(text))), 5_000, MAX_CHARACTERS)
 
 
-def environment() -> Environment:
-    """With the filter ``fit``; in Markdown nothing is escaped."""
+def environment(package: str = "conformance.report") -> Environment:
+    """Of the templates of a package, with the filter ``fit``; in Markdown nothing is escaped."""
     made = Environment(
-        loader=PackageLoader("conformance.report"),
+        loader=PackageLoader(package),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -155,10 +155,7 @@ class _Reader:
         try:
             event = from_line(document, self.planned)
         except ValueError as error:
-            said = (
-                first_problem(error) if isinstance(error, ValidationError) else cut(str(error), 200)
-            )
-            raise ResultFileError(f"{where}: {said}") from None
+            raise ResultFileError(f"{where}: {first_problem(error)}") from None
         self._check(where, event)
         if isinstance(event, RunFinished) and digest != _digest(self.content[:offset]):
             raise ResultFileError(
@@ -208,8 +205,10 @@ def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first of pydantic's errors in one line: ``$.path[0]: what was expected``."""
+def first_problem(error: BaseException) -> str:
+    """The first of pydantic's errors in one line, as ``$.path[0]: what was expected``; else it."""
+    if not isinstance(error, ValidationError):
+        return cut(str(error), 200)
     detail = error.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in detail["loc"])
     return f"${path}: {cut(detail['msg'], 120)}"

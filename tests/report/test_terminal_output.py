@@ -5,13 +5,20 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
 from conformance.engine.events.run import RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioStarted, StepStarted
+from conformance.engine.events.scenario import (
+    Outcome,
+    PlannedScenario,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepStarted,
+)
 from conformance.report.terminal import PlainConsole, TerminalReporter
 from tests.report.builders import (
     HOSTILE,
@@ -65,6 +72,13 @@ def text_of(used: Console) -> str:
     return used.file.getvalue()
 
 
+def printed(scenarios: list[PlannedScenario], events: list[ScenarioFinished], **more: Any) -> str:
+    """What is printed of a run."""
+    used = console()
+    play(TerminalReporter(used), stream(scenarios, events, **more))
+    return text_of(used)
+
+
 def report(
     used: Console, diagnostics: Callable[[str], Path | None] = lambda _: None, **changes: object
 ) -> str:
@@ -84,21 +98,14 @@ def test_lines_failures_totals_and_what_it_comes_to() -> None:
 
 def test_each_scenario_that_ran_is_listed_once_and_in_one_piece() -> None:
     name = "extended/opaque-configuration/claim-config-reaches-container-" + "x" * 60
-    used = console()
-    play(TerminalReporter(used), stream([planned(name)], [finished(name)]))
-    assert text_of(used).count(name) == 1
+    assert printed([planned(name)], [finished(name)]).count(name) == 1
 
 
 def test_scenarios_that_were_not_run_are_counted_and_not_listed_thrice() -> None:
-    used = console()
     names = [f"core/s{number}" for number in range(400)]
     events = [finished(names[0], Outcome.FAILED, "the one real failure")]
     events += [finished(name, Outcome.LOST, "the run was interrupted") for name in names[1:]]
-    play(
-        TerminalReporter(used),
-        stream([planned(name) for name in names], events, end={"interrupted": True}),
-    )
-    text = text_of(used)
+    text = printed([planned(name) for name in names], events, end={"interrupted": True})
     assert len(text.splitlines()) < 25
     assert "and 394 more lost; the reports name them all" in text
     assert text.index("and 394 more lost") < text.rindex("the one real failure")
@@ -117,17 +124,14 @@ def test_scenarios_that_were_not_run_are_counted_and_not_listed_thrice() -> None
     ],
 )
 def test_the_end_says_what_the_run_comes_to_and_why(outcomes: list[Outcome], said: str) -> None:
-    used = console()
     scenarios = [planned(f"core/{number}") for number in range(len(outcomes))]
     events = [finished(*pair) for pair in zip(scenarios, outcomes, strict=True)]
-    play(TerminalReporter(used), stream(scenarios, events, compared=(), start={"simulated": ()}))
-    assert text_of(used).splitlines()[-1] == said
+    text = printed(scenarios, events, compared=(), start={"simulated": ()})
+    assert text.splitlines()[-1] == said
 
 
 def test_a_run_that_certifies_nothing_says_why() -> None:
-    used = console()
-    play(TerminalReporter(used), stream([planned()], [finished()], start={"target": "reference"}))
-    last = text_of(used).splitlines()[-1]
+    last = printed([planned()], [finished()], start={"target": "reference"}).splitlines()[-1]
     assert last.startswith("certifies nothing: the run was on the suite's own reference")
     assert "not on a cluster; no allocation was judged" in last
 
@@ -150,9 +154,8 @@ def test_a_run_that_certifies_nothing_says_why() -> None:
 def test_a_verdict_says_that_it_is_not_all_where_the_comparison_found_more(
     judged: ScenarioCompared, said: str
 ) -> None:
-    used = console()
-    play(TerminalReporter(used), stream([planned()], [finished()], compared=(judged,)))
-    assert said in [line.partition(" s  ")[2] for line in text_of(used).splitlines()]
+    text = printed([planned()], [finished()], compared=(judged,))
+    assert said in [line.partition(" s  ")[2] for line in text.splitlines()]
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
@@ -199,23 +202,14 @@ def test_hostile_texts_are_shown_and_neither_obeyed_nor_lost(encoding: str, tty:
 
 
 def test_a_huge_message_is_cut_with_a_note() -> None:
-    used = console()
-    scenario = planned()
-    play(
-        TerminalReporter(used),
-        stream([scenario], [finished(scenario, Outcome.FAILED, "line\n" * 1_000_000)]),
-    )
-    text = text_of(used)
+    text = printed([planned()], [finished(planned(), Outcome.FAILED, "line\n" * 1_000_000)])
     assert len(text) < 5_000
     assert "more characters)" in text
 
 
 def test_credentials_are_not_printed() -> None:
-    used = console()
-    scenario = planned()
-    event = finished(scenario, Outcome.ERROR, "401: Bearer abcdef0123456789")
-    play(TerminalReporter(used), stream([scenario], [event]))
-    assert "abcdef" not in text_of(used)
+    event = finished(planned(), Outcome.ERROR, "401: Bearer abcdef0123456789")
+    assert "abcdef" not in printed([planned()], [event])
 
 
 def test_a_run_that_was_interrupted_says_so_and_counts_the_rest_as_lost() -> None:
@@ -226,9 +220,7 @@ def test_a_run_that_was_interrupted_says_so_and_counts_the_rest_as_lost() -> Non
 
 
 def test_nothing_planned_is_not_called_a_success() -> None:
-    used = console()
-    play(TerminalReporter(used), stream([], []))
-    assert "nothing ran in 60.00 s" in text_of(used)
+    assert "nothing ran in 60.00 s" in printed([], [])
 
 
 def test_on_a_terminal_one_line_shows_counts_and_what_runs() -> None:
@@ -259,22 +251,10 @@ def test_the_live_line_never_wraps() -> None:
     reporter.close()
 
 
-def test_the_line_of_a_scenario_shows_its_verdict() -> None:
-    used = console()
-    reporter = TerminalReporter(used)
-    reporter.handle(started([planned()]))
-    reporter.handle(compared("core/one", "admissible"))
-    reporter.handle(finished())
-    assert "core/one  admissible" in text_of(used)
-
-
 def test_what_the_comparison_found_is_reported_also_of_a_scenario_that_passed() -> None:
-    used = console()
-    scenario = planned()
     judgement = Judgement(Verdict.INADMISSIBLE, "selector: [red]device[/red] a\x1b b")
     judged = [compared("core/one", judgements=(judgement,))]
-    play(TerminalReporter(used), stream([scenario], [finished(scenario)], compared=judged))
-    text = text_of(used)
+    text = printed([planned()], [finished()], compared=judged)
     assert "compared core/one\n  inadmissible: selector: [red]device[/red] a\\x1b b\n" in text
     assert "allocations judged: 1 inadmissible" in text
 
