@@ -21,7 +21,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj, results_of
+from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
@@ -90,15 +90,15 @@ class DRAManager:
                 )
             if "allocation" not in claim["status"]:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            for name in self.asked(claim, _PREPARE):
+            for name in self.asked(claim["status"]["allocation"], _PREPARE):
                 self._registered(name)
             wanted.append(claim)
         asked = [self._entry_for(claim, pod) for claim in wanted]
         with self._one_call(_PREPARE):
             for entry, claim in zip(asked, wanted, strict=True):
                 if not entry.complete:
-                    entry.unprepare = self.asked(claim, _UNPREPARE)
-            batches = [self.asked(claim, _PREPARE) for claim in wanted]
+                    entry.unprepare = self.asked(claim["status"]["allocation"], _UNPREPARE)
+            batches = [self.asked(claim["status"]["allocation"], _PREPARE) for claim in wanted]
             for driver in self._in_order(batches):
                 for entry, claim, names in zip(asked, wanted, batches, strict=True):
                     if not entry.complete and driver.name in names:
@@ -195,12 +195,12 @@ class DRAManager:
         entry.pods.add(uid_of(pod))
         return entry
 
-    def asked(self, claim: Obj, operation: str) -> list[str]:
-        """The drivers that have a device in a claim for which an operation is not skipped."""
+    def asked(self, allocation: Obj, operation: str) -> list[str]:
+        """The drivers of an allocation that have a device for which an operation is not skipped."""
         on = self._cluster.gates.get("DRAOptionalNodeOperations")
         asked = {
             result["driver"]: None
-            for result in results_of(claim)
+            for result in (allocation.get("devices") or {}).get("results") or []
             if not (on and {"*", operation} & {*(result.get("skipNodeOperations") or ())})
         }
         return list(asked)
