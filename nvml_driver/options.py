@@ -29,15 +29,12 @@ class Features:
             slice: it drops the value that it does not know and then finds none.
         consumable_shares: several claims may have shares of a device: ``unlimited``, limited by
             ``memory``, or at most so many.
-        ignored_xids: errors of applications beyond the well-known ones: they taint with effect
-            None.
     """
 
     dynamic_mig: bool = False
     vfio: bool = False
     numa_list: bool = False
     consumable_shares: ConsumableShares | None = None
-    ignored_xids: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         shares = self.consumable_shares

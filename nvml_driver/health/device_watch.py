@@ -74,7 +74,6 @@ class DeviceWatch(Worker):
         self._monitor = HealthMonitor(
             library,
             self._on_report,
-            ignored_xids=core.options.features.ignored_xids,
             wait_seconds=wait_seconds,
             on_mig_change=self._on_mig_change,
             expected={d.gpu_name for d in core.inventory if d.kind != "vfio"},

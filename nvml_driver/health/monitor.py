@@ -40,7 +40,6 @@ class HealthMonitor(Worker):
         library: NvmlLibrary,
         on_change: Callable[[HealthReport], None],
         *,
-        ignored_xids: frozenset[int] = frozenset(),
         wait_seconds: float = 5.0,
         quiet_seconds: float = 300.0,
         on_mig_change: Callable[[], None] = lambda: None,
@@ -60,7 +59,6 @@ class HealthMonitor(Worker):
         super().__init__("health-monitor")
         self._library = library
         self._on_change = on_change
-        self._harmless = APPLICATION_XIDS | ignored_xids
         self._wait_ms = max(1, int(wait_seconds * 1000))
         self._quiet = quiet_seconds
         self._on_mig_change = on_mig_change
@@ -192,7 +190,7 @@ class HealthMonitor(Worker):
         gpu = self._gpu_of(nvml, event.device)
         for concerned in self._gpus.values():
             if gpu is None or concerned is gpu:
-                concerned.note(nvml, event, fatal=int(event.eventData) not in self._harmless)
+                concerned.note(nvml, event, fatal=int(event.eventData) not in APPLICATION_XIDS)
 
     def _next_event(self, nvml: Any, events: Any) -> Any:
         """The event that ends the wait; None: none came, or the monitor stops. Raises NVMLError."""

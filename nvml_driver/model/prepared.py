@@ -120,10 +120,7 @@ class ClaimRecord:
 
     @classmethod
     def from_json(cls, uid: str, document: Mapping[str, Any]) -> ClaimRecord:
-        """Back from the checkpoint's form; TypeError or ValueError if it is not one.
-
-        What version 1 of the checkpoint did not have gets its default.
-        """
+        """Back from the checkpoint's form; TypeError or ValueError if it is not one."""
         return _RECORD.validate_python({**document, "uid": uid})
 
 

@@ -22,7 +22,6 @@ from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.storage.files import remove_scratch, write_atomic
 
 VERSION = 2
-READ_VERSIONS = (1, 2)  # Version 1 had no boot id, and knew devices by their names only.
 FILE_NAME = "checkpoint.json"
 
 
@@ -113,17 +112,16 @@ class Checkpoint(Mapping[str, ClaimRecord]):
         try:
             document = json.loads(content)
             version = document["version"]
-            if version not in READ_VERSIONS:
-                reads = " and ".join(map(str, READ_VERSIONS))
+            if version != VERSION:
                 raise self._refusal(
-                    content, f"is of version {version!r}, this driver reads {reads}"
+                    content, f"is of version {version!r}, this driver reads {VERSION}"
                 )
             data = document["data"]
             if document["checksum"] != _checksum(data):
                 raise self._refusal(content, "is corrupt: its checksum does not match")
             owner = {key: data[key] for key in self._owner}
             records = {uid: ClaimRecord.from_json(uid, c) for uid, c in data["claims"].items()}
-            boot_id = str(data["bootID"]) if version > 1 else ""
+            boot_id = str(data["bootID"])
         except ValidationError as error:
             problem = problems(error, root="claim")
             raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None

@@ -38,7 +38,7 @@ def _reads_without_boot_id(
 
 
 def _of_version_3() -> None:
-    vars(checkpoint).update(VERSION=3, READ_VERSIONS=(3,))
+    vars(checkpoint).update(VERSION=3)
 
 
 NEXT_VERSIONS: Mapping[str, PutIn] = {

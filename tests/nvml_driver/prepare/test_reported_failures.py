@@ -28,7 +28,6 @@ from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import CheckpointError, PrepareError
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.prepare.checkpoint import _checksum
 from tests.nvml_driver import claim_invariants
 from tests.nvml_driver.fake_mig import PARTITIONS, FileMig, partitionable
 from tests.nvml_driver.helpers import (
@@ -132,27 +131,6 @@ def test_one_claim_cannot_have_a_gpu_and_a_part_of_it(tmp_path: Path) -> None:
     with pytest.raises(PrepareError, match="cannot be used together"):
         driver.prepare(make_claim(result("gpu-1", "a"), result("gpu-1", "b")))
     assert (driver.records(), mig.all()) == ([], [])
-
-
-def test_the_checkpoint_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
-    """dra-driver-nvidia-gpu#1080, #1100: an upgrade must not lose claims, nor loop."""
-    driver = make_core(tmp_path)
-    driver.prepare(make_claim(result("gpu-0")))
-    path = tmp_path / "state" / "checkpoint.json"
-    data = json.loads(path.read_text())["data"]
-    del data["bootID"]
-    for claim in data["claims"].values():
-        del claim["podClaimName"]
-        for device in claim["devices"]:
-            for name in ("request", "uuid", "gpuName", "kind", "place", "made"):
-                del device[name]
-    path.write_text(json.dumps({"version": 1, "checksum": _checksum(data), "data": data}))
-    upgraded = make_core(tmp_path)
-    assert [d.device_name for d in upgraded.prepare(make_claim(result("gpu-0")))] == ["gpu-0"]
-    with pytest.raises(PrepareError, match="still prepared"):
-        upgraded.prepare(make_claim(result("gpu-0"), uid="other"))
-    assert json.loads(path.read_text())["version"] == 2
-    claim_invariants.check(upgraded)
 
 
 def test_a_refused_checkpoint_is_kept_aside_once_however_often_the_driver_restarts(
