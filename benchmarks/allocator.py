@@ -145,7 +145,7 @@ def scale(devices: int) -> Json:
     before, start = _memory(), time.perf_counter()
     index = Index(Features.from_dict(FEATURES), slices, classes, [])
     built = time.perf_counter() - start
-    allocator = Allocator.over(index)
+    allocator = Allocator(index)
     wanted = [ResourceClaim.from_dict(claim("wanted", exactly(1)))]
     spread = [Node(f"node-{number * nodes // 100}") for number in range(100)]
     for node in spread:  # Warm, as a scheduler that runs is.
@@ -180,7 +180,7 @@ def cold(nodes: int) -> Json:
     slices = [slice_of(f"node-{n}", [gpu(index) for index in range(8)]) for n in range(nodes)]
     expression = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     classes = [{"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}]
-    allocator = Allocator.over(Index(Features.from_dict(FEATURES), slices, classes, []))
+    allocator = Allocator(Index(Features.from_dict(FEATURES), slices, classes, []))
     everywhere = [Node(f"node-{number}") for number in range(nodes)]
 
     def decisions(selector: str) -> float:

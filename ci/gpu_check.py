@@ -23,6 +23,7 @@ from nvml_driver.options import DriverOptions
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.features import Features
+from reference_allocator.index import Index
 
 FIELDS = ("uuid", "name", "pci.bus_id", "driver_version", "memory.total", "compute_cap")
 KUBERNETES = "1.37.1"
@@ -115,8 +116,8 @@ def allocate(core: DriverCore) -> dict[str, Any]:
     }
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node_name}}
     features = Features.for_version(KUBERNETES)
-    allocator = Allocator(features, core.resource_slices(), [device_class], [])
-    outcome = allocator.allocate(node, [default_claim(claim)])
+    index = Index(features, core.resource_slices(), [device_class])
+    outcome = Allocator(index).allocate(node, [default_claim(claim)])
     if outcome.kind != "allocated":
         raise DriverError(f"the reference allocator gives no GPU: {outcome.error}")
     return {**claim, "status": {"allocation": outcome.allocations[0]}}

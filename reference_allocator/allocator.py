@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from reference_allocator.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.api.reading import InputError, read_all
 from reference_allocator.errors import AllocationError, NodeAllocationError, SearchTimeoutError
-from reference_allocator.features import Features
-from reference_allocator.gates import MINORS
 from reference_allocator.index import Index
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests
@@ -64,53 +62,25 @@ class Allocator:
     be given instead, so that what several allocators or decisions share is read once.
 
     Args:
-        features: what may be used.
-        slices: v1 ResourceSlices, with DeviceTaintRules already applied.
-        device_classes: v1 DeviceClasses.
-        allocated: v1 ResourceClaims; those with `status.allocation` say what is in use.
+        index: what the allocator knows of the cluster; it decides on that as it is then.
         share_ids: where share ids come from; by default they depend on claim and device only.
-        kubernetes: the version whose rules apply and whose CEL environment selectors are compiled
-            in; for one that is not known, the nearest that is.
-
-    Attributes:
-        index: what the allocator knows of the cluster.
-        share_ids: where share ids come from.
-
-    Raises:
-        InputError: an object has not the form of its kind; the path starts with `$.slices[i]`,
-            `$.deviceClasses[i]` or `$.allocated[i]`.
     """
 
-    def __init__(
-        self,
-        features: Features,
-        slices: Sequence[Object | ResourceSlice],
-        device_classes: Sequence[Object | DeviceClass],
-        allocated: Sequence[Object | ResourceClaim],
-        *,
-        share_ids: ShareIds = derived_share_id,
-        kubernetes: str = MINORS[-1],
-    ) -> None:
-        self.index = Index(features, slices, device_classes, allocated, kubernetes=kubernetes)
+    def __init__(self, index: Index, *, share_ids: ShareIds = derived_share_id) -> None:
+        self.index = index
         self.share_ids = share_ids
 
     @classmethod
-    def over(cls, index: Index, *, share_ids: ShareIds = derived_share_id) -> Allocator:
-        """An allocator that decides on an index as it is at each decision."""
-        allocator = cls.__new__(cls)
-        allocator.index = index
-        allocator.share_ids = share_ids
-        return allocator
-
-    @classmethod
     def of(cls, snapshot: Snapshot) -> Allocator:
-        """An allocator that decides in the cluster of a snapshot."""
+        """An allocator that decides in the cluster of a snapshot; raises as `Index`."""
         return cls(
-            snapshot.features,
-            snapshot.slices,
-            snapshot.device_classes,
-            snapshot.allocated,
-            kubernetes=snapshot.kubernetes,
+            Index(
+                snapshot.features,
+                snapshot.slices,
+                snapshot.device_classes,
+                snapshot.allocated,
+                kubernetes=snapshot.kubernetes,
+            )
         )
 
     def allocate(

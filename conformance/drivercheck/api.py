@@ -33,6 +33,7 @@ from reference_allocator.allocator import Allocator
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features
 from reference_allocator.gates import gates_for_version
+from reference_allocator.index import Index
 
 NODE: Final = "checked-node"
 OTHER_NODE: Final = "other-node"
@@ -134,14 +135,10 @@ class Objects(Backend):
     def allocation(self, claim: Obj) -> dict[str, Any] | None:
         """What kube-scheduler would give a claim on the node; None: there is nothing for it."""
         with self.lock:
-            allocator = Allocator(
-                self._features,
-                self.store.all("ResourceSlice"),
-                self.store.all("DeviceClass"),
-                self.store.all("ResourceClaim"),
-                kubernetes=KUBERNETES,
-            )
-            outcome = allocator.allocate(self.node(), [claim])
+            kinds = ("ResourceSlice", "DeviceClass", "ResourceClaim")
+            objects = (self.store.all(kind) for kind in kinds)
+            index = Index(self._features, *objects, kubernetes=KUBERNETES)
+            outcome = Allocator(index).allocate(self.node(), [claim])
         return clone(outcome.allocations[0]) if outcome.allocations else None
 
     def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:

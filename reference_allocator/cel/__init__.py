@@ -6,7 +6,18 @@ Usage::
     selector.matches(CelDevice.from_api("gpu.example.com", device))
 """
 
-from reference_allocator.cel.compile import DYN, Program, compile_expression
+from reference_allocator.cel.compile import (
+    COST_LIMIT,
+    DYN,
+    DerivedAttribute,
+    ExpressionProblem,
+    Program,
+    Selector,
+    compile_derived,
+    compile_expression,
+    compile_selector,
+    validate_new_expression,
+)
 from reference_allocator.cel.device import CelDevice
 from reference_allocator.cel.environment.declarations import CelFeatures
 from reference_allocator.cel.errors import (
@@ -15,15 +26,6 @@ from reference_allocator.cel.errors import (
     CelInterruptedError,
     CelRuntimeError,
     CelUnsupportedError,
-)
-from reference_allocator.cel.selector import (
-    COST_LIMIT,
-    DerivedAttribute,
-    ExpressionProblem,
-    Selector,
-    compile_derived,
-    compile_selector,
-    validate_new_expression,
 )
 
 __all__ = [

@@ -1,65 +1,108 @@
-"""From source text to a checked tree, and programs about any JSON objects.
+"""From source text to a checked tree, and to what is done with it: selectors, derived attributes.
 
-Errors are in Kubernetes' words.
+Each is compiled once per expression and evaluated per device, or over any JSON objects. New and
+changed expressions are validated as the API server does, with what the cluster's gates allow
+(``validateCELExpression`` in ``pkg/apis/resource/validation/validation.go``); stored ones are not
+looked at again. Errors are in Kubernetes' words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache, wraps
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
+from reference_allocator.api.quoting import go_quote
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import Node
 from reference_allocator.cel.checker.checker import check
 from reference_allocator.cel.checker.validators import validate
-from reference_allocator.cel.environment.declarations import Environment, generic_environment
+from reference_allocator.cel.cost.estimate import estimate
+from reference_allocator.cel.device import CelDevice
+from reference_allocator.cel.environment.declarations import (
+    CelFeatures,
+    Environment,
+    device_environment,
+    generic_environment,
+)
+from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError, format_issues
 from reference_allocator.cel.interpreter.interpreter import Interpreter
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
-from reference_allocator.cel.output import to_python
+from reference_allocator.cel.output import output_type_error, to_attribute, to_bool, to_python
 from reference_allocator.cel.types import CelType
 
 MAX_LENGTH: Final = 10 * 1024
 """The longest expression that the API accepts, in bytes (resource.k8s.io/v1 CELDeviceSelector)."""
+COST_LIMIT: Final = 1_000_000
+"""The most that an evaluation may cost (resource.k8s.io/v1 CELSelectorExpressionMaxCost)."""
+DYN: Final = types.DYN
+
+_INSTANTIATION: Final = "program instantiation failed: "
+_DEFAULT_FEATURES: Final = CelFeatures()
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
-def compile_node(expression: str, environment: Environment) -> Node:
-    """A checked tree.
+def _tree(
+    expression: str, environment: Environment, type_problem: Callable[[CelType], str]
+) -> Node:
+    """A checked and planned tree.
 
     Raises:
-        CelCompileError: too long, no expression, or one of the wrong types.
+        CelCompileError: too long, no expression, one of the wrong types, or with a constant that
+            cel-go refuses when it builds the program.
     """
     # The parser generator takes longest to import, and not every process compiles an expression.
     from reference_allocator.cel.parser.builder import parse
     from reference_allocator.cel.parser.helper import ParseError
 
-    if len(expression.encode(errors="surrogatepass")) > MAX_LENGTH:
+    if _size(expression) > MAX_LENGTH:
         raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
+    failed = "compilation failed: "
     try:
         node = parse(expression)
         issues = check(node, environment) or validate(node)
     except ParseError as error:
-        message = f"compilation failed: {format_issues(expression, error.issues)}"
-        raise CelCompileError(message) from None
+        issues = error.issues
     except RecursionError:
-        raise CelCompileError(
-            "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
-        ) from None
+        text = "ERROR: <input>:-1:0: expression recursion limit exceeded: 250"
+        raise CelCompileError(f"{failed}{text}") from None
     if issues:
-        raise CelCompileError(f"compilation failed: {format_issues(expression, issues)}")
-    return node
-
-
-def instantiate(node: Node) -> None:
-    """What cel-go finds out when it builds the program; raises CelCompileError."""
+        raise CelCompileError(f"{failed}{format_issues(expression, issues)}")
+    problem = type_problem(node.type)
+    if problem:
+        raise CelCompileError(problem)
     try:
         plan(node)
     except InstantiationError as error:
-        raise CelCompileError(f"program instantiation failed: {error}") from None
+        raise CelCompileError(f"{_INSTANTIATION}{error}") from None
+    return node
 
 
-DYN: Final = types.DYN
+def _size(expression: str) -> int:
+    return len(expression.encode(errors="surrogatepass"))
+
+
+def _remembered(compiling: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same function, which remembers what it returned and which CelCompileError it raised."""
+
+    @lru_cache(maxsize=4096)
+    def outcome(*args: Any, **named: Any) -> Any:
+        try:
+            return compiling(*args, **named)
+        except CelCompileError as error:
+            return str(error)
+
+    @wraps(compiling)
+    def call(*args: Any, **named: Any) -> _T:
+        found = outcome(*args, **named)
+        if isinstance(found, str):
+            raise CelCompileError(found)
+        return found  # type: ignore[no-any-return]
+
+    return call
 
 
 class Program:
@@ -86,14 +129,9 @@ class Program:
         return to_python(Interpreter(None, deadline).run(self._node, scope))
 
 
-@lru_cache(maxsize=4096)
-def _cached_program(expression: str, names: tuple[tuple[str, CelType], ...]) -> Program | str:
-    try:
-        node = compile_node(expression, generic_environment(dict(names)))
-        instantiate(node)
-        return Program(node)
-    except CelCompileError as error:
-        return str(error)
+@_remembered
+def _program(expression: str, variables: tuple[tuple[str, CelType], ...]) -> Program:
+    return Program(_tree(expression, generic_environment(dict(variables)), lambda _: ""))
 
 
 def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Program:
@@ -106,7 +144,129 @@ def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Pro
     Raises:
         CelCompileError: as Kubernetes would reject it.
     """
-    found = _cached_program(expression, tuple(sorted(variables.items())))
-    if isinstance(found, str):
-        raise CelCompileError(found)
-    return found
+    return _program(expression, tuple(sorted(variables.items())))
+
+
+class _OfDevice:
+    """A compiled expression about a device. Thread-safe.
+
+    Attributes:
+        max_cost: the most that an evaluation can cost; the API refuses new expressions beyond
+            `COST_LIMIT`.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.type: CelType = node.type
+        self.max_cost = estimate(node)
+        self._node = node
+
+    def _evaluate(self, device: CelDevice, deadline: float | None) -> Any:
+        return Interpreter(COST_LIMIT, deadline).run(self._node, {".device": device.as_map})
+
+
+class Selector(_OfDevice):
+    """A compiled device selector. Thread-safe."""
+
+    def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:
+        """Whether the device is selected.
+
+        Args:
+            deadline: when to give up, of `time.monotonic`; None for never, as the cost limit ends
+                every evaluation within a second or so.
+
+        Raises:
+            CelRuntimeError: the expression has no value, or one that is not a bool.
+            CelInterruptedError: (a CelRuntimeError) the deadline has passed.
+        """
+        return to_bool(self._evaluate(device, deadline))
+
+
+class DerivedAttribute(_OfDevice):
+    """A compiled expression whose value is a device attribute. Thread-safe."""
+
+    def attribute(self, device: CelDevice, *, deadline: float | None = None) -> dict[str, Any]:
+        """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
+
+        Args:
+            deadline: when to give up, of `time.monotonic`; None for never.
+
+        Raises:
+            CelRuntimeError: the expression has no value, or one that cannot be an attribute.
+        """
+        return to_attribute(self._evaluate(device, deadline))
+
+
+@_remembered
+def compile_selector(expression: str, features: CelFeatures = _DEFAULT_FEATURES) -> Selector:
+    """A device selector, compiled as the scheduler does.
+
+    Args:
+        features: whose rules it follows and what it may use; by default those of the latest minor
+            with everything on, as the scheduler allows.
+
+    Raises:
+        CelCompileError: as Kubernetes would reject it.
+        ValueError: there are no declarations for the minor.
+    """
+    environment = device_environment(features)
+    problem = "must evaluate to bool or the unknown type, not "
+    return Selector(
+        _tree(
+            expression,
+            environment,
+            lambda found: "" if environment.selects(found) else problem + found.declared,
+        )
+    )
+
+
+@_remembered
+def compile_derived(expression: str, features: CelFeatures = _DEFAULT_FEATURES) -> DerivedAttribute:
+    """A derived attribute of a request; arguments and errors as `compile_selector`."""
+    if MINORS.index(features.kubernetes) < MINORS.index("1.37"):
+        raise ValueError(f"Kubernetes {features.kubernetes} has no derived attributes")
+    lists = features.stored or features.list_type_attributes
+    environment = device_environment(features)
+    node = _tree(expression, environment, lambda found: output_type_error(found, lists=lists))
+    return DerivedAttribute(node)
+
+
+class ExpressionProblem(NamedTuple):
+    """Why an expression is refused.
+
+    Attributes:
+        reason: of the cause in the API's Status: FieldValueTooLong, FieldValueInvalid,
+            FieldValueForbidden or InternalError.
+        message: what follows the field's path.
+    """
+
+    reason: str
+    message: str
+
+
+def validate_new_expression(
+    expression: str, features: CelFeatures = _DEFAULT_FEATURES, *, derived: bool = False
+) -> list[ExpressionProblem]:
+    """Why the API server refuses an expression that is written; empty if it does not.
+
+    Args:
+        expression: of a device selector, or of a derived attribute.
+        features: the cluster's minor and gates (``stored`` is ignored); by default everything on.
+        derived: it is the expression of a derived attribute. (The limit of all derived attributes
+            of a claim together is for the caller, who knows them all.)
+    """
+    features = replace(features, stored=False)
+    if _size(expression) > MAX_LENGTH:
+        message = f"Too long: may not be more than {MAX_LENGTH} bytes"
+        return [ExpressionProblem("FieldValueTooLong", message)]
+    try:
+        compiled = (compile_derived if derived else compile_selector)(expression, features)
+    except CelCompileError as error:
+        text = str(error)
+        if text.startswith(_INSTANTIATION):
+            return [ExpressionProblem("InternalError", f"Internal error: {text}")]
+        invalid = f"Invalid value: {go_quote(expression)}: {text}"
+        return [ExpressionProblem("FieldValueInvalid", invalid)]
+    if compiled.max_cost > COST_LIMIT:
+        message = "Forbidden: too complex, exceeds cost limit"
+        return [ExpressionProblem("FieldValueForbidden", message)]
+    return []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from reference_allocator.api.quantity import Quantity, QuantityError, as_quantity
@@ -50,14 +50,8 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
     raise CelRuntimeError("unsupported attribute value")
 
 
-@lru_cache(maxsize=4096)
-def _quantity_of(text: str) -> Quantity:
-    return as_quantity(text)
-
-
 def _capacity_value(item: Mapping[str, Any]) -> Quantity:
-    value = item.get("value")
-    return _quantity_of(value) if value.__class__ is str else as_quantity(value)
+    return as_quantity(item.get("value"))
 
 
 def _by_domain(

@@ -9,7 +9,7 @@ from reference_allocator.api import DeviceCapacity, DeviceId, RequestPolicy, Req
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.checks.case import Case, Given, Published, Violation
 from reference_allocator.features import Features
-from reference_allocator.rules.amounts import NANO
+from reference_allocator.rules.capacity import NANO
 
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 """What comparisons of allocators put in place of every generated share id."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
-from reference_allocator.api import AllocatedDevice, DeviceId, PoolId
+from reference_allocator.api import AllocatedDevice, PoolId
 from reference_allocator.features import Features
 
 
@@ -65,9 +65,6 @@ class AllocatedState:
         if use is None:
             use = self._pools[pool_id] = PoolUse()
         return use
-
-    def device(self, device: DeviceId) -> DeviceUse:
-        return self.pool(PoolId(device.driver, device.pool)).device(device.device)
 
     def add(self, results: Iterable[AllocatedDevice]) -> None:
         """Counts the devices of an allocation in.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from reference_allocator.api import Attribute
 from reference_allocator.cel import (
@@ -18,6 +18,7 @@ from reference_allocator.cel import (
     CelDevice,
     CelFeatures,
     CelRuntimeError,
+    Selector,
     compile_derived,
     compile_selector,
 )
@@ -31,13 +32,8 @@ _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
     " has() for optional fields"
 )
-_MAX_PROGRAMS: Final = 4096
 _MAX_OUTCOMES: Final = 256
 """Of how many selectors a device keeps the outcome; claims can bring any number of them."""
-
-
-class _Program(Protocol):
-    def matches(self, device: CelDevice, /) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +55,7 @@ class SelectorFailure:
 
 
 class Selectors:
-    """Compiled selectors. Not thread-safe.
+    """Selectors, evaluated. Not thread-safe.
 
     Attributes:
         environment: what the selectors may use.
@@ -67,7 +63,6 @@ class Selectors:
 
     def __init__(self, environment: CelFeatures) -> None:
         self.environment = environment
-        self._programs: dict[str, _Program | CelCompileError] = {}
 
     def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
         """The first selector that is not true for the device, or None where all are.
@@ -79,9 +74,10 @@ class Selectors:
             if outcome is True:
                 continue
             if outcome is None:
-                program = self._compile(expression)
-                if isinstance(program, CelCompileError):
-                    text = f"CEL compile error: {program}"
+                try:
+                    program = compile_selector(expression, features=self.environment)
+                except CelCompileError as error:
+                    text = f"CEL compile error: {error}"
                     return SelectorFailure(index, expression, text, at_compile_time=True)
                 outcome = self._evaluate(expression, program, entry)
                 if outcome is True:
@@ -91,19 +87,7 @@ class Selectors:
             return SelectorFailure(index, expression, f"CEL runtime error: {outcome}")
         return None
 
-    def _compile(self, expression: str) -> _Program | CelCompileError:
-        program = self._programs.get(expression)
-        if program is None:
-            try:
-                program = compile_selector(expression, features=self.environment)
-            except CelCompileError as error:
-                program = error.with_traceback(None)
-            if len(self._programs) >= _MAX_PROGRAMS:
-                self._programs.clear()
-            self._programs[expression] = program
-        return program
-
-    def _evaluate(self, expression: str, program: _Program, entry: PoolDevice) -> bool | str:
+    def _evaluate(self, expression: str, program: Selector, entry: PoolDevice) -> bool | str:
         outcome: bool | str
         try:
             outcome = program.matches(self.device(entry))

@@ -19,7 +19,6 @@ from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request
-from reference_allocator.rules.amounts import as_int64
 from reference_allocator.rules.constraints import AttributeConstraint
 
 _MAX_CLAIMS: Final = 1024
@@ -80,7 +79,7 @@ class Validator:
             self._check_gates(claim, request)
             alternatives = self._alternatives(claim, request, matcher, view)
             requests.append(alternatives)
-            needed = as_int64(needed + _least(claim, request.name, alternatives, needed))
+            needed += _least(claim, request.name, alternatives, needed)
         constraints = self._constraints(claim)
         everything = False
         for item in (item for alternatives in requests for item in alternatives):
@@ -103,7 +102,7 @@ class Validator:
                 for item in before
             ]
             requests.append(alternatives)
-            needed = as_int64(needed + _least(known.claim, request.name, alternatives, needed))
+            needed += _least(known.claim, request.name, alternatives, needed)
         return ClaimRequests(known.claim, requests, known.prioritized, known.constraints, True)
 
     def _check_gates(self, claim: api.ResourceClaim, request: api.DeviceRequest) -> None:
@@ -234,7 +233,7 @@ def _least(claim: api.ResourceClaim, name: str, alternatives: list[Request], nee
         AllocationError: too many, after those that earlier requests need.
     """
     least = min(alternative.count for alternative in alternatives)
-    if least > as_int64(ALLOCATION_RESULTS_MAX - needed):
+    if least > ALLOCATION_RESULTS_MAX - needed:
         raise AllocationError(
             f"claim {claim.ref}, request {name}: adding {least} devices exceeds "
             f"the claim limit of {ALLOCATION_RESULTS_MAX}, with {needed} already accounted for"

@@ -4,24 +4,23 @@ For each capacity of the device the request is brought into the form that the de
 (`resolve`), and then has to fit beside what others take (`fits`). The first depends only on the
 request and the device, the second on the moment. Source: consumable_capacity.go of the experimental
 allocator. With ConsumableCapacity on, the check applies to devices that cannot be shared, too.
+
+Amounts are whole numbers of 1e-9, which is exact: a resource.Quantity has no digits beyond. Ranges
+below zero, which the API server refuses, are not computed with Go's overflow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from reference_allocator import api
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.features import Features
-from reference_allocator.rules.amounts import (
-    NANO,
-    as_int64,
-    from_milli,
-    from_units,
-    quotient,
-    same_representation,
-)
+
+NANO: Final = 10**9
+"""Nano units in one unit."""
 
 _INT64_MAX = 2**63 - 1
 _MILLI = NANO // 1000
@@ -141,45 +140,58 @@ def _round_up(
                 f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
                 "the milli-value range"
             )
-        return from_milli(rounded, like=valid.step)
+        return (
+            Quantity(rounded, -3, valid.step.format)
+            if rounded % 1000
+            else _whole(rounded // 1000, valid.step)
+        )
     if requested.nanos > _INT64_MAX * NANO:
         raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
     low, step = _units(minimum), _units(valid.step)
     if step == 0:  # Upstream divides by it and panics; the API server lets in none below 1.
         raise CapacityError(f"{_NOT_REPRESENTABLE}: step {valid.step} is not positive")
-    rounded = _next_step(_units(requested), low, step, guarded=low >= 0)
+    rounded = _next_step(_units(requested), low, step)
     if rounded is None:
         raise CapacityError(
             f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
             "MaxInt64"
         )
-    return from_units(rounded, like=valid.step)
+    return _whole(rounded, valid.step)
 
 
-def _next_step(requested: int, low: int, step: int, *, guarded: bool = True) -> int | None:
-    """The next of `low`, `low + step`, ..., in Go's arithmetic of int64; None beyond its range.
+def _whole(units: int, like: Quantity) -> Quantity:
+    """A quantity of whole units, printed in the format of another one (resource.NewQuantity)."""
+    return Quantity(units, 0, like.format)
 
-    Minima and steps below 0 are refused by the API server; what comes of them is upstream's.
-    """
-    added = as_int64(requested - low)
-    steps = quotient(added, step)
-    if steps * step != added:
-        steps += 1
-    if guarded and steps > quotient(as_int64(_INT64_MAX - low), step):
-        return None
-    return as_int64(low + step * steps)
+
+def _next_step(requested: int, low: int, step: int) -> int | None:
+    """The next of `low`, `low + step`, ...; None beyond what fits into 64 bits."""
+    found = low - (low - requested) // step * step
+    return found if found <= _INT64_MAX else None
 
 
 def _violates(amount: Quantity, policy: api.RequestPolicy | None, features: Features) -> bool:
     if policy is None:
         return False
-    if policy.default is not None and same_representation(amount, policy.default):
+    if policy.default is not None and _same_representation(amount, policy.default):
         return False
     if policy.valid_range is not None:
         return _outside(amount, policy.valid_range, features)
     if policy.valid_values:
         return all(amount.nanos != value.nanos for value in policy.valid_values)
     return False
+
+
+def _same_representation(left: Quantity, right: Quantity) -> bool:
+    """Whether Go's `==` finds the two structs equal.
+
+    Equal amounts are not enough: form, scale, format and the text kept from parsing have to be the
+    same (1Ki is not 1024 here), and two amounts kept as decimals never are.
+    """
+    if left.decimal or right.decimal:
+        return False
+    mine, other = ((q.value, q.scale, q.format, q.text) for q in (left, right))
+    return mine == other
 
 
 def _outside(amount: Quantity, valid: api.ValidRange, features: Features) -> bool:
@@ -191,7 +203,7 @@ def _outside(amount: Quantity, valid: api.ValidRange, features: Features) -> boo
         low = 0 if valid.min is None else valid.min.nanos
         return not _is_milli(amount) or (amount.nanos - low) % valid.step.nanos != 0
     step, low = _units(valid.step), 0 if valid.min is None else _units(valid.min)
-    return step == 0 or as_int64(_units(amount) - low) % step != 0
+    return step == 0 or (_units(amount) - low) % step != 0
 
 
 def _uses_milli(valid: api.ValidRange, features: Features) -> bool:
@@ -210,15 +222,5 @@ def _is_milli(quantity: Quantity) -> bool:
 
 
 def _units(quantity: Quantity) -> int:
-    """Whole units, rounded away from zero, as Quantity.Value counts them in an int64.
-
-    Of a negative quantity with more than 18 digits it takes the lower 64 bits of the billionths
-    (apimachinery ``pkg/api/resource/math.go``, ``scaledValue``); the API server lets in none.
-    """
-    nanos = quantity.nanos
-    if nanos >= 0:
-        return as_int64(-(-nanos // NANO))
-    if not quantity.decimal:
-        return nanos // NANO
-    low = as_int64(nanos)
-    return quotient(low, NANO) + (low % NANO != 0)
+    """Whole units, rounded up, as Quantity.Value counts them."""
+    return -(-quantity.nanos // NANO)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,14 +20,7 @@ _NAMESPACE = uuid.UUID("5f0ae5b2-9a49-5d0e-8a3c-0d6f6a1c9d55")
 
 def derived_share_id(text: str) -> str:
     """A UUID that depends only on the text, so that the same input gives the same allocation."""
-    # What uuid.uuid5 does, without its object: many shares are given out.
-    digest = bytearray(
-        hashlib.sha1(_NAMESPACE.bytes + text.encode(), usedforsecurity=False).digest()
-    )
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    name = digest[:16].hex()
-    return f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}"
+    return str(uuid.uuid5(_NAMESPACE, text))
 
 
 def allocation_result(
@@ -51,18 +43,9 @@ def allocation_result(
         AllocationError: a slice has a node selector with several terms.
     """
     chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
-    # Upstream looks the tolerations up by name: of requests of one name it finds the first.
-    tolerations: dict[str, tuple[api.Toleration, ...]] = {}
-    for request in (item for options in claim.requests for item in options):
-        tolerations.setdefault(request.name, request.spec.tolerations)
+    unique = claim.claim.uid or claim.claim.ref
     results = [
-        _device(
-            item,
-            tolerations[item.request.name],
-            f"{claim.claim.uid or claim.claim.ref}#{number}",
-            features,
-            share_ids,
-        )
+        _device(item, f"{unique}#{number}", features, share_ids)
         for number, item in enumerate(taken)
     ]
     config: list[dict[str, Any]] = []
@@ -85,13 +68,7 @@ def allocation_result(
     return result
 
 
-def _device(
-    taken: Taken,
-    tolerations: Sequence[api.Toleration],
-    unique: str,
-    features: Features,
-    share_ids: ShareIds,
-) -> dict[str, Any]:
+def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) -> dict[str, Any]:
     request, device = taken.request, taken.entry.device
     result: dict[str, Any] = {
         "request": request.name,
@@ -101,8 +78,8 @@ def _device(
     }
     if request.admin_access:
         result["adminAccess"] = True
-    if tolerations:
-        result["tolerations"] = [item.to_dict() for item in tolerations]
+    if request.spec.tolerations:
+        result["tolerations"] = [item.to_dict() for item in request.spec.tolerations]
     if features.device_binding_and_status:
         if device.binding_conditions:
             result["bindingConditions"] = list(device.binding_conditions)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cluster.views import NodeView
-from reference_allocator.errors import AllocationError, SearchTimeoutError
+from reference_allocator.errors import SearchTimeoutError
 from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 from reference_allocator.search.frames import (
@@ -66,8 +66,6 @@ class Search:
         ending = self._request(0, 0)
         while ending is not Ending.FOUND:
             if not stack:
-                if ending is Ending.EXCEEDED:  # Only where counts are negative.
-                    raise AllocationError("allocation max size exceeded")
                 return False
             frame = stack[-1]
             if frame.__class__ is DeviceFrame:

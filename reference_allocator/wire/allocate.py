@@ -19,6 +19,7 @@ from reference_allocator.api.limits import KINDS, check_limits
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS
+from reference_allocator.index import Index
 from reference_allocator.rules.derived_cost import derived_cost_problem
 from reference_allocator.wire.lines import Json, answer_line, check_form
 
@@ -66,9 +67,8 @@ def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Js
         )
     if features.derived_attributes:
         _check_derived(claims, question.get("claims") or (), features, kubernetes)
-    allocator = Allocator(
-        features, slices, classes, allocated, share_ids=lambda _: SHARE_ID, kubernetes=kubernetes
-    )
+    index = Index(features, slices, classes, allocated, kubernetes=kubernetes)
+    allocator = Allocator(index, share_ids=lambda _: SHARE_ID)
     answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
 

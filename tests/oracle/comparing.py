@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate
@@ -78,7 +76,7 @@ def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Compa
                 break
         else:
             return found
-    if not checked or "invalid" in ours or not for_the_checker(problem):
+    if not checked or "invalid" in ours:
         return found
     broken = complaint(problem, ours)
     if broken:
@@ -135,45 +133,6 @@ def _slow(ours: Json, theirs: Json) -> str:
         if times[0] > _LONG_NS and times[0] > 5 * times[1]:
             return numbers
     return ""
-
-
-def for_the_checker(problem: Json) -> bool:
-    """Whether the checker can be asked: it judges what an API server may hold, and no more.
-
-    Not where results, which name their request, do not say which one that is; nor where a range of
-    amounts is refused by the API server, as upstream rounds in those by the accidents of its
-    arithmetic (validateRequestPolicyValidRange in pkg/apis/resource/validation).
-    """
-    return not (_is_ambiguous(problem) or any(map(_is_refused, _ranges(problem))))
-
-
-def _ranges(problem: Json) -> Iterator[Json]:
-    """The valid ranges of all capacities."""
-    for item in problem.get("slices", ()):
-        for device in item.get("spec", {}).get("devices") or ():
-            for capacity in (device.get("capacity") or {}).values():
-                found = (capacity.get("requestPolicy") or {}).get("validRange")
-                if found:
-                    yield found
-
-
-def _is_refused(valid_range: Json) -> bool:
-    nanos = {name: parse_quantity(str(text)).nanos for name, text in valid_range.items()}
-    return nanos.get("step", 1) <= 0 or nanos.get("min", 0) < 0 or nanos.get("max", 0) < 0
-
-
-def _is_ambiguous(problem: Json) -> bool:
-    for claim in problem.get("claims", ()):
-        requests = claim.get("spec", {}).get("devices", {}).get("requests", ())
-        names = [request.get("name") for request in requests]
-        bodies = [item for request in requests for item in request.get("firstAvailable", ())]
-        bodies += [request["exactly"] for request in requests if "exactly" in request]
-        for request in requests:
-            options = request.get("firstAvailable", ())
-            names += [f"{request.get('name')}/{option.get('name')}" for option in options]
-        if len(set(names)) < len(names) or any(body.get("count", 1) <= 0 for body in bodies):
-            return True
-    return False
 
 
 def _different(ours: Json, theirs: Json, our_outcome: str, their_outcome: str) -> Comparison:

@@ -9,6 +9,7 @@ from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.checks import Violation, check
 from reference_allocator.features import Features
+from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -223,7 +224,7 @@ def solve(
     on = on or node()
     claims = [claims] if isinstance(claims, dict) else list(claims)
     classes = [device_class()] if classes is None else classes
-    allocator = Allocator(features, slices, classes, taken)
+    allocator = Allocator(Index(features, slices, classes, taken))
     outcome = allocator.allocate(on, claims, deadline=deadline)
     if outcome.kind == "allocated":
         snapshot = make_snapshot(slices, claims, classes=classes, taken=taken, features=features)

@@ -162,7 +162,7 @@ def _fresh(features: Features, index: Index, model: Model) -> Allocator:
     kept = list(index.views.slices())
     assert sorted(item.name for item in kept) == sorted(model.slices)
     ordered = [model.slices[item.name] for item in kept]
-    return Allocator(features, ordered, [*model.classes.values()], [*model.claims.values()])
+    return Allocator(Index(features, ordered, [*model.classes.values()], [*model.claims.values()]))
 
 
 @given(st.lists(_events, max_size=12), st.lists(st.integers(0, 2), min_size=1), st.booleans())
@@ -172,7 +172,7 @@ def test_after_any_history_the_answers_are_those_of_a_new_allocator(
     features = ALL if everything else Features.for_version("1.37")
     model = Model(classes={"gpu": device_class()})
     index = Index(features, [], [device_class()], [])
-    allocator = Allocator.over(index)
+    allocator = Allocator(index)
     for number, event in enumerate(events):
         _apply(event, index, model)
         fresh = _fresh(features, index, model)
@@ -184,14 +184,14 @@ def test_after_any_history_the_answers_are_those_of_a_new_allocator(
 
 
 def _answers(index: Index) -> list[Outcome]:
-    return [Allocator.over(index).allocate(node(), [wanted]) for wanted in WANTED]
+    return [Allocator(index).allocate(node(), [wanted]) for wanted in WANTED]
 
 
 def test_a_claim_that_goes_gives_its_devices_back() -> None:
     index = Index(ALL, [resource_slice(devices(2))], [device_class()])
     before = _answers(index)
     index.put_claim(allocated("dev-0"))
-    assert picked(Allocator.over(index).allocate(node(), [WANTED[0]])) == ["req=dev-1"]
+    assert picked(Allocator(index).allocate(node(), [WANTED[0]])) == ["req=dev-1"]
     assert index.remove_claim("default", "other")
     assert _answers(index) == before
 
@@ -201,23 +201,23 @@ def test_an_update_of_a_claim_counts_its_devices_once() -> None:
     for _ in range(3):
         index.put_claim(allocated("dev-0"))
     index.remove_claim("default", "other")
-    assert picked(Allocator.over(index).allocate(node(), [WANTED[0]])) == ["req=dev-0"]
+    assert picked(Allocator(index).allocate(node(), [WANTED[0]])) == ["req=dev-0"]
 
 
 def test_a_device_of_two_claims_is_free_when_both_are_gone() -> None:
     held = [allocated("dev-0", name="a"), allocated("dev-0", name="b")]
     index = Index(ALL, [resource_slice(devices(1))], [device_class()], held)
     for name in "ab":
-        assert Allocator.over(index).allocate(node(), [WANTED[0]]).kind == "none"
+        assert Allocator(index).allocate(node(), [WANTED[0]]).kind == "none"
         index.remove_claim("default", name)
-    assert picked(Allocator.over(index).allocate(node(), [WANTED[0]])) == ["req=dev-0"]
+    assert picked(Allocator(index).allocate(node(), [WANTED[0]])) == ["req=dev-0"]
 
 
 def test_a_changed_device_is_judged_anew_and_an_unchanged_one_is_not() -> None:
     content = [device("a", {"kind": "x"}), device("b", {"kind": "x"})]
     index = Index(ALL, [resource_slice(content)], [device_class()])
     wanted = [claim(request("r", 1, f'{KIND} == "y"'))]
-    allocator = Allocator.over(index)
+    allocator = Allocator(index)
     assert allocator.allocate(node(), wanted).kind == "none"
     changed = [device("a", {"kind": "x"}), device("b", {"kind": "y"})]
     before = [entry.facts for entry in index.views.view(_node()).candidates]
@@ -232,7 +232,7 @@ def test_an_event_of_another_node_leaves_the_view_of_a_node_alone() -> None:
         resource_slice(devices(2), name=name, pool=name, node=name) for name in ("node-a", "node-b")
     ]
     index = Index(ALL, slices, [device_class()])
-    allocator = Allocator.over(index)
+    allocator = Allocator(index)
     assert allocator.allocate(node("node-a"), [WANTED[0]]).kind == "allocated"
     before = index.views.view(_node()).pools[0]
     index.put_slice(resource_slice(devices(3), name="node-b", pool="node-b", node="node-b"))
@@ -267,9 +267,9 @@ def _node() -> Node:
 def test_the_deadline_ends_the_judging_of_all_devices_too() -> None:
     index = Index(ALL, [resource_slice(devices(8, {"kind": "x"}))], [device_class()])
     wanted = [claim(request("r", 1, f'{KIND} == "x"', everything=True))]
-    outcome = Allocator.over(index).allocate(node(), wanted, deadline=0.0)
+    outcome = Allocator(index).allocate(node(), wanted, deadline=0.0)
     assert outcome.kind == "timeout"
-    assert Allocator.over(index).allocate(node(), wanted).kind == "allocated"
+    assert Allocator(index).allocate(node(), wanted).kind == "allocated"
 
 
 def test_shares_that_consume_nothing_can_go_one_after_the_other() -> None:

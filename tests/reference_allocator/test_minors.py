@@ -14,6 +14,7 @@ from reference_allocator.environment import derived_environment, selector_enviro
 from reference_allocator.explain import explain
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, nearest_minor
+from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate, answer_cel
 from tests.reference_allocator.builders import (
@@ -43,7 +44,7 @@ def decide(
 ) -> tuple[Outcome, set[str]]:
     """What a minor's allocator does, and which rules of that minor the checker finds broken."""
     classes = classes or [device_class()]
-    allocator = Allocator(ALL, slices, classes, [], kubernetes=minor)
+    allocator = Allocator(Index(ALL, slices, classes, [], kubernetes=minor))
     outcome = allocator.allocate(node(), [wanted])
     snapshot = replace(make_snapshot(slices, [wanted], classes=classes), kubernetes=minor)
     made = outcome.allocations
@@ -135,7 +136,7 @@ def snapshot(kubernetes: str) -> Snapshot:
 
 
 def outcome(kubernetes: str) -> Any:
-    allocator = Allocator(ALL, [SLICE], [device_class()], [], kubernetes=kubernetes)
+    allocator = Allocator(Index(ALL, [SLICE], [device_class()], [], kubernetes=kubernetes))
     return allocator.allocate(node(), [CLAIM])
 
 
@@ -171,13 +172,13 @@ def test_function_is_there_from_its_minor_on(kubernetes: str) -> None:
 
 
 def test_without_a_version_selectors_are_those_of_the_latest() -> None:
-    allocator = Allocator(ALL, [SLICE], [device_class()], [])
+    allocator = Allocator(Index(ALL, [SLICE], [device_class()], []))
     assert allocator.allocate(node(), [CLAIM]).kind == "allocated"
 
 
 def test_lists_are_no_values_before_1_36() -> None:
     wanted = claim(request("r", 1, "true"))
-    allocator = Allocator(ALL, [SLICE], [device_class()], [], kubernetes="1.35")
+    allocator = Allocator(Index(ALL, [SLICE], [device_class()], [], kubernetes="1.35"))
     assert "attribute models: unsupported attribute value" in (
         allocator.allocate(node(), [wanted]).error
     )

@@ -13,6 +13,7 @@ from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, gates_for_version, minor_of
+from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
 from tests.reference_allocator.builders import (
     ALL,
@@ -120,18 +121,18 @@ def test_what_is_no_snapshot_is_refused(value: object) -> None:
 
 def test_the_allocator_names_the_path_too() -> None:
     with pytest.raises(InputError, match=r"^\$\.slices\[0\]\.spec.pool.name: required value"):
-        Allocator(ALL, [{}], [], [])
+        Allocator(Index(ALL, [{}], [], []))
     with pytest.raises(InputError, match=r"^\$\.claims\[1\]\.spec: expected an object"):
-        Allocator(ALL, [], [], []).allocate(node(), [claim(), {"spec": 1}])
+        Allocator(Index(ALL, [], [], [])).allocate(node(), [claim(), {"spec": 1}])
     with pytest.raises(InputError, match=r"^\$\.node: expected an object"):
-        Allocator(ALL, [], [], []).allocate([], [])  # type: ignore[arg-type]
+        Allocator(Index(ALL, [], [], [])).allocate([], [])  # type: ignore[arg-type]
 
 
 def test_names_that_are_no_words_are_quoted_in_paths() -> None:
     wrong = resource_slice([device("a")])
     wrong["spec"]["devices"][0]["attributes"] = {"a.example.com/x": 1}
     with pytest.raises(InputError) as caught:
-        Allocator(ALL, [wrong], [], [])
+        Allocator(Index(ALL, [wrong], [], []))
     assert caught.value.path == '$.slices[0].spec.devices[0].attributes["a.example.com/x"]'
     assert caught.value.message == "expected an object, got 1"
 
@@ -217,6 +218,6 @@ def test_claims_are_defaulted_as_the_api_server_does() -> None:
 def test_a_device_class_without_a_spec_selects_everything() -> None:
     classes = [{"metadata": {"name": "gpu"}}]
     slices = [resource_slice([device("a")])]
-    outcome = Allocator(ALL, slices, classes, []).allocate(node(), [claim(request())])
+    outcome = Allocator(Index(ALL, slices, classes, [])).allocate(node(), [claim(request())])
     assert outcome.kind == "allocated"
     assert device_class()["metadata"] == classes[0]["metadata"]

@@ -204,7 +204,7 @@ def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
 
 def _taken(index: Index, node: Object, device_class: str) -> list[Counted]:
     """What claims for one device each get on a node, in this order; then it is free."""
-    allocator = Allocator.over(index)
+    allocator = Allocator(index)
     request = {"name": "one", "exactly": {"deviceClassName": device_class}}
     found: dict[Counted, str] = {}
     shares: Counter[Device] = Counter()

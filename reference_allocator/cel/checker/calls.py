@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from reference_allocator.cel import types
 from reference_allocator.cel.ast import Call, Ident, Literal, Node, Select
-from reference_allocator.cel.checker.state import Checking, qualified_name, unwrap_optional
-from reference_allocator.cel.environment.declarations import type_value
+from reference_allocator.cel.environment.declarations import Environment, type_value
 from reference_allocator.cel.environment.tables import Overload
+from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.runtime.values import UndefinedType
-from reference_allocator.cel.types import CelType
+from reference_allocator.cel.types import Bindings, CelType
 
 
 def _signature(args: list[CelType], *, member: bool) -> str:
@@ -16,8 +19,76 @@ def _signature(args: list[CelType], *, member: bool) -> str:
     return f"{texts[0]}.({', '.join(texts[1:])})" if member else f"({', '.join(texts)})"
 
 
-class NameChecker(Checking):
-    """Names and calls, of cel-go's ``checkIdent``, ``checkSelect`` and ``checkCall``."""
+def unwrap_optional(checked: CelType) -> tuple[CelType, bool]:
+    """The type in an optional one, and whether it is one."""
+    if checked.kind == "opaque" and checked.name == "optional_type":
+        return checked.params[0], True
+    return checked, False
+
+
+def qualified_name(node: Node) -> str | None:
+    """``a.b.c`` of plain selections on a name."""
+    names: list[str] = []
+    while isinstance(node, Select) and not node.test_only:
+        names.append(node.field)
+        node = node.operand
+    return ".".join([node.name, *reversed(names)]) if isinstance(node, Ident) else None
+
+
+class NameChecker:
+    """One check of one expression; here of names and calls.
+
+    It sets ``type``, ``overloads`` and the kind of each name, as cel-go's ``checkIdent``,
+    ``checkSelect`` and ``checkCall`` do.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.bindings = Bindings()
+        self.issues: list[Issue] = []
+        self.scopes: list[dict[str, CelType]] = []
+        self.nodes: list[Node] = []
+
+    def check(self, node: Node) -> CelType:
+        raise NotImplementedError
+
+    def report(self, node: Node, message: str) -> None:
+        self.issues.append(Issue(node.offset, message))
+
+    def resolve(self, checked: CelType) -> CelType:
+        """A type with the parameters that are known."""
+        return self.bindings.substitute(checked, free_to_dyn=False)
+
+    def assignable(self, first: CelType, second: CelType) -> bool:
+        return self.bindings.assignable([first], [second])
+
+    @contextmanager
+    def scope(self, names: dict[str, CelType]) -> Iterator[None]:
+        self.scopes.append(names)
+        yield
+        self.scopes.pop()
+
+    def local(self, name: str) -> CelType | None:
+        """The type of a comprehension's variable."""
+        for names in reversed(self.scopes):
+            if name in names:
+                return names[name]
+        return None
+
+    def undeclared(self, node: Node, name: str) -> CelType:
+        self.report(node, f"undeclared reference to '{name}' (in container '')")
+        return types.ERROR
+
+    def mismatch(self, node: Node, expected: CelType, found: CelType) -> CelType:
+        self.report(node, f"expected type '{expected.text}' but found '{found.text}'")
+        return types.ERROR
+
+    def optional(self, node: Node, checked: CelType) -> CelType:
+        """The type in an optional one, which it has to be."""
+        value, is_optional = unwrap_optional(checked)
+        if not is_optional and not types.is_dyn(value):
+            self.mismatch(node, types.optional_of(value), value)
+        return value
 
     def ident(self, node: Ident) -> CelType:
         """A name: a variable, or a type as a value."""

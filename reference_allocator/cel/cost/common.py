@@ -1,9 +1,8 @@
-"""What all estimates have in common: ranges, sizes and names of functions.
+"""What all estimates have in common: ranges, and what the API says of sizes.
 
 Ranges saturate at 64 bits as in Go. The API bounds names, values and their number, so a cost can be
 estimated without a device (``k8s.io/dynamic-resource-allocation/cel/compile.go``,
-``sizeEstimator``; ``resource/v1`` limits). Functions are those of
-``k8s.io/apiserver/pkg/cel/library/cost.go`` and cel-go's ``checker/cost.go``.
+``sizeEstimator``; ``resource/v1`` limits).
 """
 
 from __future__ import annotations
@@ -99,25 +98,3 @@ def device_size(path: tuple[str, ...]) -> Range | None:
             return None
         current = following
     return Range(0, current.size)
-
-
-CONSTANT: Final = frozenset(
-    """
-        serviceAccount path group resource subresource namespace name allowed reason error
-        errored masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast
-        isLinkLocalUnicast isGlobalUnicast format.named sign asInteger isInteger
-        asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch
-        getScheme getHostname getHost getPort getEscapedPath getQuery
-    """.split()
-)
-"""Functions that cost 1."""
-TRAVERSALS: Final = frozenset(
-    ["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"]
-)
-"""Functions that look at all of a list or string."""
-ORDERED: Final = frozenset(
-    f"{order}_{kind}"
-    for order in ("less", "greater", "less_equals", "greater_equals")
-    for kind in ("string", "bytes")
-)
-"""Overloads that compare two texts."""

@@ -2,7 +2,7 @@
 
 Source: ``k8s.io/apiserver/pkg/cel/library/cost.go``, cel-go's ``ext/lists.go``, ``ext/sets.go`` and
 ``checker/cost.go`` (functionCost). An estimator returns (cost without the arguments, size of the
-result), or None to leave the call to the general rules.
+result), or None to leave the call to the general rules, by which most functions cost 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 from reference_allocator.cel.ast import Literal, Node
 from reference_allocator.cel.cost import common
-from reference_allocator.cel.cost.common import CONSTANT, ORDERED, TRAVERSALS
 from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
@@ -152,8 +151,6 @@ def _equality(left: Operand, right: Operand) -> Estimate | None:
     name = left.type.name
     if name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
         return _ONE, None
-    if name.startswith("kubernetes.authorization."):
-        return _ONE, None
     if name == "kubernetes.NamedFormat":
         return common.Range(1, 64).scaled(common.STRING_FACTOR), None
     if name == "kubernetes.URL":
@@ -162,9 +159,15 @@ def _equality(left: Operand, right: Operand) -> Estimate | None:
     return None
 
 
-_SCANS: Final = frozenset(
-    ["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"]
+_SCANS: Final = frozenset("cidr isIP isCIDR ip quantity isQuantity semver isSemver".split())
+_TRAVERSALS: Final = frozenset("isSorted sum max min indexOf lastIndexOf includes".split())
+"""Functions that look at all of a list or string."""
+_ORDERED: Final = frozenset(
+    f"{order}_{kind}"
+    for order in ("less", "greater", "less_equals", "greater_equals")
+    for kind in ("string", "bytes")
 )
+"""Overloads that compare two texts."""
 
 
 def estimate_call(
@@ -173,8 +176,6 @@ def estimate_call(
     special = _by_overload(overload, target, args)
     if special is not None:
         return special
-    if function in CONSTANT or overload == "cidr_ip":
-        return _ONE, None
     if function == "check":
         return common.fixed(350_000), None
     if function == "_==_" and len(args) == 2:
@@ -197,7 +198,7 @@ def estimate_call(
 
 def _method(function: str, overload: str, target: Operand, args: list[Operand]) -> Estimate | None:
     size = target.size_or_unknown()
-    if function in TRAVERSALS:
+    if function in _TRAVERSALS:
         return _fold(function, target)
     if function in ("lowerAscii", "upperAscii", "substring", "trim"):
         return size.scaled(common.STRING_FACTOR), size
@@ -208,11 +209,6 @@ def _method(function: str, overload: str, target: Operand, args: list[Operand]) 
     if not args:
         return None
     first = args[0].size_or_unknown()
-    if function in ("fieldSelector", "labelSelector"):
-        requirements = first.scaled(0.5).scaled(float(common.LIST_COST + common.STRUCT_COST))
-        return common.fixed(common.LIST_COST).plus(first.scaled(common.STRING_FACTOR)).plus(
-            requirements
-        ), None
     if function == "replace" and len(args) >= 2:
         return _replace(size, first, args[1].size_or_unknown())
     if function in ("find", "findAll"):
@@ -258,7 +254,7 @@ def estimate_operator(
     if overload in ADDITIONS:
         size = sizes[0].plus(sizes[1])
         return (_ONE if overload == "add_list" else size.scaled(common.STRING_FACTOR)), size
-    if overload in ORDERED or overload in ("equals", "not_equals"):
+    if overload in _ORDERED or overload in ("equals", "not_equals"):
         high = min(sizes[0].high, sizes[1].high)
         return common.Range(1 if high > 0 else 0, high).scaled(common.STRING_FACTOR), None
     return _ONE, None

@@ -1,19 +1,87 @@
 """What every step of an evaluation shares, and chains of selections: fields, entries, elements.
 
-The other steps are in `interpreter`.
+Errors and fields that are not there are values here. The other steps are in `interpreter`.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from reference_allocator.cel.ast import Call, Ident, Node, Select
+from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Literal, Node, Select
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
-from reference_allocator.cel.interpreter import outcomes
+from reference_allocator.cel.runtime import values
 from reference_allocator.cel.runtime.conversions import shown
-from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find
+from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find, map_keys, unmap_key
 from reference_allocator.cel.runtime.values import Growing, Optional, go_type
+
+
+@dataclass(slots=True, eq=False)
+class Err:
+    """An error as a value."""
+
+    message: str
+
+
+@dataclass(slots=True, eq=False)
+class Lazy:
+    """The initial value of a fold's accumulator, evaluated once, when it is first read."""
+
+    scope: dict[str, Any]
+    value: Node
+    known: bool = False
+    result: Any = None
+
+
+ABSENT: Final = object()
+SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
+
+
+def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
+    """Whether cel-go compiles the call's regular expression once, beforehand."""
+    if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
+        return False
+    pattern = operands[1]
+    return isinstance(pattern, Literal) or pattern.folded is not NOT_FOLDED
+
+
+def as_value(value: Any, *, optional: bool) -> Any:
+    """What the end of a chain is as a value."""
+    if value.__class__ is Err or not optional:
+        return value
+    return (
+        values.Optional(present=False) if value is ABSENT else values.Optional(value, present=True)
+    )
+
+
+def plain(value: Any) -> Any:
+    """The value, with a list under construction as a list of its own."""
+    return list(value) if value.__class__ is values.Growing else value
+
+
+def list_index(key: Any) -> Any:
+    """The index that a value stands for, or an `Err`."""
+    if key.__class__ in (int, values.UInt):
+        return key
+    if key.__class__ is float:
+        return (
+            int(key) if key.is_integer() else Err(f"unsupported index value {shown(key)} in list")
+        )
+    return Err(f"unsupported index type '{values.type_name(key)}' in list")
+
+
+def visited(items: Any, *, two: bool) -> Any:
+    """The values of a fold's one or two variables, step by step, or an `Err`."""
+    if isinstance(items, list):
+        return list(enumerate(items)) if two else [(item, None) for item in items]
+    if isinstance(items, dict):
+        if two:
+            return [(unmap_key(key), value) for key, value in items.items()]
+        return [(key, None) for key in map_keys(items)]
+    if two:
+        return Err(f"unsupported comprehension range type: {values.go_type(items)}")
+    return Err(f"got '{values.go_type(items)}', expected iterable type")
 
 
 class Evaluation:
@@ -48,7 +116,7 @@ class Evaluation:
             return node.constant
         name = node.name if node.local else "." + node.name.removeprefix(".")
         value = scope[name]
-        if value.__class__ is outcomes.Lazy:
+        if value.__class__ is Lazy:
             lazy = value
             if not lazy.known:
                 value = self.evaluate(lazy.value, lazy.scope)
@@ -60,7 +128,7 @@ class Evaluation:
     def attribute(self, node: Node, scope: dict[str, Any]) -> Any:
         """The value of a chain."""
         value, optional = self._chain(node, scope)
-        return outcomes.as_value(value, optional=optional)
+        return as_value(value, optional=optional)
 
     def _chain(self, node: Node, scope: dict[str, Any]) -> tuple[Any, bool]:
         """The value of a chain of selections and whether a question mark made it optional."""
@@ -68,49 +136,47 @@ class Evaluation:
             if node.constant is not None:
                 return node.constant, False
             value, optional = self._chain(node.operand, scope)
-            if value.__class__ is outcomes.Err:
+            if value.__class__ is Err:
                 return value, optional
             if node.test_only:
-                if value is outcomes.ABSENT:
+                if value is ABSENT:
                     return False, False
                 found = self._qualify(value, node.field, optional=True)
-                return (
-                    found if found.__class__ is outcomes.Err else found is not outcomes.ABSENT
-                ), False
+                return (found if found.__class__ is Err else found is not ABSENT), False
             return self._next(value, node.field, optional)
-        if isinstance(node, Call) and node.function in outcomes.SELECTIONS:
+        if isinstance(node, Call) and node.function in SELECTIONS:
             value, optional = self._chain(node.args[0], scope)
-            if value.__class__ is outcomes.Err or value is outcomes.ABSENT:
+            if value.__class__ is Err or value is ABSENT:
                 return value, optional
             # Not by `evaluate`, so that keys of keys nest as deep as the parser lets them.
             key = self.attribute(node.args[1], scope)
-            if key.__class__ is outcomes.Err:
+            if key.__class__ is Err:
                 return key, optional
             return self._next(value, key, optional or node.function != "_[_]")
         value = self.evaluate(node, scope)
         if value.__class__ is Optional:
-            return (value.value if value.present else outcomes.ABSENT), True
+            return (value.value if value.present else ABSENT), True
         return value, False
 
     def _next(self, value: Any, key: Any, optional: bool) -> tuple[Any, bool]:
-        if value is outcomes.ABSENT:
+        if value is ABSENT:
             return value, True
         return self._qualify(value, key, optional=optional), optional
 
     def _qualify(self, value: Any, key: Any, *, optional: bool) -> Any:
         """A field, entry or element; `ABSENT` or an `Err` when there is none."""
         if key.__class__ not in KEY_CLASSES:
-            return outcomes.Err(f"invalid qualifier type: {go_type(key)}")
+            return Err(f"invalid qualifier type: {go_type(key)}")
         missing = "no such key"
         if isinstance(value, dict):
             found = find(value, key)
             if found is not MISSING:
                 return found
         elif isinstance(value, list):
-            index = outcomes.list_index(key)
-            if index.__class__ is outcomes.Err:
+            index = list_index(key)
+            if index.__class__ is Err:
                 return index
             if 0 <= index < len(value):
                 return value[index]
             missing = "index out of bounds"
-        return outcomes.ABSENT if optional else outcomes.Err(f"{missing}: {shown(key)}")
+        return ABSENT if optional else Err(f"{missing}: {shown(key)}")

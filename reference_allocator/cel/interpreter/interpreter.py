@@ -16,11 +16,11 @@ from reference_allocator.cel.errors import (
     CelRuntimeError,
     CelUnsupportedError,
 )
-from reference_allocator.cel.interpreter.attributes import Evaluation
-from reference_allocator.cel.interpreter.outcomes import (
+from reference_allocator.cel.interpreter.attributes import (
     ABSENT,
     SELECTIONS,
     Err,
+    Evaluation,
     Lazy,
     has_constant_pattern,
     plain,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reference_allocator.cel import ast
 from reference_allocator.cel.errors import CelInternalError, CelRuntimeError
-from reference_allocator.cel.interpreter.outcomes import SELECTIONS
+from reference_allocator.cel.interpreter.attributes import SELECTIONS
 from reference_allocator.cel.library.dispatch import implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, constant_set, map_key

@@ -21,9 +21,16 @@ from platformdirs import user_cache_path
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
 from reference_allocator.cel.errors import Issue
 from reference_allocator.cel.parser import literals
-from reference_allocator.cel.parser.helper import MAX_DEPTH, STATE, ParseError, at, report, sized
+from reference_allocator.cel.parser.helper import (
+    MAX_DEPTH,
+    STATE,
+    ParseError,
+    at,
+    report,
+    sized,
+    syntax_issue,
+)
 from reference_allocator.cel.parser.rules import MemberRules, OperatorRules, is_token
-from reference_allocator.cel.parser.syntax_errors import syntax_issue
 
 
 @cache

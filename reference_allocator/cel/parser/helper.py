@@ -1,4 +1,4 @@
-"""What the methods that build the syntax tree share: positions, errors, the limits of depth.
+"""What building the syntax tree shares: positions, errors, the limits of depth.
 
 The limits are cel-go's: a rule of its grammar may be open 250 times at once, and its visitor goes
 down 250 levels of binary operators and members.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from reference_allocator.cel.ast import Literal, Node
 from reference_allocator.cel.errors import Issue
@@ -78,3 +79,31 @@ def limited(node: Node) -> Node:
     if node.nesting >= MAX_DEPTH or node.relations > MAX_DEPTH or node.calcs > MAX_DEPTH:
         raise ParseError([Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")])
     return node
+
+
+_OPERAND: Final = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING,"
+    " BYTES, IDENTIFIER}"
+)
+_CLOSING: Final = {"RPAR": ")", "RSQB": "]", "RBRACE": "}", "COLON": ":"}
+
+
+def syntax_issue(source: str, error: UnexpectedInput) -> Issue:
+    """The complaint about a text that is not an expression.
+
+    cel-go's parser, ANTLR, names all that it expected at the first place that does not fit. Here
+    that is said of the most common mistakes: an operand or a bracket that is missing.
+    """
+    if isinstance(error, UnexpectedCharacters):
+        offset = error.pos_in_stream or 0
+        found = source[offset : offset + 1]
+        return Issue(offset, f"Syntax error: token recognition error at: '{found}'")
+    assert isinstance(error, UnexpectedToken)
+    accepted = error.accepts or error.expected
+    closing = ", ".join(f"'{_CLOSING[name]}'" for name in _CLOSING if name in accepted)
+    expected = closing or (_OPERAND if "LPAR" in accepted else "")
+    offset, found = error.token.start_pos or 0, str(error.token)
+    if error.token.type == "$END":
+        offset, found = len(source), "<EOF>"
+    what = f" expecting {expected}" if expected else ""
+    return Issue(offset, f"Syntax error: mismatched input '{found}'{what}")

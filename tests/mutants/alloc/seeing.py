@@ -55,7 +55,7 @@ def sees(change: Callable[[View], object]) -> Mutation:
                 view.claims,
                 kubernetes=world.cluster.minor,
             )
-            return original(Allocator.over(index), node, view.wanted)
+            return original(Allocator(index), node, view.wanted)
 
         replace(world.scheduler.filter, "allocate", allocate)
 

@@ -17,6 +17,7 @@ from reference_allocator.api.names import (
     label_key_problems,
     label_value_problems,
 )
+from reference_allocator.index import Index
 from tests.reference_allocator.builders import (
     ALL,
     Json,
@@ -143,6 +144,8 @@ def test_c_identifier(value: str, count: int) -> None:
 def test_malformed_requirement_is_fatal_with_its_path(requirement: Json, text: str) -> None:
     selector = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
     item = resource_slice(devices(1), node=None, nodeSelector=selector)
-    outcome = Allocator(ALL, [item], [device_class()], []).allocate(node(), [claim(request())])
+    outcome = Allocator(Index(ALL, [item], [device_class()], [])).allocate(
+        node(), [claim(request())]
+    )
     assert outcome.kind == "error"
     assert text in outcome.error

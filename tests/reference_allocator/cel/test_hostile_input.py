@@ -112,10 +112,10 @@ def test_expressions_beyond_the_api_length_are_refused() -> None:
     ],
 )
 def test_nesting_and_length_are_bounded(expression: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with contextlib.suppress(CelCompileError, CelRuntimeError):
         compile_selector(expression).matches(DEVICE)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_random_text_gives_an_error_or_a_value_and_nothing_else() -> None:

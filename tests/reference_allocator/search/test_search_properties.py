@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from reference_allocator.allocator import Allocator, Outcome
 from reference_allocator.checks import check
+from reference_allocator.index import Index
 from reference_allocator.search import pruning
 from reference_allocator.search.result import derived_share_id
 from tests.reference_allocator.builders import Json, make_snapshot, node, solve
@@ -120,7 +121,7 @@ def _accepted(problem: Problem, claims: list[Json], allocations: Any) -> bool:
 
 @given(problems())
 def test_one_allocator_answers_the_same_again_and_again(problem: Problem) -> None:
-    allocator = Allocator(problem.features, problem.slices, problem.classes, problem.taken)
+    allocator = Allocator(Index(problem.features, problem.slices, problem.classes, problem.taken))
     first = allocator.allocate(node(), problem.claims)
     assert allocator.allocate(node("node-b"), problem.claims) is not None
     assert allocator.allocate(node(), problem.claims) == first

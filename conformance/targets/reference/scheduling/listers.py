@@ -70,7 +70,7 @@ class AllocatorCache:
             index.put_claim,
             lambda obj: index.remove_claim(*_key(obj)),
         )
-        return Allocator.over(index)
+        return Allocator(index)
 
 
 def _key(obj: Obj) -> tuple[str, str]:
