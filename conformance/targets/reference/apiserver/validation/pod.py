@@ -45,7 +45,9 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
     pod_claims = spec.get("resourceClaims") or []
     claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
     if mirror:
-        yield from (forbidden("", "static pods do not support resource claims") for _ in pod_claims)
+        # What upstream's field.NewPath("") is as text.
+        told = "static pods do not support resource claims"
+        yield from (forbidden("[]", told) for _ in pod_claims)
     else:
         yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
     if not spec.get("containers"):
