@@ -20,8 +20,8 @@ from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
 
 if TYPE_CHECKING:
+    from conformance.fuzz.cases import Answer
     from conformance.fuzz.hunting import Hunt
-    from conformance.fuzz.running import Answer
     from conformance.kubeapi.api import Api
 
 _TARGET = (

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
+from conformance.fuzz.cases import Answer
 from conformance.fuzz.problem import Generator, pod_of
-from conformance.fuzz.running import SETTLE, Answer, Runner
+from conformance.fuzz.running import SETTLE, Runner
 from conformance.fuzz.shrink import shrink_together
 from conformance.targets.seam.values import Obj
 

@@ -13,20 +13,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import count
 
-from conformance.compare.judging import judge, judge_undecided
-from conformance.errors import UsageError
+from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import LONGEST, Changes, InformerFactory
-from conformance.targets.cluster.decisions.snapshots import allocation_of, document, reduced
+from conformance.targets.cluster.decisions.snapshots import reduced
 from conformance.targets.cluster.objects.creator import Creator, HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, selected_node
+from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError
 
 DRA = "resource.k8s.io/v1"
 SETTLE = 8.0  # Seconds for which a pod that the reference could place may wait.
@@ -35,53 +33,6 @@ _GONE = 120.0
 _RENEWAL = 20.0  # The node lifecycle controller's grace is 40 s, and 50 s since 1.32.
 _AT_ONCE = 8
 _OBJECTS = (("v1", "Pod"), (DRA, "ResourceClaim"), (DRA, "ResourceSlice"), (DRA, "DeviceClass"))
-
-SAME = ("identical", "admissible", "waits")
-UNJUDGED = "not judged"
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of a problem.
-
-    Attributes:
-        verdict: a ``Verdict`` of a decision; ``waits``: so does the reference; ``refused``: an
-            object was, which the reference's API server takes; ``not judged``.
-        evidence: a decision, or snapshot and pod, with the names of the problem; {} without one.
-    """
-
-    problem: Problem
-    verdict: str
-    reason: str = ""
-    evidence: Obj = field(default_factory=dict)
-
-    @property
-    def differs(self) -> bool:
-        return self.verdict not in (*SAME, UNJUDGED)
-
-
-@dataclass(slots=True)
-class _Case:
-    """A problem on its way.
-
-    Attributes:
-        made: its objects as the server has them, reduced; its nodes first.
-        since: when it was first seen in a state that should pass.
-    """
-
-    problem: Problem
-    place: Place
-    key: str
-    pod: Obj = field(default_factory=dict)
-    made: list[Obj] = field(default_factory=list)
-    since: float = 0.0
-    missed: Answer | None = None
-    answer: Answer | None = None
-
-    def is_so_for(self, seconds: float) -> bool:
-        """Whether it is in a state that should pass, and was so long ago."""
-        self.since = self.since or time.monotonic()
-        return time.monotonic() - self.since > seconds
 
 
 class Runner:
@@ -144,7 +95,7 @@ class Runner:
             self._remove(f"{RUN_LABEL}={self._run},{BATCH}={batch}")
             with self._lock:
                 for case in cases:
-                    self._free[case.key].append((case.place.team, case.made[: _nodes(case)]))
+                    self._free[case.key].append((case.place.team, case.nodes))
         return [case.answer for case in cases if case.answer is not None]
 
     def stop(self) -> None:
@@ -153,7 +104,7 @@ class Runner:
 
     # -- making ---------------------------------------------------------------------------------
 
-    def _case(self, problem: Problem, batch: str) -> _Case:
+    def _case(self, problem: Problem, batch: str) -> Case:
         key = same_nodes(problem.document)
         number = next(self._numbers)
         with self._lock:
@@ -165,9 +116,9 @@ class Runner:
         if not nodes:
             wanted = nodes_of(problem.document, team, self._run)
             nodes = [reduced(self._create(node, "Node")) for node in wanted]
-        return _Case(problem, place, key, made=list(nodes))
+        return Case(problem, place, key, self._kubernetes, self._gates, made=list(nodes))
 
-    def _publish(self, case: _Case) -> None:
+    def _publish(self, case: Case) -> None:
         """Make all objects of a problem but its pod."""
         try:
             for obj in case.place.objects(case.problem.document):
@@ -181,14 +132,14 @@ class Runner:
         except ApiError as error:
             self._refused(case, obj, error)
 
-    def _start(self, case: _Case) -> None:
+    def _start(self, case: Case) -> None:
         if case.answer is None:
             try:
                 self._create(case.pod, "Pod")
             except ApiError as error:
                 self._refused(case, case.pod, error)
 
-    def _refused(self, case: _Case, obj: Obj, error: ApiError) -> None:
+    def _refused(self, case: Case, obj: Obj, error: ApiError) -> None:
         if error.code not in (400, 403, 422):
             raise error
         said = case.place.generic({"text": f"{obj['kind']}: {error.message}"})["text"]
@@ -206,9 +157,9 @@ class Runner:
         found: Obj = self._api.connection.request("PUT", path, None, {**claim, "status": status})
         return found
 
-    # -- judging --------------------------------------------------------------------------------
+    # -- waiting --------------------------------------------------------------------------------
 
-    def _await(self, cases: Sequence[_Case], settle: float, decide: float) -> None:
+    def _await(self, cases: Sequence[Case], settle: float, decide: float) -> None:
         """Wait for every answer."""
         changes = Changes()
         for api_version, kind in _OBJECTS[:2]:
@@ -228,69 +179,12 @@ class Runner:
         finally:
             changes.detach()
 
-    def _look(self, case: _Case, settle: float, *, late: bool) -> None:
+    def _look(self, case: Case, settle: float, *, late: bool) -> None:
         pods = self._informer("v1", "Pod").store
         claims = self._informer(DRA, "ResourceClaim").store
         pod = pods.get(self._namespace, case.place.pod) or {}
-        names = [item["resourceClaimName"] for item in case.pod["spec"]["resourceClaims"]]
-        now = [claims.get(self._namespace, name) or {} for name in names]
-        allocations = [allocation_of(claim) for claim in now]
-        node = (pod.get("spec") or {}).get("nodeName", "")
-        if all(allocations):
-            chosen = [selected_node((one or {}).get("nodeSelector")) for one in allocations]
-            node = node or next(filter(None, chosen), "")
-            if node or case.is_so_for(settle):
-                self._decided(case, node, [one or {} for one in allocations])
-        elif any(
-            item.get("type") == "PodScheduled" and item.get("status") == "False"
-            for item in (pod.get("status") or {}).get("conditions") or ()
-        ):
-            if case.missed is None:
-                self._waiting(case, pod)
-            elif case.is_so_for(settle):
-                case.answer = case.missed
-        elif late:
-            case.answer = Answer(case.problem, UNJUDGED, "the scheduler said nothing of the pod")
-
-    def _snapshot(self, case: _Case) -> tuple[Obj, list[Obj]]:
-        claims = [
-            item
-            for item in case.made
-            if item["kind"] == "ResourceClaim" and not allocation_of(item)
-        ]
-        return document(self._kubernetes, self._gates, case.made, claims), claims
-
-    def _decided(self, case: _Case, node: str, allocations: list[Obj]) -> None:
-        snapshot, claims = self._snapshot(case)
-        evidence = case.place.generic(
-            {
-                "pod": case.place.pod,
-                "node": node,
-                "claims": claims,
-                "allocations": allocations,
-                "snapshot": snapshot,
-            }
-        )
-        try:
-            found = judge(evidence)
-        except UsageError as error:
-            case.answer = Answer(case.problem, UNJUDGED, str(error), evidence)
-        else:
-            case.answer = Answer(case.problem, str(found.verdict), found.reason, evidence)
-
-    def _waiting(self, case: _Case, pod: Obj) -> None:
-        """The answer, if the reference has the pod wait, too; otherwise what it will be."""
-        snapshot, _ = self._snapshot(case)
-        evidence = case.place.generic({"snapshot": snapshot, "pod": pod})
-        try:
-            found = judge_undecided(evidence)
-        except UsageError as error:
-            case.answer = Answer(case.problem, UNJUDGED, str(error), evidence)
-            return
-        if found is None:
-            case.answer = Answer(case.problem, "waits", "", evidence)
-        else:
-            case.missed = Answer(case.problem, str(found.verdict), found.reason, evidence)
+        now = [claims.get(self._namespace, name) or {} for name in case.claims]
+        case.look(pod, now, settle, late=late)
 
     # -- removing -------------------------------------------------------------------------------
 
@@ -315,7 +209,12 @@ class Runner:
         if self._api.read(namespaces, None, self._namespace) is not None:
             self._api.connection.request("DELETE", namespaces.path(None, self._namespace))
         end = time.monotonic() + _GONE
-        while owned(self._api, self._run) and time.monotonic() < end:
+        while left := owned(self._api, self._run):
+            if time.monotonic() > end:
+                raise TargetError(
+                    f"{len(left)} objects were not removed, such as {left[0]}; `dra-conformance"
+                    f" cleanup --run {self._run}` removes them"
+                )
             time.sleep(0.5)
 
     def _informer(self, api_version: str, kind: str) -> Informer:
@@ -325,7 +224,3 @@ class Runner:
 
 
 _DRA_KINDS = frozenset(kind for _, kind in _OBJECTS[1:])
-
-
-def _nodes(case: _Case) -> int:
-    return len(case.problem.document["nodes"])

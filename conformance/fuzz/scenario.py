@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from conformance.compare.judging import judge_undecided
+from conformance.fuzz.cases import Answer
 from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN
-from conformance.fuzz.running import Answer
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import Obj
 

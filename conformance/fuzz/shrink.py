@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-_KEPT = ("id", "metadata", "name", "apiVersion", "kind", "kubernetes")
+_KEPT = ("id", "metadata", "name", "namespace", "apiVersion", "kind", "kubernetes")
 """Fields that stay: two claims without a name are the same claim to some."""
 _COUNTED = ("resourceSliceCount", "generation")
 """Numbers that stay: slices that disagree about their pool can be understood in two ways."""

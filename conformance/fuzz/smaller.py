@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +31,30 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
         path: a snapshot, a decision, or a result file, of which the first difference is taken.
         subject: of a snapshot, the pod or claim ``namespace/name``; of a result file, a scenario.
 
-    Raises UsageError: it is none of them, or nothing in it waits or differs.
+    Raises UsageError: it is none of them, nothing in it waits or differs, or the reference finds
+    devices for what waits.
     """
-    if path.suffix == ".ndjson":
-        document, ask = _of_results(path, subject), partial(verdict_of, subject="")
-    else:
-        document, ask = read_object(path, MAX_BYTES), partial(verdict_of, subject=subject)
     try:
-        verdict = ask(document)
+        if path.suffix == ".ndjson":
+            document, subject = _of_results(path, subject), ""
+        else:
+            document = read_object(path, MAX_BYTES)
+            if document.get("pods") and not subject:
+                subject = _only_one(document)
+        verdict = verdict_of(document, subject)
+        if verdict in (("missed",), ("fits",)):
+            raise UsageError(
+                "the reference finds devices for it; only the scheduler that lets it wait can say"
+                " whether less of it would still wait"
+            )
+        if verdict in (("identical",), ("admissible",)):
+            raise UsageError("no rule is broken")
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
     def same(candidate: Json) -> bool:
         try:
-            return ask(candidate) == verdict
+            return verdict_of(candidate, subject) == verdict
         except (ConformanceError, KeyError, TypeError, AttributeError, ValueError):
             return False  # what was taken away is needed to judge it
 
@@ -72,14 +81,20 @@ def verdict_of(document: Mapping[str, Any], subject: str = "") -> Verdict:
     return reading(lambda: _waits(snapshot, subject))
 
 
+def _only_one(document: Mapping[str, Any]) -> str:
+    """The pod of a snapshot that waits. Raises UsageError: it is not one."""
+    names = [item.name for item in reading(lambda: all_waiting(read_snapshot(document)))]
+    if len(names) != 1:
+        few = ", ".join(names[:4]) or "nothing"
+        raise UsageError(f"{few} waits in it; name one pod or claim as NAMESPACE/NAME")
+    return names[0]
+
+
 def _waits(snapshot: Snapshot, subject: str) -> Verdict:
     several = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
-    if len(several) != 1:
-        names = ", ".join(item.name for item in several[:4]) or "nothing"
-        raise UsageError(f"{names} waits in it; name one pod or claim as NAMESPACE/NAME")
-    [waiting] = several
-    if waiting.case is None:
-        raise UsageError(f"{waiting.name}: {waiting.note}")
+    waiting = next(iter(several), None)
+    if waiting is None or waiting.case is None:
+        raise UsageError(f"{waiting.name}: {waiting.note}" if waiting else "nothing waits in it")
     case = waiting.case
     found = explain(replace(snapshot, claims=case.claims), seconds=_SECONDS)
     wanted = selectors_of(case.pod, snapshot) if case.pod else ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
-from conformance.fuzz.running import SAME, Runner
+from conformance.fuzz.running import Runner
 from conformance.kubeapi.api import Api
 from conformance.targets.cluster.objects.ownership import owned
 
