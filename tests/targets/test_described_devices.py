@@ -167,6 +167,15 @@ def test_a_cluster_is_compared_with_the_devices_that_its_driver_has_published(
         assert opened.capabilities.devices == 1
 
 
+def test_an_attribute_may_be_published_with_the_drivers_domain(tmp_path: Path) -> None:
+    published_one = published("worker", "fpga-4")
+    driver = published_one["spec"]["driver"]
+    published_one["spec"]["devices"][0]["attributes"] = {f"{driver}/board": {"string": "A10"}}
+    shown = SHOWN_BY_ENV.replace("}'}", "}', BOARD: '{board}'}")
+    [finished] = outcomes(tmp_path, profile(tmp_path, BY_ENV, DEVICES, shown), [published_one])
+    assert finished.outcome is Outcome.PASSED, finished.message
+
+
 def test_what_a_claim_is_configured_with_shows_as_the_profile_says(tmp_path: Path) -> None:
     simulated = "configEnv: {fast: {'ACME_FPGA_{index}_MODE': fast}}"
     probe = (

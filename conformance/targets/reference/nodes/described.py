@@ -45,7 +45,11 @@ class DescribedDriver(NodeDriver):
             for item in (network, slices)
         ]
         self._places = {device["name"]: place for item in every for place, device in item}
-        self._devices = {device["name"]: device for item in every for _, device in item}
+        self._devices = {
+            device["name"]: _without_own_domain(device, profile.driver)
+            for item in every
+            for _, device in item
+        }
         self._held: dict[str, set[tuple[str, str, str]]] = {}
         self._not_healthy: dict[str, Health] = {}
         self._cdi_root.mkdir(parents=True, exist_ok=True)
@@ -153,6 +157,13 @@ class DescribedDriver(NodeDriver):
                 for name, parameters in self._profile.config.items():
                     if parameters == opaque.get("parameters"):
                         yield name
+
+
+def _without_own_domain(device: Obj, driver: str) -> Obj:
+    """A device as profiles speak of it (v1, QualifiedName: ``driver/name`` is the same as name)."""
+    attributes = device.get("attributes") or {}
+    own = {name.removeprefix(f"{driver}/"): value for name, value in attributes.items()}
+    return {**device, "attributes": own}
 
 
 def _cdi_name(uid: str, result: Obj) -> str:
