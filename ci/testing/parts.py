@@ -72,18 +72,29 @@ def _lacking(stage: str) -> Command:
     )
 
 
+_REAL_WORKERS: Final = 3
+"""As many real clusters at once, of which each waits most of the time."""
+
+_BEGIN: Final = (
+    *("test_real_nodes.py", "test_real_profiles.py", "test_real_cluster.py"),
+    *("test_real_driver.py", "test_reported_failures.py"),
+)
+"""The longest files begin first, one on each worker. A worker whose file has one or two tests is
+given a second file at once (``_reschedule`` in xdist's loadscope.py), which waits for the first
+one to end: the corpus, one test of many minutes, is given a file of seconds."""
+
+
 def real_files() -> list[str]:
     """Test files that need a real machine: each worker would collect the others in vain."""
     marks = [f"mark.{name}" for name in ("needs_root", "needs_go", "needs_kind")]
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     found = [file for file in files if any(mark in file.read_text() for mark in marks)]
-    # The longest begins first, so that the others run beside it.
-    found.sort(key=lambda file: file.name not in {"test_real_nodes.py", "test_real_profiles.py"})
+    found.sort(key=lambda file: _BEGIN.index(file.name) if file.name in _BEGIN else len(_BEGIN))
     return [str(file.relative_to(ROOT)) for file in found]
 
 
 def _real(name: str, which: str) -> Command:
-    by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    by_file = ("-n", str(_REAL_WORKERS), "--dist", "loadfile", "--no-loadscope-reorder")
     return _pytest(name, *real_files(), *by_file, "-m", which)
 
 

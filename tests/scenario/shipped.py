@@ -10,6 +10,7 @@ from conformance.scenario.loader import LoadedScenario, load_scenarios
 ROOT = scenarios_dir()
 
 
+@cache
 def on_reference() -> tuple[LoadedScenario, ...]:
     """Those that the reference can run: it has no admission policies."""
     policies = "admissionregistration.k8s.io/v1"
