@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import urllib3
+
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
@@ -64,6 +66,42 @@ def measured(*command: str) -> str:
     )
 
 
+def watched(backend: RealTime, *named: str) -> str:
+    """How soon `audit --watch` tells a device that is given away twice, and what it took."""
+    command = [sys.executable, "-m", "conformance", "audit", "--watch", "--output=json", *named]
+    with subprocess.Popen(
+        [*command, "--metrics=0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[-1]
+        while not judged(address):
+            time.sleep(1)
+        double = cluster.claim("double")
+        double["status"] = {"allocation": cluster.allocation("gpu-0", node_name="node-00000")}
+        began = time.monotonic()
+        with backend.changing():
+            backend.store.add(double)
+        told = process.stdout.readline()
+        took = time.monotonic() - began
+        assert "double-allocation" in told, told
+        process.terminate()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    own = usage.ru_utime + usage.ru_stime
+    return (
+        f"audit --watch: told after {took:.2f} s ({own:.1f} s of a processor with the start),"
+        f" {usage.ru_maxrss >> 10} MiB, exit {process.returncode}"
+    )
+
+
+def judged(address: str) -> bool:
+    """Whether the first look is over."""
+    lines = urllib3.request("GET", address).data.decode().splitlines()
+    [count] = [line for line in lines if line.startswith("dra_audit_judging_seconds_count")]
+    return float(count.split()[1]) > 0
+
+
 def main(nodes: int = 5000, devices: int = 8, claims: int = 20000) -> None:
     options = ReferenceOptions(nodes=(), devices=NoDriver("none"), start=seconds_since_epoch())
     with tempfile.TemporaryDirectory() as folder, ReferenceTarget(options) as target:
@@ -77,6 +115,7 @@ def main(nodes: int = 5000, devices: int = 8, claims: int = 20000) -> None:
         print(f"{Path(file).stat().st_size >> 20} MiB")
         print(measured("explain", file, "ns/waits"))
         print(measured("audit", file))
+        print(watched(backend, *named))
         front.close()
 
 

@@ -125,7 +125,7 @@ def watch(options: TargetOptions, settle: float, metrics_at: str, as_json: bool)
 def _look(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: bool) -> NoReturn:
     """Look again and again, and say what is new."""
     known: dict[str, str] = {}
-    wait, pause = _LONGEST, _BURST
+    wait, pause = _LONGEST, 0.0
     while True:
         changed = cluster.changes(wait)
         if changed:
@@ -146,8 +146,8 @@ def _look(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: boo
                 line = f"not followed: {text}" if text else f"{resource} are followed again"
                 print_progress(printable(line))
             known[resource] = text
-        # However much changes, no more than half of a processor is used.
-        pause = max(_BURST, took)
+        # However much changes, no more than half of a processor is used; but for the first look.
+        pause = max(_BURST, took) if pause else _BURST
         wait = _LONGEST if news.due is None else min(_LONGEST, max(0, news.due - time.monotonic()))
 
 

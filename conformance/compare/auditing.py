@@ -61,12 +61,14 @@ class Auditor:
 
     Attributes:
         broken: whether anything was wrong at any time.
+        allocated: how many claims have devices.
     """
 
     def __init__(
         self, kubernetes: str, features: Features, settle: float, sees_pods: bool = True
     ) -> None:
         self.broken = False
+        self.allocated = 0
         self._empty = Snapshot(kubernetes, features)
         self._settle = settle
         self._sees_pods = sees_pods
@@ -85,11 +87,6 @@ class Auditor:
         """What has been told and is so."""
         return frozenset(self._told)
 
-    @property
-    def allocated(self) -> int:
-        """How many claims have devices."""
-        return sum(bool(pools_of(claim)) for claim in self._objects[_CLAIM].values())
-
     def take(self, changed: Mapping[tuple[str, str], Object | None]) -> None:
         """Take objects as they are now, by kind and uid; None: it is gone."""
         pools: set[_Pool] = set()
@@ -106,6 +103,7 @@ class Auditor:
             if kind == _CLAIM:
                 self._names |= set(map(full_name, both))
                 self._claims.add(uid)
+                self.allocated += _has_devices(now) - _has_devices(before)
                 pools |= {pool for item in both for pool in pools_of(item)}
                 _index(self._users, pools_of, uid, before, now)
                 _index(self._consumed, _pods, uid, before, now)
@@ -218,6 +216,10 @@ def _pool(item: Object) -> frozenset[_Pool]:
 def _pods(claim: Object) -> frozenset[str]:
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     return frozenset(str(item.get("uid")) for item in reserved if item.get("resource") == "pods")
+
+
+def _has_devices(claim: Object | None) -> bool:
+    return claim is not None and bool(pools_of(claim))
 
 
 def _index(

@@ -108,6 +108,7 @@ def test_what_changes_is_judged_as_the_whole_cluster_would_be(
         assert {str(item) for item in auditor.findings} == whole(objects)
     auditor.take(dict.fromkeys(STATES))
     assert auditor.judge(1e6).found == ()
+    assert auditor.allocated == 0
     left: dict[str, Any] = vars(auditor)
     left = {name: value for name, value in left.items() if isinstance(value, dict | set)}
     assert not any(left.pop("_objects").values())
@@ -120,6 +121,7 @@ def test_a_finding_is_told_once_when_it_has_lasted_and_again_when_it_has_passed(
     one, two = ("ResourceClaim", "uid-one"), ("ResourceClaim", "uid-two")
     states[one], states[two] = STATES[one][1], STATES[two][1]
     auditor.take(states)
+    assert auditor.allocated == 2
     news = auditor.judge(100)
     assert (news.found, news.due) == ((), 100 + SECONDS)
     assert [item.rule for item in auditor.judge(100 + SECONDS).found] == ["double-allocation"]
