@@ -1,8 +1,9 @@
 """A driver that is only described by a profile, run as a kubelet plugin on a real node.
 
 `python -m tests.cli.described_driver PROFILE` in the environment of docs/clusters.md. Devices,
-variables and device files are what the profile says of simulated ones. Of the other ways those can
-be real that CDI has an edit for: a file, and a mount of a folder `disks/DEVICE` with a file `name`.
+variables and device files are what the profile says of simulated ones. The other ways are real: a
+file, a mount of a folder `disks/DEVICE` with a file `name`, and by `runtime_hook` an interface and
+the kernel's CPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nvml_driver.options import DriverOptions
 
 
 class RealDriver(DescribedDriver):
-    """What an edit of CDI can give is given; files are below ``folder``.
+    """What a simulated container would be told is there; files are below ``folder``.
 
     The profile is read for each claim: a test may change what the driver shows.
     """
@@ -47,27 +48,45 @@ class RealDriver(DescribedDriver):
         lines = [line.partition("=") for line in edits["env"]]
         shown = {key: value for key, _, value in lines if " shows " in key}
         edits["env"] = [f"{key}={value}" for key, _, value in lines if key not in shown]
-        mounts = [
-            mount
-            for key, value in shown.items()
-            for mount in self._mounts(key.partition(" ")[0].rpartition("/")[2], result, value)
-        ]
-        return {**edits, "mounts": mounts} if mounts else edits
+        interfaces: dict[str, str] = {}
+        for key, text in shown.items():
+            name = key.partition(" ")[0].rpartition("/")[2]
+            way = self._profile.probe.ways[name]
+            if way.file is not None:
+                file = self._folder / "files" / f"{name}-{result['device']}"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(f"{text}\n")
+                mount = {
+                    "hostPath": str(file),
+                    "containerPath": way.file,
+                    "options": ["bind", "ro"],
+                }
+                edits.setdefault("mounts", []).append(mount)
+            elif way.kind == "mounts":
+                target, root, *_ = text.splitlines()[-1].split()
+                disk = self._folder / root.lstrip("/")
+                disk.mkdir(parents=True, exist_ok=True)
+                (disk / "name").write_text(f"{disk.name}\n")
+                mount = {"hostPath": str(disk), "containerPath": target, "options": ["rbind"]}
+                edits.setdefault("mounts", []).append(mount)
+            elif way.kind == "interfaces":
+                interface, what, value = text.splitlines()[-1].split()
+                interfaces |= {"name": interface, what: value}
+            elif way.kind == "cpus" and text:
+                edits.setdefault("hooks", []).append(_hook("cpus", text))
+        if interfaces:
+            own = (interfaces[what] for what in ("name", "mac", "inet"))
+            edits.setdefault("hooks", []).append(_hook("interface", *own))
+        return edits
 
-    def _mounts(self, name: str, result: Obj, text: str) -> list[Obj]:
-        way, device = self._profile.probe.ways[name], result["device"]
-        if way.file is not None:
-            file = self._folder / "files" / f"{name}-{device}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(f"{text}\n")
-            return [{"hostPath": str(file), "containerPath": way.file, "options": ["bind", "ro"]}]
-        if way.kind == "mounts":
-            disk = self._folder / "disks" / device
-            disk.mkdir(parents=True, exist_ok=True)
-            (disk / "name").write_text(f"{device}\n")
-            where = f"/mnt/{device}"
-            return [{"hostPath": str(disk), "containerPath": where, "options": ["rbind"]}]
-        return []
+
+def _hook(*arguments: str) -> Obj:
+    return {
+        "hookName": "createRuntime",
+        "path": sys.executable,
+        "args": [sys.executable, "-m", "tests.cli.runtime_hook", *arguments],
+        "env": [f"PYTHONPATH={os.environ['PYTHONPATH']}"],
+    }
 
 
 class Core:
