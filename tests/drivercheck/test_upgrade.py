@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import chosen, run
@@ -36,13 +35,8 @@ def slow(*case: Any) -> Any:
     ],
 )
 def test_a_version_that_does_not_take_over_is_found(
-    following: str,
-    options: tuple[str, ...],
-    broken: set[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    following: str, options: tuple[str, ...], broken: set[str], message: str
 ) -> None:
-    monkeypatch.setattr(driver, "REGISTER_SECONDS", 2.5)
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         starters = OwnDriver("none", *options), OwnDriver(following, *options)
         bench = Bench(Path(folder), starters[0], next_starter=starters[1])
