@@ -51,7 +51,7 @@ class StubApi:
             found = sorted(self.server.objects.items())
         return [body for (plural, _, _), body in found if plural == "resourceslices"]
 
-    def wait(self, condition: Callable[[StubApi], object], timeout: float = 10.0) -> None:
+    def wait(self, condition: Callable[[StubApi], object], timeout: float = 120.0) -> None:
         """Until the condition holds; it is looked at after each change."""
         with self.changed:
             assert self.changed.wait_for(lambda: condition(self), timeout), self.server.objects
