@@ -67,7 +67,10 @@ def measured(*command: str) -> str:
 
 
 def watched(backend: RealTime, *named: str) -> str:
-    """How soon `audit --watch` tells a device that is given away twice, and what it took."""
+    """What `audit --watch` took until it told of a device that was given away twice.
+
+    How soon that is says nothing here: the reference's controllers look at all claims first.
+    """
     command = [sys.executable, "-m", "conformance", "audit", "--watch", "--output=json", *named]
     with subprocess.Popen(
         [*command, "--metrics=0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -79,18 +82,16 @@ def watched(backend: RealTime, *named: str) -> str:
             time.sleep(1)
         double = cluster.claim("double")
         double["status"] = {"allocation": cluster.allocation("gpu-0", node_name="node-00000")}
-        began = time.monotonic()
         with backend.changing():
             backend.store.add(double)
         told = process.stdout.readline()
-        took = time.monotonic() - began
         assert "double-allocation" in told, told
         process.terminate()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     own = usage.ru_utime + usage.ru_stime
     return (
-        f"audit --watch: told after {took:.2f} s ({own:.1f} s of a processor with the start),"
+        f"audit --watch: {own:.1f} s of a processor to start and find it,"
         f" {usage.ru_maxrss >> 10} MiB, exit {process.returncode}"
     )
 
