@@ -42,7 +42,6 @@ SITUATIONS: dict[str, TargetOptions] = {
         "cordoned-node",
         "not-ready-node",
         "tainted-nodes",
-        "shared-gpus",
     )
 }
 DRIVERS: dict[str, TargetOptions] = {
@@ -73,7 +72,7 @@ VERSIONS: dict[str, TargetOptions] = {
 SHAPES = {**SIZES, **SITUATIONS, **DRIVERS, **VERSIONS}
 ALWAYS = (
     *("1x1", "control plane only"),
-    *("one-gpu-held", "tainted-nodes", "shared-gpus"),
+    *("one-gpu-held", "tainted-nodes"),
     *("static MIG", "dynamic MIG", "several pools", "network-attached"),
 )
 """A sample runs in these in `make test`: each differs from the others in nodes, devices or driver.
