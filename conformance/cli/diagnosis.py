@@ -18,7 +18,7 @@ from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.targets.opening.options import TargetOptions
 
 if TYPE_CHECKING:
-    from conformance.compare.audit import Finding
+    from conformance.compare.audit.once import Finding
     from conformance.compare.explain import Seen
 
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
@@ -176,8 +176,8 @@ def audit(
 
         cluster_of(options)
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
-    from conformance.compare.audit import NOT_JUDGED, of_kubelets
-    from conformance.compare.audit import audit as audit_document
+    from conformance.compare.audit.once import NOT_JUDGED, of_kubelets
+    from conformance.compare.audit.once import audit as audit_document
     from conformance.compare.explain import MAX_BYTES
     from conformance.strictjson import read_object
 

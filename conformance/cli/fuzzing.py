@@ -34,6 +34,7 @@ _TARGET = (
     "feature_gates",
     "binaries",
 )
+MOST_BATCHES = 16
 _EVERY = 10.0  # seconds between two lines of progress
 
 
@@ -49,7 +50,8 @@ def fuzz(
     ] = "",
     first: Annotated[int, typer.Option(min=0, help="Number of the first problem.")] = 0,
     workers: Annotated[
-        int, typer.Option("--workers", "-n", min=1, max=16, help="Batches of 25 side by side.")
+        int,
+        typer.Option("--workers", "-n", metavar="N", help="Batches of 25 side by side, up to 16."),
     ] = 4,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="For what differs.")
@@ -76,6 +78,8 @@ def fuzz(
             "fuzz makes hundreds of nodes and keeps scheduler and API server busy, also for others"
             " who use this cluster; if that may be, add --here"
         )
+    if not 1 <= workers <= MOST_BATCHES:
+        raise UsageError(f"--workers {workers}: must be between 1 and {MOST_BATCHES}")
     seed = seed or secrets.token_hex(4)
     with _api(options) as api:
         version = server_versions(api)[1]

@@ -18,8 +18,8 @@ import prometheus_client as prometheus
 import typer
 
 from conformance.cli.output import print_progress, printable
-from conformance.compare.audit import Finding
-from conformance.compare.auditing import Auditor
+from conformance.compare.audit.changing import Auditor
+from conformance.compare.audit.once import Finding
 from conformance.errors import ExitCode, UsageError
 from conformance.signals import interrupted_by_signals
 from conformance.targets.cluster.live import LiveCluster

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.compare.audit import Finding
+from conformance.compare.audit.once import Finding
 from conformance.compare.explain import Told
 from conformance.engine.events.comparison import Judgement
 from conformance.report.drawing import Drawing, DrawnNode, drawing_of

@@ -11,7 +11,7 @@ import pytest
 import urllib3
 
 from conformance.cli import watching
-from conformance.compare.audit import Finding
+from conformance.compare.audit.once import Finding
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.audit import audit
+from conformance.compare.audit.once import audit
 from conformance.compare.evidence import Obj
 from tests.compare.cluster import allocation, claim, node, pod, resource_slice, snapshot
 

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.compare.audit import audit
-from conformance.compare.auditing import SECONDS, Auditor
+from conformance.compare.audit.changing import SECONDS, Auditor
+from conformance.compare.audit.once import audit
 from conformance.compare.evidence import Obj
 from reference_allocator.features import Features
 from tests.compare.cluster import allocation, claim, device_class, node, pod, snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.compare.audit import audit
+from conformance.compare.audit.once import audit
 from conformance.compare.explain import Seen, Told, explain_snapshot, read_snapshot
 from conformance.report.clusterpage import MAX_DEVICES, render_cluster
 from tests.compare import cluster

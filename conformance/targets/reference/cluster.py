@@ -10,7 +10,14 @@ from typing import Any, Final
 from conformance.scenario.observation import CREATES, Sample
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.store import Identity, Store, name_of, namespace_of, uid_of
+from conformance.targets.reference.store import (
+    Identity,
+    Store,
+    clone,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from conformance.targets.seam.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
@@ -137,7 +144,8 @@ class Cluster:
         for event in self.store.all("Event", namespace):
             same = event["involvedObject"]["uid"] == uid_of(obj)
             if same and event["reason"] == reason and event["message"] == message:
-                self.store.replace({**event, "count": event["count"] + 1, "lastTimestamp": now})
+                again = {"count": event["count"] + 1, "lastTimestamp": now}
+                self.store.replace({**clone(event), **again})
                 return
         event_uid = self.identity.uid("Event", namespace, f"{name_of(obj)}/{reason}")
         self.store.add(

@@ -190,7 +190,8 @@ class Store:
     def replace(self, new: Obj) -> Obj:
         """Store a changed object; one that awaits deletion and has no finalizer left goes.
 
-        Takes over ``new``. Returns what is stored, or was stored last.
+        Takes over ``new``, which shares nothing with what is stored: watches hold that, too.
+        Returns what is stored, or was stored last.
         """
         kind = KINDS[new["kind"]]
         old = self._objects[kind.name][namespace_of(new), name_of(new)]

@@ -93,7 +93,7 @@ DEFECTS: Defects = {
             "takes-claims-of-containers-twice": (_CLAIMS, "Duplicate"),
             "takes-claims-of-containers-without-name": (_CLAIMS, "Required"),
             "takes-any-request-of-containers": (_CLAIMS + r".*request$", ""),
-            "takes-claims-of-static-pods": (r"^$", "static pods"),
+            "takes-claims-of-static-pods": (r"^\[\]$", "static pods"),
             "takes-any-entry-in-pod-status": (r"^status\.resourceClaimS.*name$", "must match"),
             "takes-entries-of-pod-status-twice": (r"^status\.resourceClaimS", "Duplicate"),
             "takes-any-claim-in-pod-status": (r"^status\.resourceClaimS.*ClaimName$", ""),

@@ -12,8 +12,9 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
 from conformance.targets.opening.target import open_reference
+from reference_allocator.gates import gates_for_version
 from tests.scenario.sampling import sample
 from tests.scenario.shipped import on_reference
 
@@ -33,15 +34,8 @@ def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_scenarios_without_devices_run_and_the_others_say_what_to_install() -> None:
     said = list[str]()
     scenarios = sample(on_reference(), 40, "without devices")
-    gates = (
-        "DRANodeAllocatableResources",
-        "DRAListTypeAttributes",
-        "DRADerivedAttributes",
-        "DRADeviceCompatibilityGroups",
-        "DRAOptionalNodeOperations",
-    )
-    alpha = dict.fromkeys(gates, True)
-    options = TargetOptions(feature_gates=alpha)
+    known = gates_for_version(DEFAULT_VERSION).items()
+    options = TargetOptions(feature_gates={name: True for name, gate in known if not gate.locked})
     with open_reference(options, progress=said.append) as opened:
         found = run_suite(scenarios, Setup("t", opened), ()).finished
     assert "dra-conformance[compiler]" in said[0]

@@ -14,7 +14,7 @@ from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.seam.values import Obj, Ref
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
@@ -146,7 +146,7 @@ class SlicePublisher:
             if present is None:
                 self._stored[name_of(wanted)] = self._api.create(_owned(wanted, node), "")["spec"]
             elif present["spec"] != stored:
-                self._store.replace({**present, "spec": stored})
+                self._store.replace({**clone(present), "spec": stored})
 
     def change(self, node: str, slices: Sequence[Obj]) -> None:
         """The driver of a node publishes these slices from now on, or others of their names."""

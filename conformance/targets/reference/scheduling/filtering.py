@@ -140,7 +140,9 @@ class Filter:
             found = self._unavailable(pod, plan, node, round_.allocatable)
         if found:
             return found
-        to_allocate = [c for c in plan.claims if "allocation" not in c["status"]]
+        # A claim may be that of two entries.
+        waiting = {uid_of(c): c for c in plan.claims if "allocation" not in c["status"]}
+        to_allocate = list(waiting.values())
         special, mappings = self.extended_claim(pod, node, round_.resources)
         if special is not None:
             to_allocate.append(special)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from conformance.compare.audit import (
+from conformance.compare.audit.once import (
     NOT_JUDGED,
     SLOW,
     Finding,
