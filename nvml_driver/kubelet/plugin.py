@@ -114,6 +114,8 @@ class KubeletPlugin:
     def stop(self, grace: float = 10.0) -> None:
         """Deregister, let running calls end for ``grace`` seconds, and stop."""
         self._registrar.stop(grace).wait()
+        # gRPC takes the socket away in a thread of its own, which our end may overtake.
+        self.registration_socket.unlink(missing_ok=True)
         if self._health is not None:
             self._health.stop()
         self._dra.stop(grace).wait()
