@@ -102,6 +102,11 @@ class Features:
         return {_lower_camel(field.name): getattr(self, field.name) for field in fields(self)}
 
 
+def gates_of(feature: str) -> tuple[str, ...]:
+    """The gates that a feature needs, by upstream's field name ("adminAccess"); () for no field."""
+    return next((gates for name, gates in _GATES.items() if _lower_camel(name) == feature), ())
+
+
 def _lower_camel(name: str) -> str:
     head, *tail = name.split("_")
     return head + "".join(part.title() for part in tail)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import yaml
 
 from ci.drivers import page
-from ci.drivers.record import RECORDS, checked_out, differences, of_check, of_run, pinned
+from ci.drivers.record import RECORDS, checked_out, keep, of_check, of_run, pinned
 from conformance.clusters.gocommand import environment, find_go
 from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import NODE_BINARIES
@@ -180,15 +180,7 @@ def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> 
                 raise UsageError(f"{result.path}: the run was broken off; run it again")
             new[stage] = of_run(result)
     new |= report(new, out)
-    if options.as_recorded:
-        found = differences(old, new, stages)
-        print(*found, sep="\n")
-        return int(bool(found))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(new, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page.write()
-    print(f"wrote {file.relative_to(ROOT)} and {page.TABLE.relative_to(ROOT)}")
-    return 0
+    return keep(file, new, stages, page.write, as_recorded=options.as_recorded)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,6 +90,27 @@ def of_run(result: RunResult) -> dict[str, Any]:
 def _short(message: str) -> str:
     """A message without what differs from run to run."""
     return one_line(_UUID.sub("<uid>", message), _MESSAGE)
+
+
+def keep(
+    file: Path,
+    record: Mapping[str, Any],
+    stages: Sequence[str],
+    write_pages: Callable[[], None],
+    *,
+    as_recorded: bool,
+) -> int:
+    """Write a record and the pages, or compare it with the one that is there; the exit code."""
+    if as_recorded:
+        old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        found = differences(old, record, stages)
+        print(*found, sep="\n")
+        return int(bool(found))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_pages()
+    print(f"wrote {file.relative_to(ROOT)}, and the pages that are made of it")
+    return 0
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], stages: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ otherwise than the record says.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ci.drivers.certify import compile_go
-from ci.drivers.record import differences, of_run
+from ci.drivers.record import keep, of_run
 from ci.schedulers import page
 from ci.schedulers.page import RECORDS
 from conformance.certify.build import profile_result
@@ -101,15 +100,7 @@ def _record(options: argparse.Namespace) -> int:
         "core": of_run(result),
     }
     file = RECORDS / f"{options.name}.json"
-    if options.as_recorded:
-        found = differences(json.loads(file.read_text(encoding="utf-8")), record, ("core",))
-        print(*found, sep="\n")
-        return int(bool(found))
-    RECORDS.mkdir(exist_ok=True)
-    file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page.write()
-    print(f"wrote {file.relative_to(ROOT)} and {page.TABLE.relative_to(ROOT)}")
-    return 0
+    return keep(file, record, ("core",), page.write, as_recorded=options.as_recorded)
 
 
 if __name__ == "__main__":

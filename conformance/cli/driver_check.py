@@ -114,7 +114,8 @@ def driver_check(
     if next_driver_command:
         if starter is None:
             raise UsageError("--next-driver-command needs --driver-command, the version before it")
-        next_starter = CommandStarter(words_of(next_driver_command), option="--next-driver-command")
+        option = "--next-driver-command"
+        next_starter = CommandStarter(words_of(next_driver_command, option), option=option)
     if starter is None and folder is None:
         raise UsageError("give --driver-command, or --folder for a driver that you start yourself")
     if write_profile is not None and write_profile.exists():

@@ -13,18 +13,8 @@ from conformance.fuzz.cases import Answer
 from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import Obj
+from reference_allocator.features import gates_of
 
-_GATES = {
-    "adminAccess": "DRAAdminAccess",
-    "compatibilityGroups": "DRADeviceCompatibilityGroups",
-    "consumableCapacity": "DRAConsumableCapacity",
-    "derivedAttributes": "DRADerivedAttributes",
-    "deviceBindingAndStatus": "DRADeviceBindingConditions",
-    "deviceTaints": "DRADeviceTaints",
-    "listTypeAttributes": "DRAListTypeAttributes",
-    "partitionableDevices": "DRAPartitionableDevices",
-    "prioritizedList": "DRAPrioritizedList",
-}
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _WIDTH = 118
 _SHORT = 96
@@ -38,7 +28,7 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
     """
     document = answer.problem.document
     name = f"fuzz-{answer.problem.id}"
-    gates = [_GATES[item] for item in answer.problem.focus if item in _GATES]
+    gates = [gate for item in answer.problem.focus for gate in gates_of(item)]
     drivers = sorted({item["spec"]["driver"] for item in document["slices"]})
     spec: Obj = {
         "summary": f"Where {', '.join(answer.problem.focus)} meet, the pod"

@@ -74,6 +74,12 @@ class Strict(BaseModel):
     )
 
 
+class Named(Strict):
+    """The name by which an option finds a document that the suite ships."""
+
+    name: str
+
+
 def dns_name(value: str) -> str:
     """A name as the API server takes it. Raises ValueError: it does not."""
     from reference_allocator.api.names import dns_subdomain_problems

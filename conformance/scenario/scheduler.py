@@ -12,9 +12,8 @@ from typing import Final, Literal
 from pydantic import Field, field_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.base import DnsName, Strict, dns_name
-from conformance.scenario.documents.validate import hint, load_document
-from conformance.scenario.documents.yamlfile import YAML
+from conformance.scenario.base import DnsName, Named, Strict, dns_name
+from conformance.scenario.documents.validate import hint, load_document, shipped_or_file
 from conformance.scenario.registry import load_registry
 
 KUBE_SCHEDULER: Final = "default-scheduler"
@@ -49,18 +48,12 @@ class SchedulerSpec(Strict):
         return value
 
 
-class SchedulerMetadata(Strict):
-    """The name by which ``--scheduler`` finds a profile."""
-
-    name: str
-
-
 class SchedulerProfile(Strict):
     """A scheduler other than the cluster's default, as ``--scheduler`` takes it."""
 
     api_version: Literal["dra-conformance/v1"]
     kind: Literal["SchedulerProfile"]
-    metadata: SchedulerMetadata
+    metadata: Named
     spec: SchedulerSpec
 
     @property
@@ -82,11 +75,8 @@ def find_scheduler(name_or_file: str, directory: Path) -> SchedulerProfile:
 
     Raises UsageError: no such file, a malformed profile, or no name of a scheduler.
     """
-    shipped = directory / f"{name_or_file}.yaml"
-    file = shipped if shipped.is_file() else Path(name_or_file)
-    if file.suffix in YAML:
-        if not file.is_file():
-            raise UsageError(f"--scheduler {name_or_file}: no such file; check the path")
+    file = shipped_or_file(name_or_file, directory, "scheduler profile")
+    if file is not None:
         return load_document(SchedulerProfile, file, "scheduler profile")
     try:
         spec = SchedulerSpec(scheduler_name=dns_name(name_or_file))
@@ -98,6 +88,6 @@ def find_scheduler(name_or_file: str, directory: Path) -> SchedulerProfile:
     return SchedulerProfile(
         api_version="dra-conformance/v1",
         kind="SchedulerProfile",
-        metadata=SchedulerMetadata(name=name_or_file),
+        metadata=Named(name=name_or_file),
         spec=spec,
     )

@@ -12,10 +12,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from conformance.errors import UsageError
-from conformance.scenario.base import Strict, api_objects, dns_name
-from conformance.scenario.documents.validate import load_document
-from conformance.scenario.documents.yamlfile import YAML
+from conformance.scenario.base import Named, Strict, api_objects, dns_name
+from conformance.scenario.documents.validate import load_document, shipped_or_file
 
 
 class NodeTaint(Strict):
@@ -115,28 +113,16 @@ class ShapeSpec(Strict):
         return self
 
 
-class ShapeMetadata(Strict):
-    """The name by which ``--simulate`` finds a shape."""
-
-    name: str
-
-
 class ClusterShape(Strict):
     """How many nodes and devices a cluster has, and the faults of some."""
 
     api_version: Literal["dra-conformance/v1"]
     kind: Literal["ClusterShape"]
-    metadata: ShapeMetadata
+    metadata: Named
     spec: ShapeSpec
 
 
 def find_shape(name_or_file: str, directory: Path) -> ClusterShape | None:
     """A shape by its shipped name or its file's; None: neither is meant. Raises UsageError."""
-    file = directory / f"{name_or_file}.yaml"
-    if not file.is_file():
-        file = Path(name_or_file)
-        if file.suffix not in YAML:
-            return None
-        if not file.is_file():
-            raise UsageError(f"no cluster shape {name_or_file!r}: no such file; check the path")
-    return load_document(ClusterShape, file, "cluster shape")
+    file = shipped_or_file(name_or_file, directory, "cluster shape")
+    return None if file is None else load_document(ClusterShape, file, "cluster shape")

@@ -18,6 +18,8 @@ from conformance.compare.audit.once import (
     node_of,
     of_claims,
     of_slices,
+    places_of,
+    pool_of,
     pools_of,
 )
 from conformance.compare.evidence import Object, full_name, key_of, name_of, reading
@@ -124,7 +126,7 @@ class Auditor:
             self._take_nodes(nodes)
 
     def _take_nodes(self, nodes: set[str]) -> None:
-        where = self._where(self._objects[_POD])
+        where = places_of(self._objects[_POD].values())
         for uid, claim in self._objects[_CLAIM].items():
             if allocation_of(claim) and node_of(claim, where) in nodes:
                 self._claims.add(uid)
@@ -195,12 +197,6 @@ class Auditor:
             tuple(pod for pod in pods if pod is not None),
         )
 
-    @staticmethod
-    def _where(pods: Mapping[str, Object]) -> dict[str, str]:
-        return {
-            uid: str((pod.get("spec") or {}).get("nodeName") or "") for uid, pod in pods.items()
-        }
-
 
 def _unversioned(obj: Object | None) -> Object | None:
     if obj is None:
@@ -210,7 +206,7 @@ def _unversioned(obj: Object | None) -> Object | None:
 
 
 def _pool(item: Object) -> frozenset[_Pool]:
-    return frozenset({(item["spec"]["driver"], item["spec"]["pool"]["name"])})
+    return frozenset({pool_of(item)})
 
 
 def _pods(claim: Object) -> frozenset[str]:

@@ -91,7 +91,7 @@ def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Find
     """
     pools: dict[str, list[Object]] = defaultdict(list)
     for item in slices:
-        pools[f"{item['spec']['driver']}/{item['spec']['pool']['name']}"].append(item)
+        pools["/".join(pool_of(item))].append(item)
     for name, those in pools.items():
         newest = max(int(item["spec"]["pool"]["generation"]) for item in those)
         current = [item for item in those if item["spec"]["pool"]["generation"] == newest]
@@ -111,11 +111,7 @@ def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Find
 
 def of_kubelets(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:
     """Nodes whose kubelets have more claims prepared (node -> how many) than pods there use."""
-    living = {
-        pod["metadata"].get("uid"): str((pod.get("spec") or {}).get("nodeName") or "")
-        for pod in document.get("pods") or ()
-        if not has_ended(pod)
-    }
+    living = places_of(pod for pod in document.get("pods") or () if not has_ended(pod))
     used: dict[str, set[str]] = defaultdict(set)
     for claim in document["allocated"]:
         for consumer in (claim.get("status") or {}).get("reservedFor") or ():
@@ -145,12 +141,9 @@ def _broken(snapshot: Snapshot, judged: Collection[str] | None) -> Iterator[Find
     slices: dict[tuple[str, str], list[Object]] = defaultdict(list)
     users: dict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
     alike: dict[tuple[str, _Pools], list[Object]] = defaultdict(list)
-    where = {
-        pod["metadata"]["uid"]: str((pod.get("spec") or {}).get("nodeName") or "")
-        for pod in snapshot.pods
-    }
+    where = places_of(snapshot.pods)
     for item in snapshot.slices:
-        slices[item["spec"]["driver"], item["spec"]["pool"]["name"]].append(item)
+        slices[pool_of(item)].append(item)
     for claim in snapshot.allocated:
         pools = pools_of(claim)
         for pool in pools:
@@ -183,6 +176,19 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
         if item.rule not in _MAY_CHANGE and item.rule != "in-use":
             text = f"{item.device}: {item.message}" if item.device else item.message
             yield Finding(item.rule, item.claim or full_name(claims[0]), text)
+
+
+def places_of(pods: Iterable[Object]) -> dict[str, str]:
+    """The node of each pod, by its uid; empty while it has none."""
+    return {
+        pod["metadata"].get("uid", ""): str((pod.get("spec") or {}).get("nodeName") or "")
+        for pod in pods
+    }
+
+
+def pool_of(item: Object) -> tuple[str, str]:
+    """Driver and pool of a slice."""
+    return item["spec"]["driver"], item["spec"]["pool"]["name"]
 
 
 def pools_of(claim: Object) -> _Pools:

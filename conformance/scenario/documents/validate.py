@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from conformance.errors import UsageError
 from conformance.scenario.base import API_VERSION
-from conformance.scenario.documents.yamlfile import Document, Problem, read_documents
+from conformance.scenario.documents.yamlfile import YAML, Document, Problem, read_documents
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]
@@ -101,6 +101,20 @@ def one_document(documents: Sequence[Document], what: str, file: Path) -> Docume
 def load_document(model: type[M], file: Path, what: str) -> M:
     """Read a file with one document; ``what`` is its kind, for messages. Raises UsageError."""
     return validated(model, one_document(read_documents(file), what, file))
+
+
+def shipped_or_file(name_or_file: str, directory: Path, what: str) -> Path | None:
+    """The file of a shipped document of that name, or the file itself; None: neither is meant.
+
+    Raises UsageError: a file is meant that does not exist; ``what`` it should be is named.
+    """
+    shipped = directory / f"{name_or_file}.yaml"
+    file = shipped if shipped.is_file() else Path(name_or_file)
+    if file.suffix not in YAML:
+        return None
+    if not file.is_file():
+        raise UsageError(f"no {what} {name_or_file!r}: no such file; check the path")
+    return file
 
 
 def _check_kind(model: type[BaseModel], document: Document) -> None:

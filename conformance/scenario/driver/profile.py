@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conformance.errors import UsageError
-from conformance.scenario.base import DnsName, Strict, api_objects
+from conformance.scenario.base import DnsName, Named, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
@@ -215,18 +215,12 @@ class ProfileSpec(Strict):
         return self.probe.model_copy(update={"ways": ways})
 
 
-class ProfileMetadata(Strict):
-    """The name by which ``--driver`` finds a profile."""
-
-    name: str
-
-
 class DriverProfile(Strict):
     """What the suite must know of a driver, and nothing that it could find out."""
 
     api_version: Literal["dra-conformance/v1"]
     kind: Literal["DriverProfile"]
-    metadata: ProfileMetadata
+    metadata: Named
     spec: ProfileSpec
 
     @property

@@ -20,12 +20,12 @@ def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
     return gates
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def words_of(text: str, option: str = "--driver-command") -> tuple[str, ...]:
     """A command line as a list, without a shell. Raises UsageError: a quote is not closed."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise UsageError(f"command {text!r}: {error}") from None
+        raise UsageError(f"{option} {text!r}: {error}") from None
 
 
 def version_of(text: str) -> str:

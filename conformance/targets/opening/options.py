@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -191,7 +192,7 @@ class TargetOptions(LessUsed):
         SCHEDULER,
         metavar="COMMAND",
         type=str,
-        convert=words_of,
+        convert=partial(words_of, option="--scheduler-command"),
         places=("local",),
     )
     double_allocation: bool = given(
