@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,7 @@ from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.options import DriverOptions
 
 _LOG = logging.getLogger("nvml_driver")
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 app = typer.Typer(
     help="A DRA driver for NVIDIA GPUs, or for simulated ones.",
     add_completion=False,
@@ -62,9 +62,9 @@ def run(flags: RunFlags) -> None:
     configure(flags.v, flags.logging_format)
     if flags.container_prefix and not flags.simulate:
         raise typer.BadParameter("--container-prefix requires simulated GPUs (--simulate)")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    # Blocked here and in all threads, until it is waited for: a handler that sets an Event is not
+    # run if the signal comes just before the wait goes to sleep.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
     from nvml_driver.cluster.kube import KubeClient
     from nvml_driver.nvml.library import NvmlLibrary
@@ -110,7 +110,7 @@ def run(flags: RunFlags) -> None:
     )
     try:
         driver.start()
-        stop.wait()
+        signal.sigwait(_ENDING)
         _LOG.info("stopping; prepared claims and published slices stay")
     finally:
         driver.stop()
