@@ -44,8 +44,9 @@ kind: $(VENV)/.ready ## Scenarios on a real kind cluster, Docker and image inclu
 allure: ## The Allure 3 report of the last `make conformance` (Node.js, npm)
 	@ci/allure/build $(OUT)/conformance/allure-results $(OUT)/allure
 
-matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; writes docs/matrix.md
+matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; and mixture of two; docs/matrix.md, skew.md
 	ci/matrix
+	ci/matrix --skew
 
 bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.start

@@ -130,6 +130,46 @@ def gates_for_version(version: str) -> Mapping[str, Gate]:
     return MappingProxyType(found)
 
 
+def dra_gates() -> frozenset[str]:
+    """The names of all gates of the table, whichever minors have them."""
+    return frozenset(_TABLE)
+
+
+KUBELET_GATES: Final = frozenset(
+    {
+        "DRAExtendedResource",
+        "DRANodeAllocatableResources",
+        "DRAOptionalNodeOperations",
+        "DRAWorkloadResourceClaims",
+        "KubeletPodResourcesDynamicResources",
+        "NodeDeclaredFeatures",
+        "ResourceHealthStatus",
+        "ResourceHealthStatusMessage",
+    }
+)
+"""Gates that code of pkg/kubelet asks for in one of `MINORS`."""
+
+
+def kubelet_gates(version: str, gates: Mapping[str, bool], kubelet: str) -> dict[str, bool]:
+    """The kubelet's gates in a cluster whose API server has a version and gates.
+
+    A gate that is not as that version has it by default was set for all components; others are as
+    the kubelet's own version has them.
+
+    Args:
+        version: of the API server; this and ``kubelet`` may be of any minor.
+        gates: those of the API server that are known.
+    """
+    server = gates_for_version(nearest_minor(version))
+    own = gates_for_version(nearest_minor(kubelet))
+    found = {}
+    for name in KUBELET_GATES & gates.keys():
+        was_set = name in server and server[name].default != gates[name]
+        default = name in own and own[name].default
+        found[name] = gates[name] if was_set and name in own else default
+    return found
+
+
 def settled(version: str) -> dict[str, bool]:
     """Gates that have one value in every cluster of a minor: those that it locks, or lacks.
 

@@ -273,6 +273,23 @@ def _schedulers() -> Part:
     )
 
 
+def _skew() -> Part:
+    return Part(
+        "skew",
+        "everything",
+        "kubelets three minors older, and an upgrade of every component under running pods",
+        (("ci/matrix", "--no-page", "1.37/1.34", "1.36:1.37"),),
+        seconds=300,
+        paths=(
+            "conformance/clusters/local/*",
+            "reference_allocator/gates.py",
+            "scenarios/extended/upgrades/*",
+            "ci/matrix*",
+        ),
+        missing=_lacking("real"),
+    )
+
+
 def _allure() -> Part:
     return Part(
         "allure",
@@ -303,5 +320,5 @@ def _fuzz() -> Part:
 
 _PARTS: Final[tuple[Callable[[], Part], ...]] = (
     *(_lint, _unit, _reference, _real_ring),
-    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _schedulers, _machines),
+    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _schedulers, _skew, _machines),
 )

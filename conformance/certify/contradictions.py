@@ -21,7 +21,7 @@ from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.engine.run.ending import with_known_issues
+from conformance.engine.run.ending import versions_of_kubernetes, with_known_issues
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.driver.variables import namespace, suffix
@@ -165,11 +165,11 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
             yield "cannot", f"ran, and the driver profile says that it cannot {name}"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
-        version = run.kubernetes_version
-        if with_known_issues(failed, run.target, version) != event:
+        versions = versions_of_kubernetes(run.kubernetes_version, run.versions)
+        if with_known_issues(failed, run.target, versions) != event:
             yield (
                 "known-issue",
-                f"is not a known issue of Kubernetes {version} as the suite knows them",
+                f"is not a known issue of Kubernetes {run.kubernetes_version} that is known",
             )
     if event.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return

@@ -53,6 +53,8 @@ def reason_to_skip(
             why = capabilities.lacking.get(ability, "")
             return f"not supported by this target: {ability}" + (f": {why}" if why else "")
     if spec.tier != "allocation":
+        if old := _not_of_the_kubelets(spec, capabilities):
+            return old
         if profile is None or capabilities.driver != profile.driver:
             return "no driver profile for the driver of this target"
         lacking = _not_of_the_driver(spec, profile)
@@ -84,6 +86,19 @@ def reason_to_skip(
             )
         if needs.nodes > len(capabilities.nodes):
             return f"needs {needs.nodes} nodes with a kubelet, {len(capabilities.nodes)} available"
+    return None
+
+
+def _not_of_the_kubelets(spec: Spec, capabilities: Capabilities) -> str | None:
+    """What a scenario needs and kubelets that are older than the API server lack."""
+    old, needs = capabilities.kubelet_version, spec.requires
+    if not old:
+        return None
+    if not is_in(old, needs.kubernetes):
+        return f"needs Kubernetes {needs.kubernetes}, the oldest kubelet is {old}"
+    for gate in needs.feature_gates:
+        if capabilities.kubelet_gates.get(gate) is False:
+            return f"feature gate {gate} is off in the oldest kubelet, {old}"
     return None
 
 

@@ -63,7 +63,9 @@ def closing_lines(
         yield Text(f"allocations judged: {', '.join(counts) or 'none'}")
     if result.left:
         yield Text(visible(f"left behind: {', '.join(result.left)}; run `dra-conformance cleanup`"))
-    version = result.run.kubernetes_version
+    version, kubelet = result.run.kubernetes_version, result.run.versions.get("kubelet", "")
+    if kubelet and kubelet != f"v{version}":
+        version += f", kubelet {kubelet}"
     for issue, names in result.known_issues.items():
         told = f"{issue} of Kubernetes {version}, not counted: {counted(len(names), 'scenario')}"
         yield Text(visible(told), style=STYLES[Outcome.KNOWN])

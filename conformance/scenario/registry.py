@@ -6,7 +6,7 @@ driver. The named manifests are what is common to objects, said once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -121,17 +121,19 @@ class KnownIssues(Strict):
     issues: dict[str, KnownIssue]
 
     def of(
-        self, version: str, scenario: str, message: str, overlaps_alone: bool
+        self, versions: Collection[str], scenario: str, message: str, overlaps_alone: bool
     ) -> Iterator[tuple[str, KnownIssue]]:
         """The issues that a failure is, with their names.
 
-        ``overlaps_alone``: all steps passed, and a device was in two claims.
+        Args:
+            versions: of all components; one that has the issue is enough.
+            overlaps_alone: all steps passed, and a device was in two claims.
         """
         for name, issue in self.issues.items():
             shown = any(
                 item.scenario == scenario and item.message in message for item in issue.shown_by
             )
-            if issue.has(version) and (shown or (overlaps_alone and issue.overlaps)):
+            if any(map(issue.has, versions)) and (shown or (overlaps_alone and issue.overlaps)):
                 yield name, issue
 
 

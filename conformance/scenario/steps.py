@@ -21,6 +21,8 @@ from conformance.scenario.expectations.base import Known, Timed
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
 
+UPGRADE = "upgrade"  # The ability that a target needs for the action of that name.
+
 
 class Fault(Strict):
     """Disturb a component of the cluster, where the target can (``requires.abilities``).
@@ -34,10 +36,11 @@ class Fault(Strict):
             " containerd, kubelet, driver, other-driver, node (the whole of it)"
         )
     )
-    action: Literal["restart", "kill", "stop", "start"] | NextVersion = Field(
+    action: Literal["restart", "kill", "stop", "start", "upgrade"] | NextVersion = Field(
         default="restart",
         description=(
-            "kill: stop at once; restart of a node: reboot; of a driver also startNext (its next"
+            "kill: stop at once; upgrade: restart as the next minor (ability upgrade); restart of a"
+            " node: reboot; of a driver also startNext (its next"
             " version beside it), startUnregistered (one that never registers), killNext (what was"
             " started beside it), replace (startNext unless it was done, then stop)"
         ),
@@ -63,6 +66,8 @@ class Fault(Strict):
         known.needed(("fault",), "ability", f"fault:{self.component}")
         if self.of_next_version:
             known.needed(("fault",), "trait", "rollingUpdate")
+        if self.action == "upgrade":
+            known.needed(("fault",), "ability", UPGRADE)
         if self.node_of is not None:
             known.named(("fault", "nodeOf"), "Pod", self.node_of)
 

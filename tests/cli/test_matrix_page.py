@@ -31,9 +31,10 @@ def record(
     Where scenarios were missed, it was broken off before them.
     """
     scenarios = [*(item.scenario for item in events), *missed]
-    header = started(scenarios, kubernetes_version=version, compared=True)
+    header = started(scenarios, kubernetes_version=version.split(maxsplit=1)[0], compared=True)
     judged = compared(events[0].scenario.id, verdict)
-    where = folder / ".".join(version.split(".")[:2])
+    minor, _, more = version.partition(" ")
+    where = folder / " ".join([".".join(minor.split(".")[:2]), more]).strip()
     where.mkdir()
     play(
         ResultFile(where / "results.ndjson"),
@@ -41,9 +42,9 @@ def record(
     )
 
 
-def page(folder: Path) -> tuple[int, str, str]:
+def page(folder: Path, *options: str) -> tuple[int, str, str]:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "ci/matrix_page.py"), str(folder)],
+        [sys.executable, str(ROOT / "ci/matrix_page.py"), str(folder), *options],
         env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -85,6 +86,19 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     assert "- `a`: needs Kubernetes >=1.35" in lines
     assert "- 1.34, core/one: inadmissible: why inadmissible" in lines
     assert "- 1.37, extended/f/two: failed: no luck" in lines
+
+
+def test_mixtures_of_versions_have_a_page_of_their_own(tmp_path: Path) -> None:
+    reason = "needs Kubernetes >=1.36, the oldest kubelet is 1.35.4"
+    record(tmp_path, "1.37.1", finished("core/one"), verdict="identical")
+    skipped = finished("core/two", Outcome.SKIPPED, reason)
+    record(tmp_path, "1.37.1 nodes 1.35", finished("core/one"), skipped, verdict="identical")
+    code, text, said = page(tmp_path, "--skew")
+    assert code == 0, said
+    assert "| core | 1.37 nodes 1.35 |" in text
+    assert "| 1.37 nodes 1.35 | 2026-11-21 10:00 | 2 | 1 | 1 | 0 | 0 | 1 identical |" in text
+    assert "- `a`: needs Kubernetes >=1.36\n" in text
+    assert "No run here: 1.37 nodes 1.36, 1.37 nodes 1.34" in text
 
 
 def test_a_known_issue_is_neither_a_success_nor_a_failure(tmp_path: Path) -> None:

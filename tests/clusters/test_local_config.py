@@ -44,6 +44,14 @@ def make_state(nodes: int = 2, **gates: bool) -> State:
     )
 
 
+def test_kubelets_of_another_version_get_the_gates_that_they_know() -> None:
+    state = make_state(DRAConsumableCapacity=True, DRAListTypeAttributes=True, Other=False)
+    state = replace(state, kubelet=Path("/old"), kubelet_version="v1.34.4")
+    gates = {"DRAConsumableCapacity": True, "Other": False}
+    assert kubelet_config(LAYOUT, state, 1)["featureGates"] == gates
+    assert machine.kubelet_spec(LAYOUT, state, 1).command[0] == "/old/kubelet"
+
+
 @pytest.fixture(autouse=True)
 def _tools_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "find_tool", lambda name: f"/usr/sbin/{name}")

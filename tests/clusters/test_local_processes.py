@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +14,15 @@ import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from conformance.clusters.base import ClusterError
+from conformance.clusters.base import ClusterError, ClusterUsageError
+from conformance.clusters.local.component import Component, Running
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.procfs import is_alive, wait_gone
 from conformance.clusters.local.processes.supervision import Processes, ProcessRecord, ProcessSpec
 from conformance.clusters.local.processes.tools import describe_log
 from conformance.clusters.local.removal import remove_cluster
+from tests.clusters.test_local_config import make_state
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
 
@@ -87,6 +90,34 @@ def test_process_that_ignores_sigterm_is_killed_after_the_grace_period(layout: L
 
 def has_armed(log: Path) -> bool:
     return "armed" in log.read_text()
+
+
+class Told(Component):
+    """A component that is ready once it has said something."""
+
+    def is_ready(self) -> bool:
+        return self.processes.alive(self.name)
+
+
+def test_a_component_is_upgraded_to_the_program_of_the_next_minor(
+    layout: Layout, tmp_path: Path
+) -> None:
+    for name in ("now", "next"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "etcd").symlink_to("/bin/sleep")
+    state = replace(make_state(0), binaries=tmp_path / "now")
+    processes = Processes(layout)
+    processes.start(ProcessSpec("etcd", (f"{tmp_path}/now/etcd", "1000"), layout.log("etcd")))
+    processes.start(ProcessSpec("other", ("/bin/sleep", "1000"), layout.log("other")))
+    with pytest.raises(ClusterUsageError, match="etcd cannot be upgraded"):
+        Told(Running(layout, state, processes, "d"), "etcd").upgrade()
+    cluster = Running(layout, replace(state, next_binaries=tmp_path / "next"), processes, "d")
+    for _ in range(2):  # a scenario that is tried again finds it upgraded
+        Told(cluster, "etcd").upgrade()
+        spec = processes.records()["etcd"].spec
+        assert spec.command == (f"{tmp_path}/next/etcd", "1000")
+    with pytest.raises(ClusterUsageError, match="other cannot be upgraded"):
+        Told(cluster, "other").upgrade()
 
 
 def test_several_that_ignore_sigterm_share_one_grace_period(layout: Layout) -> None:

@@ -119,6 +119,24 @@ def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Pat
         )
 
 
+def test_what_older_kubelets_lack_is_a_reason_to_skip(tmp_path: Path) -> None:
+    spec = load(tmp_path, GIVEN)[0].scenario.spec
+    with open_reference(TargetOptions()) as opened:
+        able, profile = opened.capabilities, opened.profile
+    gate = "DRAExtendedResource"
+    old = replace(able, kubelet_version="1.34.4", kubelet_gates={gate: False})
+    for requires, reason in (
+        ({}, None),
+        ({"kubernetes": ">=1.36"}, "needs Kubernetes >=1.36, the oldest kubelet is 1.34.4"),
+        ({"feature_gates": (gate,)}, f"feature gate {gate} is off in the oldest kubelet, 1.34.4"),
+    ):
+        changed = spec.requires.model_copy(update=requires)
+        wanted = spec.model_copy(update={"requires": changed})
+        assert reason_to_skip(wanted, old, profile, OTHER) == reason
+        of_scheduler = wanted.model_copy(update={"tier": "allocation"})
+        assert reason_to_skip(of_scheduler, old, profile, OTHER) is None
+
+
 def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
     chosen = load(tmp_path, GIVEN + '- expect: [{pod: pod0, node: "${worker.name}"}]\n')
     with open_reference(TargetOptions(nodes=3)) as opened:

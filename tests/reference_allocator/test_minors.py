@@ -13,7 +13,7 @@ from reference_allocator.checks import check
 from reference_allocator.environment import derived_environment, selector_environment
 from reference_allocator.explain import explain
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, nearest_minor
+from reference_allocator.gates import MINORS, kubelet_gates, nearest_minor
 from reference_allocator.index import Index
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate, answer_cel
@@ -49,6 +49,22 @@ def decide(
     snapshot = replace(make_snapshot(slices, [wanted], classes=classes), kubernetes=minor)
     made = outcome.allocations
     return outcome, rules(check(snapshot, node(), [wanted], made)) if made else set()
+
+
+@pytest.mark.parametrize(
+    ("gates", "kubelet", "on"),
+    [
+        ({"DRAExtendedResource": True}, "1.36.3", True),
+        ({"DRAExtendedResource": True}, "1.35.0", False),  # its default
+        ({"ResourceHealthStatus": False}, "1.36.3", False),  # somebody has set it
+        ({"DRANodeAllocatableResources": True}, "1.36.3", True),
+        ({"DRANodeAllocatableResources": True}, "1.35.0", False),  # it does not know it
+    ],
+)
+def test_an_older_kubelet_has_its_own_defaults_and_what_was_set(
+    gates: dict[str, bool], kubelet: str, on: bool
+) -> None:
+    assert list(kubelet_gates("1.37.1", gates, kubelet).values()) == [on]
 
 
 def config(minor: str, wanted: Json, classes: list[Json] | None = None) -> list[Any]:

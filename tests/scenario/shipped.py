@@ -6,15 +6,21 @@ from functools import cache
 
 from conformance.data import scenarios_dir
 from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.steps import UPGRADE
 
 ROOT = scenarios_dir()
 
 
 @cache
 def on_reference() -> tuple[LoadedScenario, ...]:
-    """Those that the reference can run: it has no admission policies."""
-    policies = "admissionregistration.k8s.io/v1"
-    return tuple(item for item in shipped() if policies not in item.scenario.spec.requires.apis)
+    """Those that the reference can run: it has no admission policies, and is of one version."""
+    lacking = {"admissionregistration.k8s.io/v1", UPGRADE}
+
+    def can(item: LoadedScenario) -> bool:
+        needs = item.scenario.spec.requires
+        return lacking.isdisjoint({*needs.apis, *needs.abilities})
+
+    return tuple(filter(can, shipped()))
 
 
 @cache

@@ -32,11 +32,12 @@ from conformance.clusters.local.layout import (
     default_root,
     make_layout,
 )
+from conformance.clusters.local.node.config import gates_of_kubelet
 from conformance.clusters.local.options import LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ComponentStatus, Processes
 from conformance.clusters.local.processes.tools import find_program
 from conformance.clusters.local.removal import remove_cluster
-from conformance.clusters.local.start import Start, make_access
+from conformance.clusters.local.start import Binaries, Start, make_access
 from conformance.clusters.local.state import State, read_state
 from conformance.locks import file_lock
 
@@ -66,11 +67,12 @@ class LocalCluster:
         if self.options.scheduler_command is not None:
             find_program(self.options.scheduler_command[0])
         check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
-        needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if self.options.nodes else ())
-        binaries = resolve_binaries(
-            self.options.binaries, default_cache(), needed, progress, self.options.kubernetes
-        )
-        preflight.check_feature_gates(binaries / "kube-apiserver", self.options.feature_gates)
+        binaries = self._binaries(progress)
+        gates = self.options.feature_gates
+        preflight.check_feature_gates(binaries.cluster / "kube-apiserver", gates)
+        if binaries.kubelet is not None:
+            known = gates_of_kubelet(gates, self.options.node_kubernetes)
+            preflight.check_feature_gates(binaries.kubelet / "kubelet", known)
         self._check_ours()
         with file_lock(self.layout.lock):
             self._make_room(progress)
@@ -124,8 +126,9 @@ class LocalCluster:
 
         Args:
             component: for example ``node-1/kubelet``; ``node-1/node`` is the whole of a node.
-            action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``, or
-                of a driver one of `NEXT_ACTIONS`, of a second driver `REMOVE`.
+            action: ``stop``, ``kill`` (SIGKILL), ``start`` (nothing if it runs), ``restart``,
+                ``upgrade`` (restart as `LocalOptions.upgrade_to`), of a driver one of
+                `NEXT_ACTIONS`, of a second driver `REMOVE`.
 
         Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
         """
@@ -138,6 +141,9 @@ class LocalCluster:
             if not isinstance(found, OtherDriver):
                 raise ClusterUsageError(f"{component!r} is not a second driver")
             found.remove()
+            return
+        if action == "upgrade":
+            found.upgrade()
             return
         if action != "start":
             found.stop(0 if action == "kill" else STOP_SECONDS)
@@ -198,6 +204,23 @@ class LocalCluster:
             self._components(before.driver_name).change_driver(
                 [spec.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
             )
+
+    def _binaries(self, progress: Progress) -> Binaries:
+        options = self.options
+        needed = CONTROL_PLANE_BINARIES + (NODE_BINARIES if options.nodes else ())
+
+        def cached(version: str) -> Path | None:
+            if not version or version == options.kubernetes:
+                return None
+            return resolve_binaries(None, default_cache(), needed, progress, version)
+
+        return Binaries(
+            resolve_binaries(
+                options.binaries, default_cache(), needed, progress, options.kubernetes
+            ),
+            kubelet=cached(options.node_kubernetes),
+            next=cached(options.upgrade_to),
+        )
 
     def _components(self, driver_name: str = "") -> Components:
         state = read_state(self.layout)

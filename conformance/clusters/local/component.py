@@ -6,8 +6,9 @@ start and a restart wait for the same sign, so it is written down once, there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import yaml
 
@@ -106,6 +107,24 @@ class Component:
         """
         if not self.processes.alive(self.name):
             self.launch(self.spec())
+
+    def upgrade(self) -> None:
+        """Start it anew as the version that the cluster can be upgraded to.
+
+        Raises ClusterUsageError: the cluster cannot be, or it is none of Kubernetes' programs;
+        ClusterError: it did not come back.
+        """
+        state, spec = self.cluster.state, self.spec()
+        program = Path(spec.command[0])
+        if state.next_binaries is None or program.parent not in {
+            state.binaries,
+            state.kubelet,
+            state.next_binaries,
+        }:
+            raise ClusterUsageError(f"{self.name} cannot be upgraded in this local cluster")
+        self.stop(STOP_SECONDS)
+        command = (str(state.next_binaries / program.name), *spec.command[1:])
+        self.launch(replace(spec, command=command))
 
     def stop(self, grace_seconds: float) -> None:
         """End it; 0 seconds is at once."""

@@ -42,6 +42,8 @@ class LocalOptions:
         state_dir: its directory; None: the one of that name under `layout.default_root`.
         binaries: directory with all the cluster's binaries; None: the cache, built when empty.
         kubernetes: version of the binaries in the cache, for example "v1.37.1".
+        node_kubernetes: that of the kubelets; "" is the same.
+        upgrade_to: the version that its components can be upgraded to; "" is none.
         nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
         feature_gates: Kubernetes feature gates, set on every component.
         driver: whether a DRA driver runs beside each kubelet.
@@ -60,6 +62,8 @@ class LocalOptions:
     state_dir: Path | None = None
     binaries: Path | None = None
     kubernetes: str = KUBERNETES
+    node_kubernetes: str = ""
+    upgrade_to: str = ""
     nodes: int = 1
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     driver: bool = True

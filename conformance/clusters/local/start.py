@@ -11,6 +11,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from conformance.clusters.base import ClusterAccess, Progress
 from conformance.clusters.local.binaries import images
@@ -29,18 +30,27 @@ from conformance.clusters.local.removal import reaper_spec
 from conformance.clusters.local.state import State, free_ports, write_state
 
 
+class Binaries(NamedTuple):
+    """Directories: of the cluster, of kubelets of another version, of what can be upgraded to."""
+
+    cluster: Path
+    kubelet: Path | None = None
+    next: Path | None = None
+
+
 class Start:
     """One start of one cluster; lives as long as `LocalCluster.up` runs, under its lock."""
 
     def __init__(
-        self, options: LocalOptions, layout: Layout, binaries: Path, progress: Progress
+        self, options: LocalOptions, layout: Layout, binaries: Binaries, progress: Progress
     ) -> None:
         """Prepare to start the cluster that `options` describe, with the given binaries."""
         self._options = options
         self._layout = layout
         self._processes = Processes(layout)
         self._progress = progress
-        self._binaries = binaries
+        self._binaries = binaries.cluster
+        self._of_other_versions = binaries
 
     def run(self) -> ClusterAccess:
         """Start everything and wait until it is usable.
@@ -59,6 +69,9 @@ class Start:
             ports=free_ports(),
             network=network.choose_network(layout.token, taken) if options.nodes else None,
             owner=owner,
+            kubelet=self._of_other_versions.kubelet,
+            kubelet_version=options.node_kubernetes,
+            next_binaries=self._of_other_versions.next,
         )
         write_state(layout, state)
         if owner is not None:

@@ -82,6 +82,9 @@ class State:
         network: how the nodes are joined; None without nodes.
         owner: the program that the cluster belongs to; None: it stays until `down`.
         kubernetes_version: as the API server reported it, "" before.
+        kubelet: the directory with the kubelets' binary; None: ``binaries``.
+        kubelet_version: for example "v1.34.4"; "" is that of ``binaries``.
+        next_binaries: what its components can be upgraded to; None: they cannot.
     """
 
     name: str
@@ -93,6 +96,9 @@ class State:
     owner: procfs.Identity | None
     ready: bool = False
     kubernetes_version: str = ""
+    kubelet: Path | None = None
+    kubelet_version: str = ""
+    next_binaries: Path | None = None
 
     def abandoned(self) -> bool:
         """Whether the program that the cluster belonged to has ended."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -128,12 +128,14 @@ def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> Scen
     )
 
 
-def with_known_issues(finished: ScenarioFinished, target: str, version: str) -> ScenarioFinished:
+def with_known_issues(
+    finished: ScenarioFinished, target: str, versions: Collection[str]
+) -> ScenarioFinished:
     """The same, with the outcome ``known`` if all that is wrong is a known issue.
 
     Args:
         target: its name; the reference has none of Kubernetes' issues.
-        version: of the API server.
+        versions: of the API server and the kubelets (`versions_of_kubernetes`).
     """
     failed = finished.outcome is Outcome.FAILED and finished.cleanup is not Outcome.FAILED
     if not failed or target == "reference":
@@ -141,12 +143,17 @@ def with_known_issues(finished: ScenarioFinished, target: str, version: str) -> 
     passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
     told = any(item.namespace == finished.namespace for item in finished.overlaps)
     issues = load_known_issues().of(
-        version, finished.scenario.id, finished.message, passed and told
+        versions, finished.scenario.id, finished.message, passed and told
     )
     found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
     if not found:
         return finished
     return replace(finished, outcome=Outcome.KNOWN, known_issues=found)
+
+
+def versions_of_kubernetes(server: str, others: Mapping[str, str]) -> set[str]:
+    """Of the API server, and of kubelets as ``versions`` of a run names them."""
+    return {server, *others.get("kubelet", "").split(", ")}
 
 
 def diagnose(scope: Scope) -> Mapping[str, str]:

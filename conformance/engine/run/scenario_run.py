@@ -32,6 +32,7 @@ from conformance.engine.run.ending import (
     interferences,
     is_known,
     may_be_chance,
+    versions_of_kubernetes,
     with_known_issues,
 )
 from conformance.engine.run.faults import (
@@ -173,8 +174,9 @@ class _Run:
             namespace=scope.namespace,
             started_at=started_at,
         )
-        version = self.opened.capabilities.kubernetes_version
-        return with_known_issues(finished, self.opened.target.name, version)
+        can = self.opened.capabilities
+        versions = versions_of_kubernetes(can.kubernetes_version, can.versions)
+        return with_known_issues(finished, self.opened.target.name, versions)
 
     def _carry_out(self, context: Context) -> None:
         spec = context.scenario.spec

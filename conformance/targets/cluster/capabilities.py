@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from packaging.version import Version
+
 from conformance.clusters.base import is_ready
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
@@ -13,6 +15,7 @@ from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.registry import GateProbe, load_registry
+from conformance.scenario.steps import UPGRADE
 from conformance.targets.cluster.objects.accounts import why_no_accounts
 from conformance.targets.cluster.observe.reading import why_not
 from conformance.targets.seam.components import START_ORDER
@@ -28,7 +31,7 @@ from conformance.targets.seam.values import (
     Tier,
     simulated_devices,
 )
-from reference_allocator.gates import needed_by, settled
+from reference_allocator.gates import kubelet_gates, needed_by, settled
 
 _LOCAL_ONLY = {
     **dict.fromkeys(
@@ -38,6 +41,7 @@ _LOCAL_ONLY = {
         map(ability, CONTROL_PLANE), "the control plane's metrics are read on local clusters only"
     ),
     POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
+    UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",
     DEVICE_HEALTH: "devices get unhealthy on local clusters only, where the driver has made the"
     " file that its profile names (stimulus)",
 }
@@ -92,6 +96,8 @@ def discover_capabilities(
                 lacking[KUBELET_METRICS] = why
             else:
                 can.add(KUBELET_METRICS)
+    gates = feature_gates(api, version, only_read=only_read)
+    oldest = _oldest_kubelet(usable, version)
     return Capabilities(
         kubernetes_version=version,
         served_apis=api.discovery.served(),
@@ -100,10 +106,12 @@ def discover_capabilities(
         nodes=names,
         abilities=frozenset(can),
         lacking=lacking,
-        feature_gates=feature_gates(api, version, only_read=only_read),
+        feature_gates=gates,
         concurrent=True,
         simulated=tuple(simulated),
         versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+        kubelet_version=oldest,
+        kubelet_gates=kubelet_gates(version, gates, oldest) if oldest else {},
     )
 
 
@@ -114,10 +122,22 @@ def server_versions(api: Api) -> tuple[str, str]:
     return git_version, matched[1] if matched else git_version
 
 
+def _oldest_kubelet(nodes: Iterable[Obj], server: str) -> str:
+    """The oldest kubelet's version, if its minor is another one than the API server's; else ""."""
+    reported = (_info(node).get("kubeletVersion", "") for node in nodes)
+    found = {matched[1] for text in reported if (matched := _VERSION.match(text))}
+    oldest = min(found, key=Version, default="")
+    return oldest if oldest.split(".")[:2] != server.split(".")[:2] else ""
+
+
+def _info(node: Obj) -> Mapping[str, str]:
+    return (node.get("status") or {}).get("nodeInfo") or {}
+
+
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for node in nodes:
-        info = (node.get("status") or {}).get("nodeInfo") or {}
+        info = _info(node)
         runtime, _, version = info.get("containerRuntimeVersion", "").partition("://")
         for name, value in (
             ("kubelet", info.get("kubeletVersion")),

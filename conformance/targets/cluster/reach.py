@@ -11,6 +11,7 @@ from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
 from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.steps import UPGRADE
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
 from conformance.targets.cluster.objects.creator import HollowNodes
@@ -34,6 +35,7 @@ class Reach:
         disturb: called with a component's name and an action (`Faults.disturb`); returns when that
             is done.
         components: those that ``disturb`` knows.
+        upgrades: whether ``disturb`` can upgrade them.
     """
 
     cdi: CdiFiles | None = None
@@ -41,6 +43,7 @@ class Reach:
     pod_resources: Mapping[str, Path] = field(default_factory=dict)
     disturb: Callable[[str, str], None] | None = None
     components: tuple[str, ...] = ()
+    upgrades: bool = False
     control: ControlFiles | None = None
 
     @property
@@ -51,6 +54,7 @@ class Reach:
             map(ability, CONTROL_PLANE) if self.metrics else (),
             {POD_RESOURCES} if self.pod_resources else (),
             {DEVICE_HEALTH} if self.control else (),
+            {UPGRADE} if self.upgrades else (),
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     MOST_NODES,
+    MOST_SKEW,
     REQUIRED_GATE,
     TABLE,
     ClusterName,
@@ -49,10 +50,14 @@ def check_options(options: TargetOptions) -> None:
             f"{item.flag} goes with {_targets(item.given.places)}; it has no effect here, and"
             " what you meant to test would not be tested"
         )
-    if options.kubernetes_version and options.binaries:
-        raise UsageError(
-            "--kubernetes has no effect on --binaries, which are of one version; give one of them"
-        )
+    for item in TABLE:
+        versions = item.name in {"kubernetes_version", "node_kubernetes", "upgrade_to"}
+        if versions and options.binaries and is_given(options, item):
+            raise UsageError(
+                f"{item.flag} has no effect on --binaries, which are of one version; give one of"
+                " them"
+            )
+    _check_skew(options)
     if options.scheduler_command and not options.scheduler:
         raise UsageError(
             "--scheduler-command starts a scheduler that no pod would ask for; give --scheduler"
@@ -63,6 +68,30 @@ def check_options(options: TargetOptions) -> None:
     _check_shape(options)
     _check_gates(options)
     _check_churn(options)
+
+
+def _check_skew(options: TargetOptions) -> None:
+    """Refuse versions that Kubernetes does not support beside each other.
+
+    Source: kubernetes.io/releases/version-skew-policy: kubelets are never newer than the API
+    server, and at most three minors older; one minor after the other is upgraded.
+    """
+    from conformance.clusters.local.binaries.versions import minor_number
+
+    server = minor_number(f"v{options.version}")
+    if options.node_kubernetes:
+        if not options.nodes:
+            raise UsageError("--node-kubernetes goes with nodes; --nodes 0 has no kubelet")
+        if not 0 <= server - minor_number(f"v{options.node_kubernetes}") <= MOST_SKEW:
+            raise UsageError(
+                f"--node-kubernetes {options.node_kubernetes}: kubelets may be at most {MOST_SKEW}"
+                f" minors older than the API server ({options.version}), and never newer"
+            )
+    if options.upgrade_to and minor_number(f"v{options.upgrade_to}") != server + 1:
+        raise UsageError(
+            f"--upgrade-to {options.upgrade_to}: an API server is upgraded by one minor, here from"
+            f" {options.version}; --kubernetes says what to begin with"
+        )
 
 
 def _check_churn(options: TargetOptions) -> None:

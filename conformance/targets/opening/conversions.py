@@ -28,7 +28,7 @@ def words_of(text: str, option: str = "--driver-command") -> tuple[str, ...]:
         raise UsageError(f"{option} {text!r}: {error}") from None
 
 
-def version_of(text: str) -> str:
+def version_of(text: str, option: str = "--kubernetes") -> str:
     """A version whose rules are known; the pinned patch of a minor that is given alone.
 
     Raises UsageError: it is no version, or its rules are not known.
@@ -40,4 +40,4 @@ def version_of(text: str) -> str:
         gates_for_version(text)
         return full_version(text).removeprefix("v")
     except ValueError as error:
-        raise UsageError(f"--kubernetes: {error}") from None
+        raise UsageError(f"{option}: {error}") from None

@@ -1,14 +1,16 @@
-"""Options about the target that few runs need: those of kind clusters, and of churn scenarios."""
+"""Options about the target that few runs need: kind clusters, several versions, churn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.options import given
+from conformance.targets.opening.conversions import version_of
 
-KIND, CHURN = "kind cluster", "Churn scenarios"
+KIND, VERSIONS, CHURN = "kind cluster", "Several versions", "Churn scenarios"
 
 
 def seconds_of(text: str) -> float:
@@ -54,6 +56,23 @@ class LessUsed:
         KIND,
         metavar="PATH|URL",
         places=("kind",),
+    )
+    node_kubernetes: str = given(
+        "",
+        "Kubernetes version of a local cluster's kubelets, at most three minors older than "
+        "--kubernetes. [default: that of --kubernetes]",
+        VERSIONS,
+        metavar="VERSION",
+        convert=partial(version_of, option="--node-kubernetes"),
+        places=("local",),
+    )
+    upgrade_to: str = given(
+        "",
+        "Kubernetes version, of the next minor, that scenarios upgrade a local cluster to.",
+        VERSIONS,
+        metavar="VERSION",
+        convert=partial(version_of, option="--upgrade-to"),
+        places=("local",),
     )
     churn_time: float = given(
         0.0,

@@ -43,6 +43,8 @@ DEFAULT_VERSION = "1.37.1"  # Default Kubernetes version of the reference and of
 
 MOST_NODES = 1000
 
+MOST_SKEW = 3  # Minors by which a kubelet may be older than its API server.
+
 REQUIRED_GATE = "DynamicResourceAllocation"
 
 SUITE = ("local", "reference")

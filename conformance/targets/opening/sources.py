@@ -124,6 +124,8 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             name=options.name,
             binaries=options.binaries,
             kubernetes=f"v{options.version}",
+            node_kubernetes=options.node_kubernetes and f"v{options.node_kubernetes}",
+            upgrade_to=options.upgrade_to and f"v{options.upgrade_to}",
             nodes=options.nodes,
             driver=options.nodes > 0,
             feature_gates=options.feature_gates,
@@ -167,6 +169,7 @@ def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
         metrics=local.metrics,
         disturb=local.disturb,
         components=tuple(local.components()),
+        upgrades=bool(options.upgrade_to),
         control=ControlFiles(stimulus, files) if stimulus and follows else None,
     )
 
@@ -194,6 +197,10 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         problem = "--driver-command starts a driver with the cluster"
     elif options.scheduler_command:
         problem = "--scheduler-command starts a scheduler with the cluster"
+    elif options.node_kubernetes:
+        problem = "--node-kubernetes is for kubelets that start with the cluster"
+    elif options.upgrade_to:
+        problem = "--upgrade-to is for a cluster that starts with the run"
     elif state is not None:
         nodes = next(item for item in TABLE if item.name == "nodes")
         binaries = options.binaries

@@ -121,7 +121,9 @@ class Capabilities:
     """What a target is and can do; decides which scenarios run on it.
 
     Attributes:
-        kubernetes_version: for example ``1.37.1``.
+        kubernetes_version: of the API server, for example ``1.37.1``.
+        kubelet_version: of the oldest kubelet of ``nodes``; empty if it is of the same minor.
+        kubelet_gates: kubelets' feature gates that may not be as the API server's.
         served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
@@ -171,6 +173,8 @@ class Capabilities:
     concurrent: bool = False
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    kubelet_version: str = ""
+    kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

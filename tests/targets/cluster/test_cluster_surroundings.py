@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from conformance.kubeapi.connection import Connection
+from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.reach import Reach
@@ -66,6 +67,24 @@ def test_capabilities_come_from_the_api_server(
         "kubelet": "v1.37.1",
         "containerd": "2.4.1",
     }
+
+
+def test_the_oldest_kubelet_says_what_nodes_can_do(api: FakeApi, make_target: MakeTarget) -> None:
+    kubelets = {"node-1": "v1.36.3", "node-2": "v1.34.4-eks-1", "other": "v1.33.0"}
+    for name, version in kubelets.items():
+        status = {"conditions": READY, "nodeInfo": {"kubeletVersion": version}}
+        api.put("nodes", {"metadata": {"name": name}, "status": status})
+    api.metrics = "".join(
+        f'kubernetes_feature_enabled{{name="{name}",stage="BETA"}} 1\n'
+        for name in ("DRAExtendedResource", "DRAConsumableCapacity", "ResourceHealthStatusMessage")
+    )
+    found = discover_capabilities(
+        make_target().api, nodes=("node-1", "node-2"), driver=DRIVER, abilities=(), versions={}
+    )
+    assert (found.kubernetes_version, found.kubelet_version) == ("1.37.1", "1.34.4")
+    off = {"DRAExtendedResource": False, "ResourceHealthStatusMessage": False}
+    assert found.kubelet_gates.items() >= off.items()
+    assert "DRAConsumableCapacity" not in found.kubelet_gates  # kubelets do not ask for it
 
 
 def test_containers_may_be_root_unless_openshift_says_no(

@@ -41,6 +41,8 @@ OLDEST: dict[str, Any] = {"kubernetes_version": "1.34.4"}
         ({**LOCAL, "image_archives": (Path("/i"),)}, "--image-archive"),
         ({**KIND, "feature_gates": {"DRAAdminAccess": True}}, "--feature-gate"),
         ({**KIND, "driver_command": ("x",)}, "--driver-command"),
+        ({**KIND, "node_kubernetes": "1.36.3"}, "--node-kubernetes"),
+        ({"upgrade_to": "1.37.1"}, "--upgrade-to"),
         ({**KUBECONFIG, "name": "x"}, "--name"),
         ({**KUBECONFIG, "nodes": 0}, "--nodes"),
         ({**KUBECONFIG, "simulate": "l40sx8"}, "--simulate"),
@@ -50,6 +52,39 @@ OLDEST: dict[str, Any] = {"kubernetes_version": "1.34.4"}
 def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], flag: str) -> None:
     with pytest.raises(UsageError, match=f"^{flag} goes with "):
         check_options(TargetOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kubernetes_version": "1.36.3", "node_kubernetes": "1.37.1"}, "at most 3 minors older"),
+        ({"node_kubernetes": "1.33.0"}, "at most 3 minors older than the API server"),
+        ({"node_kubernetes": "1.36.3", "nodes": 0}, "--nodes 0 has no kubelet"),
+        ({"node_kubernetes": "1.36.3", "binaries": Path("/b")}, "--node-kubernetes has no effect"),
+        (
+            {"kubernetes_version": "1.34.4", "upgrade_to": "1.36.3"},
+            "by one minor, here from 1.34",
+        ),
+        (
+            {"kubernetes_version": "1.35.4", "upgrade_to": "1.34.4"},
+            "by one minor, here from 1.35",
+        ),
+    ],
+)
+def test_versions_that_kubernetes_does_not_support_together_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_options(TargetOptions(**LOCAL, **options))
+
+
+def test_versions_that_kubernetes_supports_together_are_taken() -> None:
+    for node in ("1.34", "1.37"):
+        check_options(from_given(TargetOptions, {**LOCAL, "node_kubernetes": node}))
+    of_next = {**LOCAL, "kubernetes_version": "1.36", "upgrade_to": "1.37"}
+    check_options(from_given(TargetOptions, of_next))
+    with pytest.raises(UsageError, match=r"^--node-kubernetes: "):
+        from_given(TargetOptions, {**LOCAL, "node_kubernetes": "1.12"})
 
 
 @pytest.mark.parametrize(

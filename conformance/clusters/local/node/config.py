@@ -7,6 +7,7 @@ less real for a scenario; they fit them to a machine that is shared with other t
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.node.network import pod_subnet
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.state import State
+from reference_allocator.gates import dra_gates, gates_for_version
 
 KUBELET_PORT = 10250  # On the node's own address, so every node has the usual one.
 
@@ -171,9 +173,20 @@ def kubelet_config(layout: Layout, state: State, index: int) -> dict[str, Any]:
         # server does not know yet that it is for this node, and refuses.
         "syncFrequency": "2s",
     }
-    if state.feature_gates:
-        config["featureGates"] = dict(state.feature_gates)
+    if gates := gates_of_kubelet(state.feature_gates, state.kubelet_version):
+        config["featureGates"] = gates
     return config
+
+
+def gates_of_kubelet(gates: Mapping[str, bool], version: str) -> dict[str, bool]:
+    """Those of the cluster's gates that a kubelet knows; ``version``: "" is the cluster's.
+
+    It refuses the others. Gates that do not concern DRA are left to it.
+    """
+    if not version:
+        return dict(gates)
+    unknown = dra_gates() - gates_for_version(version).keys()
+    return {name: on for name, on in gates.items() if name not in unknown}
 
 
 def node_cgroup(layout: Layout, node: NodeLayout) -> str:

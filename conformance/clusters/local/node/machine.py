@@ -114,7 +114,7 @@ def kubelet_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
     node = layout.node(index)
     name = f"{node.name}/kubelet"
     command = (
-        str(state.binaries / "kubelet"),
+        str((state.kubelet or state.binaries) / "kubelet"),
         f"--config={node.dir / 'kubelet.yaml'}",
         f"--kubeconfig={layout.kubeconfig_for(node.name)}",
         f"--root-dir={node.kubelet_root}",
