@@ -53,6 +53,8 @@ class RunSummary:
         certifies_nothing: why no driver can be certified by it; empty where one can.
         scenarios: outcome -> scenarios; outcomes that did not occur are left out.
         allocations: verdict -> allocations, likewise; empty where nothing was compared.
+        latency: how many claims waited for devices and how long, in seconds: p50, p90, p99; None
+            where nothing was measured.
         features: feature -> outcome -> scenarios.
         seconds: wall time of the run; None where it was cut off.
         result_file_digest: ``sha256:`` of the result file that this was made from.
@@ -75,6 +77,7 @@ class RunSummary:
     seconds: float | None
     scenarios: dict[str, int]
     allocations: dict[str, int]
+    latency: dict[str, float] | None
     features: dict[str, dict[str, int]]
     not_passed: tuple[NotPassed, ...]
     result_file_digest: str
@@ -109,6 +112,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         started_at=run.started_at,
         seconds=result.footer.seconds if result.footer else None,
         scenarios={str(name): len(ids) for name, ids in result.outcomes.items() if ids},
+        latency=None if result.latency is None else result.latency._asdict(),
         allocations={str(name): number for name, number in result.verdicts.items() if number},
         features={
             name: {str(outcome): number for outcome, number in counts.items()}

@@ -123,6 +123,7 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[.
         uncertified=uncertified(result),
         counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
         judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
+        latency=result.latency,
         features=list(_features(result)),
         known_issues=result.known_issues,
         bad=bad,

@@ -61,6 +61,8 @@ def closing_lines(
     if result.compared:
         counts = [f"{number} {verdict}" for verdict, number in result.verdicts.items() if number]
         yield Text(f"allocations judged: {', '.join(counts) or 'none'}")
+    if result.latency is not None:
+        yield Text(str(result.latency))
     if result.left:
         yield Text(visible(f"left behind: {', '.join(result.left)}; run `dra-conformance cleanup`"))
     version, kubelet = result.run.kubernetes_version, result.run.versions.get("kubelet", "")

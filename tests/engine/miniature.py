@@ -198,6 +198,9 @@ class MiniScope(Scope):
     def decisions(self) -> Sequence[Decision]:
         return []
 
+    def latencies(self) -> Sequence[float]:
+        return ()
+
     def overlaps(self) -> Sequence[Overlap]:
         return self.target.overlaps
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
 from conformance.engine.events.scenario import Outcome
 from conformance.report.jsonsummary import MAX_CHARACTERS, render_json, summary_schema
-from conformance.report.pages import render_markdown
+from conformance.report.pages import render_html, render_markdown
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream
@@ -34,6 +35,28 @@ def test_it_says_what_the_run_came_to_and_fits_its_schema(tmp_path: Path) -> Non
     assert found["core/passing"]["verdict"] == "missed"
     assert found["core/passing"]["message"] == "missed: why missed"
     assert found["core/failing"]["where"] == "core/failing.yaml:12"
+
+
+def test_claim_latency_is_said_wherever_it_was_measured(tmp_path: Path) -> None:
+    """Percentiles by nearest rank: each is a time that was measured."""
+    path = tmp_path / "r"
+    waits = tuple(number / 100 for number in range(1, 101))
+    events = [
+        finished("core/one", latencies=waits[50:]),
+        finished("core/two", latencies=waits[:50]),
+        finished("core/three"),
+    ]
+    play(ResultFile(path), stream([item.scenario for item in events], events))
+    result = load_results(path)
+    document = json.loads(render_json(result))
+    Draft202012Validator(summary_schema()).validate(document)
+    assert document["latency"] == {"claims": 100, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+    text = "100 claims waited for their devices: p50 0.50 s, p90 0.90 s, p99 0.99 s"
+    assert text in render_markdown(result)
+    assert text in render_html(result)
+    nothing = replace(result, finished=events[2:])
+    assert json.loads(render_json(nothing))["latency"] is None
+    assert "waited" not in render_markdown(nothing)
 
 
 def test_a_run_that_was_cut_off_has_no_seconds(tmp_path: Path) -> None:

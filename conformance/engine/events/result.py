@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from conformance.engine.events.comparison import ScenarioCompared, Verdict
 from conformance.engine.events.dispatch import Event
@@ -67,6 +69,25 @@ class ScenarioResult:
     def bad(self) -> bool:
         """Whether it is neither a pass nor a skip."""
         return self.against_rules or self.outcome not in (Outcome.PASSED, Outcome.SKIPPED)
+
+
+class Latency(NamedTuple):
+    """Seconds from a claim and its pod to the allocation, by nearest rank.
+
+    What a watch of the suite sees is in it: the scheduler, the API server, and this machine. Pods
+    that had to wait for something do not count.
+    """
+
+    claims: int
+    p50: float
+    p90: float
+    p99: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.claims} claims waited for their devices: p50 {self.p50:.2f} s,"
+            f" p90 {self.p90:.2f} s, p99 {self.p99:.2f} s"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +158,15 @@ class RunResult:
                 for issue in row.finished.known_issues:
                     found[issue] = (*found.get(issue, ()), row.scenario.id)
         return found
+
+    @property
+    def latency(self) -> Latency | None:
+        """How long claims waited for devices; None where nothing was measured."""
+        found = sorted(one for event in self.finished for one in event.latencies)
+        if not found:
+            return None
+        at = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
+        return Latency(len(found), *at)
 
     @property
     def verdicts(self) -> dict[Verdict, int]:

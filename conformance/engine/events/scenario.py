@@ -161,6 +161,7 @@ class ScenarioFinished:
         seconds: wall time of the last attempt, as everything else but ``attempts``.
         attempts: those before the last, each of which failed.
         started_at: RFC 3339, to the millisecond; empty where nothing began.
+        latencies: seconds for which claims waited for devices (`Scope.latencies`).
     """
 
     scenario: PlannedScenario
@@ -178,6 +179,7 @@ class ScenarioFinished:
     known_issues: tuple[KnownFailure, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     started_at: str = ""
+    latencies: tuple[float, ...] = ()
 
     def real(self, title: str) -> str:
         """A step's title with the real names of objects, which end as the namespace does."""

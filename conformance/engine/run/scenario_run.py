@@ -173,6 +173,7 @@ class _Run:
             overlaps=overlaps,
             namespace=scope.namespace,
             started_at=started_at,
+            latencies=tuple(round(one, 4) for one in scope.latencies()),
         )
         can = self.opened.capabilities
         versions = versions_of_kubernetes(can.kubernetes_version, can.versions)

@@ -208,6 +208,10 @@ class ClusterScope(Scope):
         return [] if self._recording is None else self._recording.decisions()
 
     @override
+    def latencies(self) -> Sequence[float]:
+        return () if self._recording is None else tuple(self._recording.latencies.seconds)
+
+    @override
     def overlaps(self) -> Sequence[Overlap]:
         """Those that the watch of claims has reported so far."""
         return self._shared.claims.touching(self.namespace)

@@ -122,6 +122,10 @@ class ReferenceScope(Scope):
             return [decision for decision in taken if decision.namespace == self.namespace]
 
     @override
+    def latencies(self) -> Sequence[float]:
+        return ()
+
+    @override
     def overlaps(self) -> Sequence[Overlap]:
         return self._world.claims.touching(self.namespace)
 

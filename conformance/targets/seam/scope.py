@@ -142,6 +142,9 @@ class Scope(Objects, Protocol):
     def decisions(self) -> Sequence[Decision]:
         """Decisions taken for pods of this namespace so far, oldest first; none if not recorded."""
 
+    def latencies(self) -> Sequence[float]:
+        """Seconds from a claim and its pod to the claim's allocation; none if not recorded."""
+
     def overlaps(self) -> Sequence[Overlap]:
         """Devices that two claims had at once, one of them of this namespace; of the whole run."""
 

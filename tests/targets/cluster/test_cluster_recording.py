@@ -83,6 +83,20 @@ def test_a_decision_holds_what_it_was_made_from_also_when_all_is_gone(
     recorded.close()
 
 
+def test_how_long_a_claim_waited_is_measured_while_it_is_recorded(
+    api: FakeApi, recorded: ClusterScope
+) -> None:
+    claim = api.put("resourceclaims", CLAIM)
+    api.put("pods", {"metadata": {"name": "pod0", "namespace": "demo", "uid": "uid-pod0"}})
+    recording = recorded._recording
+    assert recording is not None
+    until(lambda: "uid-pod0" in recording.latencies._since)  # they are two watches
+    api.put("resourceclaims", merge(claim, ALLOCATED))
+    until(recorded.latencies)
+    assert len(recorded.latencies()) == 1
+    recorded.close()
+
+
 def test_decisions_wait_for_what_the_server_has_said_already(
     api: FakeApi, recorded: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +116,7 @@ def test_without_recording_there_are_no_decisions_and_only_claims_are_followed(
 ) -> None:
     api.put("resourceclaims", merge(CLAIM, ALLOCATED))
     assert scope.decisions() == []
+    assert scope.latencies() == ()
     followed = {
         path.partition("?")[0].rpartition("/")[2]
         for _, path, *_ in api.requests

@@ -16,6 +16,7 @@ from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.kubeapi.store import version_of
 from conformance.targets.cluster.decisions.decisions import decisions_of
 from conformance.targets.cluster.decisions.history import History
+from conformance.targets.cluster.decisions.latency import ClaimLatencies
 from conformance.targets.cluster.decisions.snapshots import followed, reduced
 from conformance.targets.seam.values import Capabilities, Decision, Obj, TargetError
 from conformance.targets.seam.watching import Following
@@ -59,6 +60,13 @@ class Recorder:
             floor = min(self._open.values(), default=self.history.newest)
         self.history.prune(floor)
 
+    def listen(self, listener: Listener) -> None:
+        """Tell of claims from now on."""
+        self._claims.listen(listener)
+
+    def unlisten(self, listener: Listener) -> None:
+        self._claims.unlisten(listener)
+
     def catch_up(self) -> None:
         """Return when all is recorded that the API server has said so far. Raises TargetError."""
         for resource in self._resources:
@@ -94,6 +102,8 @@ class Recorder:
         for resource in resources:
             informer = self._informers.informer(resource, None)
             attach(informer, self._take)
+            if resource.kind == "ResourceClaim":
+                self._claims = informer
         return resources
 
     def _take(self, change: str, obj: Obj) -> None:
@@ -118,6 +128,8 @@ class Recording:
         self._recorder = recorder
         self._namespace = namespace
         self._nodes: dict[str, str] = {}  # pod uid -> node name
+        self.latencies = ClaimLatencies(namespace)
+        recorder.listen(self.latencies.hear_claim)
         pods = recorder.api.discovery.find("v1", "Pod")
         attach(informers.informer(pods, namespace), self._take_pod)
 
@@ -128,8 +140,10 @@ class Recording:
 
     def close(self) -> None:
         self._recorder.close(self)
+        self._recorder.unlisten(self.latencies.hear_claim)
 
     def _take_pod(self, change: str, obj: Obj) -> None:
+        self.latencies.hear_pod(change, obj)
         for pod in obj["items"] if change == "LISTED" else [obj]:
             node = (pod.get("spec") or {}).get("nodeName")
             if node:
