@@ -54,7 +54,7 @@ def test_claim_latency_is_said_wherever_it_was_measured(tmp_path: Path) -> None:
     text = "100 claims waited for their devices: p50 0.50 s, p90 0.90 s, p99 0.99 s"
     assert text in render_markdown(result)
     assert text in render_html(result)
-    nothing = replace(result, finished=events[2:])
+    nothing = replace(result, finished=tuple(events[2:]))
     assert json.loads(render_json(nothing))["latency"] is None
     assert "waited" not in render_markdown(nothing)
 
