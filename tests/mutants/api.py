@@ -13,7 +13,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from reference_allocator.api import schema
 from reference_allocator.api.limits import REQUESTS_MAX
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"
 SERVED = f"{DRA_GROUP}/v1"
@@ -40,15 +40,13 @@ def lose_selectors(claim: Obj) -> None:
 def accept_in_spite_of(field: str, message: str = "") -> Mutation:
     """What is wrong with a field is not looked at."""
 
-    def mutate(world: World) -> None:
-        def validate_new(original: Callable[..., None], *args: Any) -> None:
-            try:
-                original(*args)
-            except ApiError as error:
-                if not all(field in c.field and message in c.message for c in error.causes):
-                    raise
-
-        replace(world.api, "validate_new", validate_new)
+    @instead("api.validate_new")
+    def mutate(_: World, original: Callable[..., None], *args: Any) -> None:
+        try:
+            original(*args)
+        except ApiError as error:
+            if not all(field in c.field and message in c.message for c in error.causes):
+                raise
 
     return mutate
 
@@ -56,19 +54,17 @@ def accept_in_spite_of(field: str, message: str = "") -> Mutation:
 def ignores_unknown_fields(*below: str) -> Mutation:
     """Fields that it does not know are dropped, everywhere or in objects below these fields."""
 
-    def mutate(world: World) -> None:
-        def create(original: Create, obj: Obj, namespace: str) -> Obj:
-            known = clone(obj)
-            root = schema.root_of(obj["kind"], obj["apiVersion"])
-            for mistake in schema.mistakes(root, obj) if root else ():
-                if isinstance(mistake, schema.UnknownField) and holder_of(mistake) in below:
-                    holder: Any = known
-                    for step in mistake.path[:-1]:
-                        holder = holder[step]
-                    del holder[mistake.path[-1]]
-            return original(known, namespace)
-
-        replace(world.api, "create", create)
+    @instead("api.create")
+    def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
+        known = clone(obj)
+        root = schema.root_of(obj["kind"], obj["apiVersion"])
+        for mistake in schema.mistakes(root, obj) if root else ():
+            if isinstance(mistake, schema.UnknownField) and holder_of(mistake) in below:
+                holder: Any = known
+                for step in mistake.path[:-1]:
+                    holder = holder[step]
+                del holder[mistake.path[-1]]
+        return original(known, namespace)
 
     return mutate
 
@@ -82,26 +78,22 @@ def holder_of(mistake: schema.UnknownField) -> str:
 def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     """Objects that are written in a version lose something."""
 
-    def mutate(world: World) -> None:
-        def create(original: Create, obj: Obj, namespace: str) -> Obj:
-            new = clone(obj)
-            if str(new.get("apiVersion")).endswith(f"/{version}"):
-                lose(new)
-            return original(new, namespace)
-
-        replace(world.api, "create", create)
+    @instead("api.create")
+    def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
+        new = clone(obj)
+        if str(new.get("apiVersion")).endswith(f"/{version}"):
+            lose(new)
+        return original(new, namespace)
 
     return mutate
 
 
-def loses_scheduling_gates(world: World) -> None:
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        new = clone(obj)
-        if new["kind"] == "Pod":
-            new["spec"].pop("schedulingGates", None)
-        return original(new, namespace)
-
-    replace(world.api, "create", create)
+@instead("api.create")
+def loses_scheduling_gates(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
+    new = clone(obj)
+    if new["kind"] == "Pod":
+        new["spec"].pop("schedulingGates", None)
+    return original(new, namespace)
 
 
 def lose_alternatives(claim: Obj) -> None:
@@ -115,15 +107,13 @@ def lose_capacity(resource_slice: Obj) -> None:
             body.pop("capacity", None)
 
 
-def no_request_defaults(world: World) -> None:
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        created = original(obj, namespace)
-        stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-        assert stored is not None
-        new = world.cluster.store.modify(stored, lose_defaults)
-        return conversion.to_version(new, obj["apiVersion"])
-
-    replace(world.api, "create", create)
+@instead("api.create")
+def no_request_defaults(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
+    created = original(obj, namespace)
+    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+    assert stored is not None
+    new = world.cluster.store.modify(stored, lose_defaults)
+    return conversion.to_version(new, obj["apiVersion"])
 
 
 def lose_defaults(claim: Obj) -> None:
@@ -133,15 +123,15 @@ def lose_defaults(claim: Obj) -> None:
                 del wanted[field]
 
 
-def returns_stored_form(world: World) -> None:
-    def get(original: Callable[..., Obj | None], ref: Ref, namespace: str) -> Obj | None:
-        kind = KINDS[ref.kind]
-        if ref.api_version not in kind.api_versions:
-            return original(ref, namespace)
-        found = original(changed(ref, api_version=kind.api_version), namespace)
-        return found and {**found, "apiVersion": ref.api_version}
-
-    replace(world.api, "get", get)
+@instead("api.get")
+def returns_stored_form(
+    _: World, original: Callable[..., Obj | None], ref: Ref, namespace: str
+) -> Obj | None:
+    kind = KINDS[ref.kind]
+    if ref.api_version not in kind.api_versions:
+        return original(ref, namespace)
+    found = original(changed(ref, api_version=kind.api_version), namespace)
+    return found and {**found, "apiVersion": ref.api_version}
 
 
 def serves_retired(*kinds: str) -> Mutation:
@@ -201,25 +191,23 @@ def shows_new_form_to_old_clients(world: World) -> None:
     replace(world.api, "get", get)
 
 
-def deletes_claims_in_use(world: World) -> None:
-    def delete_stored(original: Callable[..., None], obj: Obj, *args: Any) -> None:
-        if obj["kind"] == "ResourceClaim":
-            world.cluster.store.remove(obj)
-        else:
-            original(obj, *args)
+@instead("api.delete_stored")
+def deletes_claims_in_use(
+    world: World, original: Callable[..., None], obj: Obj, *args: Any
+) -> None:
+    if obj["kind"] == "ResourceClaim":
+        world.cluster.store.remove(obj)
+    else:
+        original(obj, *args)
 
-    replace(world.api, "delete_stored", delete_stored)
 
-
-def keeps_disabled_fields(world: World) -> None:
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        created = original(obj, namespace)
-        stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-        if stored is not None and obj["kind"] == "ResourceSlice":
-            world.cluster.store.modify(stored, lambda new: new.update(spec=clone(obj["spec"])))
-        return created
-
-    replace(world.api, "create", create)
+@instead("api.create")
+def keeps_disabled_fields(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
+    created = original(obj, namespace)
+    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+    if stored is not None and obj["kind"] == "ResourceSlice":
+        world.cluster.store.modify(stored, lambda new: new.update(spec=clone(obj["spec"])))
+    return created
 
 
 def mistake_driver(obj: Obj) -> None:
@@ -227,19 +215,16 @@ def mistake_driver(obj: Obj) -> None:
         obj["spec"]["deviceSelector"] = {"driver": "other.example.com"}
 
 
-def limits_are_one_less(world: World) -> None:
+@instead("api.create")
+def limits_are_one_less(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
     """Lists of a claim that are as long as they may be are refused."""
-
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        if obj.get("kind") == "ResourceClaim":
-            devices = obj["spec"].get("devices") or {}
-            lists = [devices.get(name) or [] for name in ("requests", "constraints", "config")]
-            lists += [wanted.get("selectors") or [] for wanted in alternatives(obj)]
-            if any(len(found) == REQUESTS_MAX for found in lists):
-                raise ApiError(422, "Invalid", f"must have at most {REQUESTS_MAX - 1} items")
-        return original(obj, namespace)
-
-    replace(world.api, "create", create)
+    if obj.get("kind") == "ResourceClaim":
+        devices = obj["spec"].get("devices") or {}
+        lists = [devices.get(name) or [] for name in ("requests", "constraints", "config")]
+        lists += [wanted.get("selectors") or [] for wanted in alternatives(obj)]
+        if any(len(found) == REQUESTS_MAX for found in lists):
+            raise ApiError(422, "Invalid", f"must have at most {REQUESTS_MAX - 1} items")
+    return original(obj, namespace)
 
 
 DEFECTS: Defects = {

@@ -8,7 +8,7 @@ from dataclasses import replace as changed
 from conformance.targets.reference.apiserver.authorization import Attributes
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import User
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Allows = Callable[..., bool]
 
@@ -20,30 +20,26 @@ def check_nothing(world: World) -> None:
 def allows_subresource(subresource: str) -> Mutation:
     """Who may write the status may do what needs a subresource of its own, too."""
 
-    def mutate(world: World) -> None:
-        def allows(original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
-            return wanted.subresource == subresource or original(user, wanted, **how)
-
-        replace(world.handler.authorizer, "allows", allows)
+    @instead("handler.authorizer.allows")
+    def mutate(_: World, original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
+        return wanted.subresource == subresource or original(user, wanted, **how)
 
     return mutate
 
 
-def forgets_names(world: World) -> None:
-    authorizer = world.handler.authorizer
-
-    def grant(original: Callable[..., None], user: User, rules: list[dict[str, object]]) -> None:
-        original(user, [{k: v for k, v in rule.items() if k != "resourceNames"} for rule in rules])
-
-    replace(authorizer, "grant", grant)
+@instead("handler.authorizer.grant")
+def forgets_names(
+    _: World, original: Callable[..., None], user: User, rules: list[dict[str, object]]
+) -> None:
+    original(user, [{k: v for k, v in rule.items() if k != "resourceNames"} for rule in rules])
 
 
-def every_node_is_associated(world: World) -> None:
-    def allows(original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
-        verb = wanted.verb.replace("arbitrary-node:", "associated-node:")
-        return original(user, wanted, **how) or original(user, changed(wanted, verb=verb), **how)
-
-    replace(world.handler.authorizer, "allows", allows)
+@instead("handler.authorizer.allows")
+def every_node_is_associated(
+    _: World, original: Allows, user: User, wanted: Attributes, **how: bool
+) -> bool:
+    verb = wanted.verb.replace("arbitrary-node:", "associated-node:")
+    return original(user, wanted, **how) or original(user, changed(wanted, verb=verb), **how)
 
 
 DEFECTS: Defects = {

@@ -8,48 +8,38 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conformance.scenario.observation import ListedClaim
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits
-from tests.mutants.driver import drivers, writes
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.driver import writes
+from tests.mutants.replacing import Defects, instead
 
 
-def lists_ids_of_nothing(world: World) -> None:
-    def listed(
-        original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
-    ) -> Sequence[ListedClaim] | None:
-        found = original(pod, container)
-        return found and [
-            dataclasses.replace(
-                claim,
-                devices=tuple(
-                    dataclasses.replace(device, cdi=tuple(f"{one}-old" for one in device.cdi))
-                    for device in claim.devices
-                ),
-            )
-            for claim in found
-        ]
-
-    for kubelet in world.kubelets:
-        replace(kubelet.pod_resources, "listed", listed)
+@instead("kubelets.pod_resources.listed")
+def lists_ids_of_nothing(
+    _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
+) -> Sequence[ListedClaim] | None:
+    found = original(pod, container)
+    return found and [
+        dataclasses.replace(
+            claim,
+            devices=tuple(
+                dataclasses.replace(device, cdi=tuple(f"{one}-old" for one in device.cdi))
+                for device in claim.devices
+            ),
+        )
+        for claim in found
+    ]
 
 
-def without_common_edits(world: World) -> None:
-    for driver in drivers(world):
-
-        def edits(
-            original: Callable[..., ContainerEdits],
-            ids: Iterable[str],
-            driver: NodeDriver = driver,
-        ) -> ContainerEdits:
-            found = original(ids)
-            common = [spec.get("containerEdits") or {} for _, spec in driver.specs()]
-            names = {text.partition("=")[0] for one in common for text in one.get("env") or ()}
-            env = {name: value for name, value in found.env.items() if name not in names}
-            return dataclasses.replace(found, env=env)
-
-        replace(driver, "edits", edits)
+@instead("drivers.edits")
+def without_common_edits(
+    driver: NodeDriver, original: Callable[..., ContainerEdits], ids: Iterable[str]
+) -> ContainerEdits:
+    found = original(ids)
+    common = [spec.get("containerEdits") or {} for _, spec in driver.specs()]
+    names = {text.partition("=")[0] for one in common for text in one.get("env") or ()}
+    env = {name: value for name, value in found.env.items() if name not in names}
+    return dataclasses.replace(found, env=env)
 
 
 def version_too_old(spec: str) -> str:

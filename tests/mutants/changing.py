@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref, Request
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Change = Callable[[Obj], Obj]
 
@@ -18,69 +17,62 @@ Change = Callable[[Obj], Obj]
 def accepts_changes(kind_name: str, field: str, message: str = "") -> Mutation:
     """What is wrong with a field of a changed object of a kind is not looked at."""
 
-    def mutate(world: World) -> None:
-        def validate_change(
-            original: Callable[..., None], kind: Kind, *args: Any, **kwargs: Any
-        ) -> None:
-            try:
-                original(kind, *args, **kwargs)
-            except ApiError as error:
-                known = kind.name == kind_name
-                if not known or not all(
-                    c.field.startswith(field) and message in c.message for c in error.causes
-                ):
-                    raise
-
-        replace(world.api, "validate_change", validate_change)
+    @instead("api.validate_change")
+    def mutate(
+        _: World, original: Callable[..., None], kind: Kind, *args: Any, **kwargs: Any
+    ) -> None:
+        try:
+            original(kind, *args, **kwargs)
+        except ApiError as error:
+            known = kind.name == kind_name
+            if not known or not all(
+                c.field.startswith(field) and message in c.message for c in error.causes
+            ):
+                raise
 
     return mutate
 
 
-def failed_pods_keep_claims(world: World) -> None:
+@instead("ClaimController.remaining_users")
+def failed_pods_keep_claims(
+    world: World, original: Callable[..., list[Obj]], claim: Obj
+) -> list[Obj]:
     store = world.cluster.store
-
-    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
-        remaining = original(claim)
-        for user in claim["status"].get("reservedFor") or []:
-            pod = store.by_uid(user["uid"])
-            if pod is not None and pod["status"]["phase"] == "Failed" and user not in remaining:
-                remaining.append(user)
-        return remaining
-
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    remaining = original(claim)
+    for user in claim["status"].get("reservedFor") or []:
+        pod = store.by_uid(user["uid"])
+        if pod is not None and pod["status"]["phase"] == "Failed" and user not in remaining:
+            remaining.append(user)
+    return remaining
 
 
-def ignores_evictions(world: World) -> None:
-    def handle(original: Callable[..., None], request: Request, namespace: str) -> None:
-        if request.subresource != "eviction":
-            original(request, namespace)
-
-    replace(world.handler, "handle", handle)
-
-
-def binds_twice(world: World) -> None:
-    def handle(original: Callable[..., None], request: Request, namespace: str) -> None:
-        try:
-            original(request, namespace)
-        except ApiError:
-            if request.subresource != "binding":
-                raise
-
-    replace(world.handler, "handle", handle)
+@instead("handler.handle")
+def ignores_evictions(
+    _: World, original: Callable[..., None], request: Request, namespace: str
+) -> None:
+    if request.subresource != "eviction":
+        original(request, namespace)
 
 
-def deletes_all_of_a_kind(world: World) -> None:
-    def handle(original: Callable[..., None], request: Request, namespace: str) -> None:
-        original(changed(request, labels={}), namespace)
+@instead("handler.handle")
+def binds_twice(_: World, original: Callable[..., None], request: Request, namespace: str) -> None:
+    try:
+        original(request, namespace)
+    except ApiError:
+        if request.subresource != "binding":
+            raise
 
-    replace(world.handler, "handle", handle)
+
+@instead("handler.handle")
+def deletes_all_of_a_kind(
+    _: World, original: Callable[..., None], request: Request, namespace: str
+) -> None:
+    original(changed(request, labels={}), namespace)
 
 
-def ignores_field_selectors(world: World) -> None:
-    def listed(original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
-        return original(*args[:4])
-
-    replace(world.api, "list", listed)
+@instead("api.list")
+def ignores_field_selectors(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
+    return original(*args[:4])
 
 
 def ignores_preconditions(world: World) -> None:

@@ -13,20 +13,18 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.api import lose_selectors
 from tests.mutants.nodes import take_any_reservation
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 from tests.mutants.scheduler import reserve_without_pod, take_any_claim
 
 
 def in_new_claims(change: Callable[[Obj], None]) -> Mutation:
     """Something is wrong in every claim that is made from a template."""
 
-    def mutate(world: World) -> None:
-        def new_claim(original: Callable[..., Obj], *args: Any) -> Obj:
-            claim = original(*args)
-            change(claim)
-            return claim
-
-        replace(part(world, ClaimController), "new_claim", new_claim)
+    @instead("ClaimController.new_claim")
+    def mutate(_: World, original: Callable[..., Obj], *args: Any) -> Obj:
+        claim = original(*args)
+        change(claim)
+        return claim
 
     return mutate
 
@@ -43,12 +41,12 @@ def lose_labels(claim: Obj) -> None:
     claim["metadata"].pop("labels", None)
 
 
-def says_nothing_of_claims(world: World) -> None:
-    def event(original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any) -> None:
-        if reason != "FailedResourceClaimCreation":
-            original(pod, kind, reason, *args)
-
-    replace(world.cluster, "event", event)
+@instead("cluster.event")
+def says_nothing_of_claims(
+    _: World, original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any
+) -> None:
+    if reason != "FailedResourceClaimCreation":
+        original(pod, kind, reason, *args)
 
 
 def no_owner_reference(world: World) -> None:
@@ -115,32 +113,29 @@ def forgets_reservation(world: World) -> None:
     replace(part(world, ClaimController), "reserve", lambda *_: None)
 
 
-def releases_too_early(world: World) -> None:
-    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
-        remaining = original(claim)
-        users = claim["status"].get("reservedFor") or []
-        return remaining if len(remaining) == len(users) else []
-
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+@instead("ClaimController.remaining_users")
+def releases_too_early(_: World, original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
+    remaining = original(claim)
+    users = claim["status"].get("reservedFor") or []
+    return remaining if len(remaining) == len(users) else []
 
 
-def never_release(world: World) -> None:
-    def set_users(original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool) -> Obj:
-        return original(claim, users, release=release and pods.is_deleted(claim))
+@instead("ClaimController.set_users")
+def never_release(
+    _: World, original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool
+) -> Obj:
+    return original(claim, users, release=release and pods.is_deleted(claim))
 
-    replace(part(world, ClaimController), "set_users", set_users)
 
-
-def finished_pods_keep_claims(world: World) -> None:
+@instead("ClaimController.remaining_users")
+def finished_pods_keep_claims(
+    world: World, original: Callable[..., list[Obj]], claim: Obj
+) -> list[Obj]:
     """A claim stays reserved for a pod that has ended, as long as the pod is there."""
     store = world.cluster.store
-
-    def remaining_users(original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
-        users = claim["status"].get("reservedFor") or []
-        present = [user for user in users if store.by_uid(user["uid"]) is not None]
-        return present if len(present) > len(original(claim)) else original(claim)
-
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    users = claim["status"].get("reservedFor") or []
+    present = [user for user in users if store.by_uid(user["uid"]) is not None]
+    return present if len(present) > len(original(claim)) else original(claim)
 
 
 def reserves_for_ended_pods(world: World) -> None:
@@ -202,34 +197,31 @@ def allocates_without_pod(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
-def keeps_device_status(world: World) -> None:
-    def set_users(original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any) -> Obj:
-        released = original(claim, *args, **kwargs)
-        reported = claim["status"].get("devices")
-        if reported is None or world.cluster.store.by_uid(uid_of(claim)) is None:
-            return released
-        return world.cluster.store.modify(claim, lambda new: new["status"].update(devices=reported))
-
-    replace(part(world, ClaimController), "set_users", set_users)
-
-
-def refuses_long_names(world: World) -> None:
-    def make(original: Callable[..., Obj | None], pod: Obj, pod_claim: str, *args: str) -> Any:
-        too_long = len(name_of(pod)) + len(pod_claim) > 57
-        return None if too_long else original(pod, pod_claim, *args)
-
-    replace(part(world, ClaimController), "make", make)
+@instead("ClaimController.set_users")
+def keeps_device_status(
+    world: World, original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any
+) -> Obj:
+    released = original(claim, *args, **kwargs)
+    reported = claim["status"].get("devices")
+    if reported is None or world.cluster.store.by_uid(uid_of(claim)) is None:
+        return released
+    return world.cluster.store.modify(claim, lambda new: new["status"].update(devices=reported))
 
 
-def waits_for_unneeded_claims(world: World) -> None:
+@instead("ClaimController.make")
+def refuses_long_names(
+    _: World, original: Callable[..., Obj | None], pod: Obj, pod_claim: str, *args: str
+) -> Any:
+    too_long = len(name_of(pod)) + len(pod_claim) > 57
+    return None if too_long else original(pod, pod_claim, *args)
+
+
+@instead("cluster.claims_of")
+def waits_for_unneeded_claims(_: World, original: Callable[..., Any], pod: Obj) -> Any:
     """An entry of a pod's claims waits for a claim, though the pod's status says there is none."""
-
-    def claims_of(original: Callable[..., Any], pod: Obj) -> Any:
-        found = {entry["name"]: claim for entry, claim in original(pod)}
-        for entry in pod["spec"].get("resourceClaims") or []:
-            yield entry, found.get(entry["name"])
-
-    replace(world.cluster, "claims_of", claims_of)
+    found = {entry["name"]: claim for entry, claim in original(pod)}
+    for entry in pod["spec"].get("resourceClaims") or []:
+        yield entry, found.get(entry["name"])
 
 
 def other_namespace(world: World) -> None:
@@ -251,23 +243,18 @@ def other_namespace(world: World) -> None:
     replace(part(world, ClaimController), "remaining_users", remaining_users)
 
 
-def deletes_claims_at_restarts(world: World) -> None:
+@instead("ClaimController.sync")
+def deletes_claims_at_restarts(world: World, original: Callable[[], None]) -> None:
     """A claim that was made for a pod is deleted when a container of the pod starts again."""
-    controller = part(world, ClaimController)
-
-    def sync(original: Callable[[], None]) -> None:
-        original()
-        for pod in world.cluster.store.all("Pod"):
-            restarted = any(
-                status.get("restartCount")
-                for status in pod["status"].get("containerStatuses") or ()
-            )
-            for entry, claim in world.cluster.claims_of(pod):
-                made = "resourceClaimTemplateName" in entry
-                if restarted and made and claim is not None and not pods.is_deleted(claim):
-                    world.api.delete_stored(claim)
-
-    replace(controller, "sync", sync)
+    original()
+    for pod in world.cluster.store.all("Pod"):
+        restarted = any(
+            status.get("restartCount") for status in pod["status"].get("containerStatuses") or ()
+        )
+        for entry, claim in world.cluster.claims_of(pod):
+            made = "resourceClaimTemplateName" in entry
+            if restarted and made and claim is not None and not pods.is_deleted(claim):
+                world.api.delete_stored(claim)
 
 
 DEFECTS: Defects = {

@@ -13,7 +13,7 @@ from conformance.targets.reference.store import namespace_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
 from tests.mutants.allocator.inputs import wanted
-from tests.mutants.replacing import Defects, part, replace
+from tests.mutants.replacing import Defects, instead, part, replace
 
 
 def releases_without_class(world: World) -> None:
@@ -29,44 +29,36 @@ def releases_without_class(world: World) -> None:
     controller.watches |= {"DeviceClass"}
 
 
-def deletes_templates(world: World) -> None:
+@instead("GarbageCollector.is_ownerless")
+def deletes_templates(world: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     """With a pod the templates go from which its claims were made."""
     store = world.cluster.store
-
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        if obj["kind"] == "ResourceClaim" and original(obj):
-            for template in store.all("ResourceClaimTemplate", namespace_of(obj)):
-                store.remove(template)
-        return original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+    if obj["kind"] == "ResourceClaim" and original(obj):
+        for template in store.all("ResourceClaimTemplate", namespace_of(obj)):
+            store.remove(template)
+    return original(obj)
 
 
-def extended_claims_outlive_pods(world: World) -> None:
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
-        return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+@instead("GarbageCollector.is_ownerless")
+def extended_claims_outlive_pods(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
+    generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
+    return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
 
 
-def claims_outlive_pods(world: World) -> None:
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        return obj["kind"] != "ResourceClaim" and original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+@instead("GarbageCollector.is_ownerless")
+def claims_outlive_pods(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
+    return obj["kind"] != "ResourceClaim" and original(obj)
 
 
-def claims_outlive_namespaces(world: World) -> None:
+@instead("ClaimController.set_users")
+def claims_outlive_namespaces(
+    world: World, original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool
+) -> Obj:
     """A claim is not released if its namespace is being deleted."""
     store = world.cluster.store
-
-    def set_users(original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool) -> Obj:
-        namespace = store.get("Namespace", "", namespace_of(claim))
-        ends = namespace is not None and pods.is_deleted(namespace)
-        return original(claim, users, release=release and not ends)
-
-    replace(part(world, ClaimController), "set_users", set_users)
+    namespace = store.get("Namespace", "", namespace_of(claim))
+    ends = namespace is not None and pods.is_deleted(namespace)
+    return original(claim, users, release=release and not ends)
 
 
 def releases_without_template(world: World) -> None:
@@ -108,11 +100,9 @@ def releases_withdrawn(world: World) -> None:
     controller.watches |= {"ResourceSlice"}
 
 
-def pods_outlive_jobs(world: World) -> None:
-    def is_ownerless(original: Callable[[Obj], bool], obj: Obj) -> bool:
-        return obj["kind"] != "Pod" and original(obj)
-
-    replace(part(world, GarbageCollector), "is_ownerless", is_ownerless)
+@instead("GarbageCollector.is_ownerless")
+def pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
+    return obj["kind"] != "Pod" and original(obj)
 
 
 def orphaned_pods_stay(world: World) -> None:

@@ -8,24 +8,22 @@ from typing import Any
 
 from conformance.targets.reference.world import World
 from nvml_driver.cdi.specs import ContainerEdits
-from tests.mutants.driver import drivers
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def given_with(**changed: Any) -> Mutation:
     """The driver's device files are given to containers otherwise."""
 
-    def mutate(world: World) -> None:
-        def edits(original: Callable[..., ContainerEdits], ids: Iterable[str]) -> ContainerEdits:
-            found = original(ids)
-            nodes = tuple(
-                dataclasses.replace(node, **changed) if node.path[-1:].isdigit() else node
-                for node in found.device_nodes
-            )
-            return dataclasses.replace(found, device_nodes=nodes)
-
-        for driver in drivers(world):
-            replace(driver, "edits", edits)
+    @instead("drivers.edits")
+    def mutate(
+        _: Any, original: Callable[..., ContainerEdits], ids: Iterable[str]
+    ) -> ContainerEdits:
+        found = original(ids)
+        nodes = tuple(
+            dataclasses.replace(node, **changed) if node.path[-1:].isdigit() else node
+            for node in found.device_nodes
+        )
+        return dataclasses.replace(found, device_nodes=nodes)
 
     return mutate
 

@@ -17,20 +17,16 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.errors import DriverError
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 
 def when_started(change: Callable[[Kubelet], None]) -> Mutation:
     """A kubelet does something wrong when it starts."""
 
-    def mutate(world: World) -> None:
-        for kubelet in world.kubelets:
-
-            def start(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
-                change(kubelet)
-                original()
-
-            replace(kubelet, "start", start)
+    @instead("kubelets.start")
+    def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
+        change(kubelet)
+        original()
 
     return mutate
 
@@ -75,27 +71,21 @@ def keeps_waiting_pods_waiting(world: World) -> None:
         replace(kubelet, "_prepare", prepare)
 
 
-def keeps_slices_of_gone_drivers(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def wipe(original: Callable[[], None], driver: str = "") -> None:
-            if not driver:
-                original()
-
-        replace(kubelet, "wipe_slices", wipe)
+@instead("kubelets.wipe_slices")
+def keeps_slices_of_gone_drivers(
+    _: Kubelet, original: Callable[[], None], driver: str = ""
+) -> None:
+    if not driver:
+        original()
 
 
-def wipes_slices_at_once(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def stop_driver(
-            original: Callable[[str], None], role: str = "driver", kubelet: Kubelet = kubelet
-        ) -> None:
-            original(role)
-            if role == "driver":
-                kubelet.wipe_slices()
-
-        replace(kubelet, "stop_driver", stop_driver)
+@instead("kubelets.stop_driver")
+def wipes_slices_at_once(
+    kubelet: Kubelet, original: Callable[[str], None], role: str = "driver"
+) -> None:
+    original(role)
+    if role == "driver":
+        kubelet.wipe_slices()
 
 
 def gives_up_unregistered_drivers(world: World) -> None:
@@ -118,20 +108,16 @@ def gives_up_unregistered_drivers(world: World) -> None:
         replace(kubelet.dra_manager, "prepare", prepare)
 
 
-def lets_pods_go_unprepared(world: World) -> None:
+@instead("kubelets.dra_manager.unprepare")
+def lets_pods_go_unprepared(
+    kubelet: Kubelet, original: Callable[[str], None], pod_uid: str
+) -> None:
     """What the driver could not unprepare is forgotten."""
-    for kubelet in world.kubelets:
-
-        def unprepare(
-            original: Callable[[str], None], pod_uid: str, kubelet: Kubelet = kubelet
-        ) -> None:
-            try:
-                original(pod_uid)
-            except NotPreparedError:
-                for prepared in kubelet.dra_manager.prepared.values():
-                    prepared.pods.discard(pod_uid)
-
-        replace(kubelet.dra_manager, "unprepare", unprepare)
+    try:
+        original(pod_uid)
+    except NotPreparedError:
+        for prepared in kubelet.dra_manager.prepared.values():
+            prepared.pods.discard(pod_uid)
 
 
 def loses_cdi_specs(world: World) -> None:
@@ -153,18 +139,15 @@ def loses_cdi_specs(world: World) -> None:
         replace(kubelet.driver, "edits", edits)
 
 
-def frees_half_bound(world: World) -> None:
+@instead("scheduler.restart")
+def frees_half_bound(world: World, original: Callable[[], None]) -> None:
     """A scheduler that starts takes back what pods have that are not bound yet."""
-
-    def restart(original: Callable[[], None]) -> None:
-        original()
-        store = world.cluster.store
-        for pod in store.all("Pod"):
-            for _, claim in world.cluster.claims_of(pod):
-                if claim is not None and not pod["spec"].get("nodeName"):
-                    store.modify(claim, lose_allocation)
-
-    replace(world.scheduler, "restart", restart)
+    original()
+    store = world.cluster.store
+    for pod in store.all("Pod"):
+        for _, claim in world.cluster.claims_of(pod):
+            if claim is not None and not pod["spec"].get("nodeName"):
+                store.modify(claim, lose_allocation)
 
 
 def lose_allocation(claim: Obj) -> None:
@@ -206,34 +189,31 @@ def misses_what_happened(world: World) -> None:
     replace(controller, "remaining_users", remaining_users)
 
 
-def releases_on_lost_nodes(world: World) -> None:
+@instead("ClaimController.remaining_users")
+def releases_on_lost_nodes(
+    world: World, original: Callable[[Obj], list[Obj]], claim: Obj
+) -> list[Obj]:
     """A claim is released as soon as its pod is deleted, though nobody knows that it has ended."""
-    controller, store = part(world, ClaimController), world.cluster.store
+    store = world.cluster.store
 
-    def remaining_users(original: Callable[[Obj], list[Obj]], claim: Obj) -> list[Obj]:
-        def lost(user: Obj) -> bool:
-            pod = store.by_uid(user["uid"])
-            node = store.get("Node", "", pod["spec"].get("nodeName") or "") if pod else None
-            taints = (node or {}).get("spec", {}).get("taints") or []
-            unreachable = any("unreachable" in taint["key"] for taint in taints)
-            return pod is not None and pods.is_deleted(pod) and unreachable
+    def lost(user: Obj) -> bool:
+        pod = store.by_uid(user["uid"])
+        node = store.get("Node", "", pod["spec"].get("nodeName") or "") if pod else None
+        taints = (node or {}).get("spec", {}).get("taints") or []
+        unreachable = any("unreachable" in taint["key"] for taint in taints)
+        return pod is not None and pods.is_deleted(pod) and unreachable
 
-        return [user for user in original(claim) if not lost(user)]
-
-    replace(controller, "remaining_users", remaining_users)
+    return [user for user in original(claim) if not lost(user)]
 
 
 def leaves_pods_on_lost_nodes(world: World) -> None:
     replace(part(world, NodeLifecycleController), "_evict", lambda *_: None)
 
 
-def uses_nodes_that_are_not_ready(world: World) -> None:
+@instead("scheduler._nodes")
+def uses_nodes_that_are_not_ready(_: World, original: Callable[[], list[Obj]]) -> list[Obj]:
     """The scheduler looks neither at a node's condition nor at the taint for it."""
-
-    def nodes(original: Callable[[], list[Obj]]) -> list[Obj]:
-        return [believed_ready(node) for node in original()]
-
-    replace(world.scheduler, "_nodes", nodes)
+    return [believed_ready(node) for node in original()]
 
 
 def believed_ready(node: Obj) -> Obj:

@@ -17,23 +17,17 @@ from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 
 def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
     """The driver prepares something else than what the claim says."""
 
-    def mutate(world: World) -> None:
-        for driver in drivers(world):
-
-            def prepare(
-                original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver
-            ) -> Any:
-                other = clone(claim)
-                change(driver, other["status"]["allocation"]["devices"])
-                return original(other)
-
-            replace(driver, "prepare", prepare)
+    @instead("drivers.prepare")
+    def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+        other = clone(claim)
+        change(driver, other["status"]["allocation"]["devices"])
+        return original(other)
 
     return mutate
 
@@ -78,19 +72,13 @@ def refuses_prepared_before(world: World) -> None:
         replace(driver, "prepare", prepare)
 
 
-def leaves_cdi_spec(world: World) -> None:
-    for driver in drivers(world):
-
-        def unprepare(
-            original: Callable[[str], None], uid: str, driver: NodeDriver = driver
-        ) -> None:
-            names = driver.spec_files().get(uid, [])
-            kept = {name: (driver._cdi_root / name).read_bytes() for name in names}
-            original(uid)
-            for name, content in kept.items():
-                (driver._cdi_root / name).write_bytes(content)
-
-        replace(driver, "unprepare", unprepare)
+@instead("drivers.unprepare")
+def leaves_cdi_spec(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
+    names = driver.spec_files().get(uid, [])
+    kept = {name: (driver._cdi_root / name).read_bytes() for name in names}
+    original(uid)
+    for name, content in kept.items():
+        (driver._cdi_root / name).write_bytes(content)
 
 
 def next_device(driver: NodeDriver, allocated: Obj) -> None:
@@ -115,40 +103,28 @@ def slices_without_owner(world: World) -> None:
     publisher.sync()
 
 
-def gives_others_when_asked_again(world: World) -> None:
-    for driver in drivers(world):
-
-        def prepare(original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver) -> Any:
-            if uid_of(claim) in driver.spec_files():
-                claim = clone(claim)
-                next_device(driver, claim["status"]["allocation"]["devices"])
-            return original(claim)
-
-        replace(driver, "prepare", prepare)
+@instead("drivers.prepare")
+def gives_others_when_asked_again(
+    driver: NodeDriver, original: Callable[..., Any], claim: Obj
+) -> Any:
+    if uid_of(claim) in driver.spec_files():
+        claim = clone(claim)
+        next_device(driver, claim["status"]["allocation"]["devices"])
+    return original(claim)
 
 
-def refuses_prepared_claims(world: World) -> None:
-    for driver in drivers(world):
-
-        def prepare(original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver) -> Any:
-            if uid_of(claim) in driver.spec_files():
-                raise DriverError(f"claim {uid_of(claim)} is prepared already")
-            return original(claim)
-
-        replace(driver, "prepare", prepare)
+@instead("drivers.prepare")
+def refuses_prepared_claims(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+    if uid_of(claim) in driver.spec_files():
+        raise DriverError(f"claim {uid_of(claim)} is prepared already")
+    return original(claim)
 
 
-def refuses_unknown_claims(world: World) -> None:
-    for driver in drivers(world):
-
-        def unprepare(
-            original: Callable[[str], None], uid: str, driver: NodeDriver = driver
-        ) -> None:
-            if uid not in driver.spec_files():
-                raise DriverError(f"claim {uid} is not prepared")
-            original(uid)
-
-        replace(driver, "unprepare", unprepare)
+@instead("drivers.unprepare")
+def refuses_unknown_claims(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
+    if uid not in driver.spec_files():
+        raise DriverError(f"claim {uid} is not prepared")
+    original(uid)
 
 
 def in_each_core(world: World, change: Callable[[DriverCore], None]) -> None:
@@ -247,18 +223,12 @@ def metadata_of_another_claim(world: World) -> None:
 def writes(change: Callable[[str], str]) -> Mutation:
     """The driver writes something else into its CDI specs: from the text that is right."""
 
-    def mutate(world: World) -> None:
-        for driver in drivers(world):
-
-            def prepare(
-                original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver
-            ) -> Any:
-                found = original(claim)
-                for path in driver._cdi_root.glob("*.json"):
-                    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-                return found
-
-            replace(driver, "prepare", prepare)
+    @instead("drivers.prepare")
+    def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+        found = original(claim)
+        for path in driver._cdi_root.glob("*.json"):
+            path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+        return found
 
     return mutate
 

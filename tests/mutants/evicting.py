@@ -10,50 +10,44 @@ from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, results_of
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 
-def evicts_at_once(world: World) -> None:
-    def evictions(
-        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
-    ) -> list[Eviction]:
-        return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
-
-    replace(part(world, EvictionController), "evictions", evictions)
+@instead("EvictionController.evictions")
+def evicts_at_once(
+    _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+) -> list[Eviction]:
+    return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
 
 
 def no_eviction(world: World) -> None:
     replace(part(world, EvictionController), "evictions", lambda *_: [])
 
 
-def evicts_who_tolerates_for_ever(world: World) -> None:
-    def evictions(
-        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
-    ) -> list[Eviction]:
-        tolerated = [
-            toleration
-            for _, claim in evictor.cluster.claims_of(pod)
-            if claim is not None
-            for result in results_of(claim)
-            for toleration in result.get("tolerations") or []
-            if "tolerationSeconds" not in toleration
-        ]
-        rule = evictor.rules[0] if evictor.rules else None
-        return [Eviction(0.0, rule)] if tolerated else original(evictor, pod)
-
-    replace(part(world, EvictionController), "evictions", evictions)
+@instead("EvictionController.evictions")
+def evicts_who_tolerates_for_ever(
+    _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+) -> list[Eviction]:
+    tolerated = [
+        toleration
+        for _, claim in evictor.cluster.claims_of(pod)
+        if claim is not None
+        for result in results_of(claim)
+        for toleration in result.get("tolerations") or []
+        if "tolerationSeconds" not in toleration
+    ]
+    rule = evictor.rules[0] if evictor.rules else None
+    return [Eviction(0.0, rule)] if tolerated else original(evictor, pod)
 
 
 def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     """Pods are evicted for some reasons only."""
 
-    def mutate(world: World) -> None:
-        def evictions(
-            original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
-        ) -> list[Eviction]:
-            return [eviction for eviction in original(evictor, pod) if kept(eviction)]
-
-        replace(part(world, EvictionController), "evictions", evictions)
+    @instead("EvictionController.evictions")
+    def mutate(
+        _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+    ) -> list[Eviction]:
+        return [eviction for eviction in original(evictor, pod) if kept(eviction)]
 
     return mutate
 
@@ -62,49 +56,42 @@ def by_rule(eviction: Eviction) -> bool:
     return eviction.rule is not None
 
 
-def by_named_claims_only(world: World) -> None:
-    def evictions(
-        original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
-    ) -> list[Eviction]:
-        return list(original(evictor, pod)) if pod["spec"].get("resourceClaims") else []
-
-    replace(part(world, EvictionController), "evictions", evictions)
+@instead("EvictionController.evictions")
+def by_named_claims_only(
+    _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
+) -> list[Eviction]:
+    return list(original(evictor, pod)) if pod["spec"].get("resourceClaims") else []
 
 
 def as_created(eviction: Eviction) -> bool:
     return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
 
 
-def evicts_for_noschedule(world: World) -> None:
-    controller, store = part(world, EvictionController), world.cluster.store
-
-    def sync(original: Callable[[], None]) -> None:
-        original()
-        tainted = {
-            (item["spec"]["pool"]["name"], device["name"])
-            for item in store.all("ResourceSlice")
-            for device in item["spec"].get("devices") or []
-            if any(taint["effect"] == "NoSchedule" for taint in device.get("taints") or [])
-        }
-        for pod in store.all("Pod"):
-            claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
-            used = [result for claim in claims for result in results_of(claim)]
-            tolerant = any(result.get("tolerations") for result in used)
-            hit = any((result["pool"], result["device"]) in tainted for result in used)
-            if hit and not tolerant and pod["spec"].get("nodeName") and not is_deleted(pod):
-                world.api.delete_stored(pod)
-
-    replace(controller, "sync", sync)
+@instead("EvictionController.sync")
+def evicts_for_noschedule(world: World, original: Callable[[], None]) -> None:
+    store = world.cluster.store
+    original()
+    tainted = {
+        (item["spec"]["pool"]["name"], device["name"])
+        for item in store.all("ResourceSlice")
+        for device in item["spec"].get("devices") or []
+        if any(taint["effect"] == "NoSchedule" for taint in device.get("taints") or [])
+    }
+    for pod in store.all("Pod"):
+        claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+        used = [result for claim in claims for result in results_of(claim)]
+        tolerant = any(result.get("tolerations") for result in used)
+        hit = any((result["pool"], result["device"]) in tainted for result in used)
+        if hit and not tolerant and pod["spec"].get("nodeName") and not is_deleted(pod):
+            world.api.delete_stored(pod)
 
 
-def no_dry_run(world: World) -> None:
-    def condition(original: Callable[[Obj], Obj], rule: Obj) -> Obj:
-        if rule["spec"]["taint"]["effect"] != "None":
-            return original(rule)
-        message = "Eviction only happens for the NoExecute effect."
-        return {"status": "False", "reason": "OtherEffect", "message": message}
-
-    replace(part(world, EvictionController).reporter, "condition", condition)
+@instead("EvictionController.reporter.condition")
+def no_dry_run(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
+    if rule["spec"]["taint"]["effect"] != "None":
+        return original(rule)
+    message = "Eviction only happens for the NoExecute effect."
+    return {"status": "False", "reason": "OtherEffect", "message": message}
 
 
 DEFECTS: Defects = {

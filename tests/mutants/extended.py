@@ -9,59 +9,51 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead, replace
 
 
 def ignores_extended_resources(world: World) -> None:
     replace(world.scheduler.filter, "extended_resources", lambda _: {})
 
 
-def ignores_device_plugins(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
-        return original(pod, {**node, "status": {}}, *args)
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
-
-
-def one_extended_device(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
-        claim, mappings = original(*args)
-        for request in claim["spec"]["devices"]["requests"] if claim else ():
-            request["exactly"]["count"] = 1
-        return claim, mappings
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
+@instead("scheduler.filter.extended_claim")
+def ignores_device_plugins(
+    _: World, original: Callable[..., Any], pod: Obj, node: Obj, *args: Any
+) -> Any:
+    return original(pod, {**node, "status": {}}, *args)
 
 
-def shares_extended_devices(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
-        claim, mappings = original(*args)
-        if claim is not None:
-            found = claim["spec"]["devices"]["requests"]
-            del found[1:]
-            mappings = [{**mapping, "requestName": found[0]["name"]} for mapping in mappings]
-        return claim, mappings
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
+@instead("scheduler.filter.extended_claim")
+def one_extended_device(_: World, original: Callable[..., Any], *args: Any) -> Any:
+    claim, mappings = original(*args)
+    for request in claim["spec"]["devices"]["requests"] if claim else ():
+        request["exactly"]["count"] = 1
+    return claim, mappings
 
 
-def no_implicit_resources(world: World) -> None:
-    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-        return {n: c for n, c in original().items() if not n.startswith(IMPLICIT_PREFIX)}
+@instead("scheduler.filter.extended_claim")
+def shares_extended_devices(_: World, original: Callable[..., Any], *args: Any) -> Any:
+    claim, mappings = original(*args)
+    if claim is not None:
+        found = claim["spec"]["devices"]["requests"]
+        del found[1:]
+        mappings = [{**mapping, "requestName": found[0]["name"]} for mapping in mappings]
+    return claim, mappings
 
-    replace(world.scheduler.filter, "extended_resources", resources)
+
+@instead("scheduler.filter.extended_resources")
+def no_implicit_resources(_: World, original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    return {n: c for n, c in original().items() if not n.startswith(IMPLICIT_PREFIX)}
 
 
-def zero_is_one(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
-        asks = clone(pod)
-        for container in asks["spec"]["containers"]:
-            for amounts in (container.get("resources") or {}).values():
-                for name in amounts if isinstance(amounts, dict) else ():
-                    amounts[name] = "1" if amounts[name] == "0" else amounts[name]
-        return original(asks, *args)
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
+@instead("scheduler.filter.extended_claim")
+def zero_is_one(_: World, original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
+    asks = clone(pod)
+    for container in asks["spec"]["containers"]:
+        for amounts in (container.get("resources") or {}).values():
+            for name in amounts if isinstance(amounts, dict) else ():
+                amounts[name] = "1" if amounts[name] == "0" else amounts[name]
+    return original(asks, *args)
 
 
 def remembers_plugins(world: World) -> None:
@@ -79,15 +71,13 @@ def remembers_plugins(world: World) -> None:
     replace(world.scheduler.filter, "extended_claim", extended_claim)
 
 
-def init_containers_keep_theirs(world: World) -> None:
-    def extended_claim(original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
-        asks = clone(pod)
-        asks["spec"]["containers"] = (
-            asks["spec"].pop("initContainers", []) + asks["spec"]["containers"]
-        )
-        return original(asks, *args)
-
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
+@instead("scheduler.filter.extended_claim")
+def init_containers_keep_theirs(
+    _: World, original: Callable[..., Any], pod: Obj, *args: Any
+) -> Any:
+    asks = clone(pod)
+    asks["spec"]["containers"] = asks["spec"].pop("initContainers", []) + asks["spec"]["containers"]
+    return original(asks, *args)
 
 
 DEFECTS: Defects = {

@@ -6,32 +6,29 @@ from collections.abc import Callable
 
 from conformance.scenario.observation import CALLS, CREATES, OPERATIONS
 from conformance.targets.reference.world import World
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def forgets(component: str, metric: str, operation: str = "") -> Mutation:
     """A component of a role does not count something."""
 
-    def mutate(world: World) -> None:
-        def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
-            same = of.endswith(component) and name == metric
-            if not same or labels.get("operation_name", "") != operation:
-                original(of, name, **labels)
-
-        replace(world.cluster.counts, "count", count)
+    @instead("cluster.counts.count")
+    def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+        same = of.endswith(component) and name == metric
+        if not same or labels.get("operation_name", "") != operation:
+            original(of, name, **labels)
 
     return mutate
 
 
-def count_success_as_error(world: World) -> None:
+@instead("cluster.counts.count")
+def count_success_as_error(
+    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+) -> None:
     """As kubelets before 1.36 (pkg/kubelet/cm/dra/manager.go)."""
-
-    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
-        if name == OPERATIONS:
-            labels["is_error"] = {"true": "false", "false": "true"}[labels["is_error"]]
-        original(of, name, **labels)
-
-    replace(world.cluster.counts, "count", count)
+    if name == OPERATIONS:
+        labels["is_error"] = {"true": "false", "false": "true"}[labels["is_error"]]
+    original(of, name, **labels)
 
 
 DEFECTS: Defects = {

@@ -11,21 +11,17 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
 
-def take_any_reservation(world: World) -> None:
+@instead("kubelets.dra_manager.claims_of")
+def take_any_reservation(_: Kubelet, original: Callable[..., Any], pod: Obj) -> Any:
     """The kubelet does not look whether a claim is reserved for the pod."""
-
-    def claims_of(original: Callable[..., Any], pod: Obj) -> Any:
-        for name, claim in original(pod):
-            status = {**claim["status"], "reservedFor": [pods.reservation(pod)]} if claim else {}
-            yield name, claim and {**claim, "status": status}
-
-    for kubelet in world.kubelets:
-        replace(kubelet.dra_manager, "claims_of", claims_of)
+    for name, claim in original(pod):
+        status = {**claim["status"], "reservedFor": [pods.reservation(pod)]} if claim else {}
+        yield name, claim and {**claim, "status": status}
 
 
 def gives_containers(
@@ -33,16 +29,10 @@ def gives_containers(
 ) -> Mutation:
     """Containers get other CDI devices than those of the claims that they name."""
 
-    def mutate(world: World) -> None:
-        for kubelet in world.kubelets:
-            manager = kubelet.dra_manager
-
-            def cdi_device_ids(
-                original: Ids, pod: Obj, container: Obj, manager: DRAManager = manager
-            ) -> Iterator[str]:
-                return ids(manager, original, pod, container)
-
-            replace(manager, "cdi_device_ids", cdi_device_ids)
+    @instead("kubelets.dra_manager.cdi_device_ids")
+    def mutate(kubelet: Kubelet, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
+        manager = kubelet.dra_manager
+        return ids(manager, original, pod, container)
 
     return mutate
 
@@ -163,59 +153,47 @@ def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
     return ids
 
 
-def none_after_restart(world: World) -> None:
-    def start(original: Callable[..., None], run: Any, container: Obj, restarts: int) -> None:
-        bare = {name: value for name, value in container.items() if name != "resources"}
-        original(run, bare if restarts else container, restarts)
-
-    for kubelet in world.kubelets:
-        replace(kubelet, "_start", start)
-
-
-def refuses_unused_claims(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
-            used = {
-                entry["name"]
-                for field in ("initContainers", "containers")
-                for container in pod["spec"].get(field) or []
-                for entry in (container.get("resources") or {}).get("claims") or []
-            }
-            for entry in pod["spec"].get("resourceClaims") or []:
-                if entry["name"] not in used:
-                    raise NotPreparedError(f"claim {entry['name']} is used by no container")
-            original(pod)
-
-        replace(kubelet.dra_manager, "prepare", prepare)
+@instead("kubelets._start")
+def none_after_restart(
+    _: Kubelet, original: Callable[..., None], run: Any, container: Obj, restarts: int
+) -> None:
+    bare = {name: value for name, value in container.items() if name != "resources"}
+    original(run, bare if restarts else container, restarts)
 
 
-def leaves_unused_claims(world: World) -> None:
+@instead("kubelets.dra_manager.prepare")
+def refuses_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
+    used = {
+        entry["name"]
+        for field in ("initContainers", "containers")
+        for container in pod["spec"].get(field) or []
+        for entry in (container.get("resources") or {}).get("claims") or []
+    }
+    for entry in pod["spec"].get("resourceClaims") or []:
+        if entry["name"] not in used:
+            raise NotPreparedError(f"claim {entry['name']} is used by no container")
+    original(pod)
+
+
+@instead("kubelets.dra_manager.prepare")
+def leaves_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
     """Claims that no container names are not prepared."""
-
-    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
-        used = {
-            entry["name"]
-            for container in pod["spec"]["containers"]
-            for entry in (container.get("resources") or {}).get("claims") or []
-        }
-        named = pod["spec"].get("resourceClaims") or []
-        claims = [entry for entry in named if entry["name"] in used]
-        original({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
-
-    for kubelet in world.kubelets:
-        replace(kubelet.dra_manager, "prepare", prepare)
+    used = {
+        entry["name"]
+        for container in pod["spec"]["containers"]
+        for entry in (container.get("resources") or {}).get("claims") or []
+    }
+    named = pod["spec"].get("resourceClaims") or []
+    claims = [entry for entry in named if entry["name"] in used]
+    original({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
 
 
-def waits_for_entries_without_claim(world: World) -> None:
-    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
-        for entry in pods.claim_statuses(pod):
-            if not entry.get("resourceClaimName"):
-                raise NotPreparedError("ResourceClaim not created yet")
-        original(pod)
-
-    for kubelet in world.kubelets:
-        replace(kubelet.dra_manager, "prepare", prepare)
+@instead("kubelets.dra_manager.prepare")
+def waits_for_entries_without_claim(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
+    for entry in pods.claim_statuses(pod):
+        if not entry.get("resourceClaimName"):
+            raise NotPreparedError("ResourceClaim not created yet")
+    original(pod)
 
 
 def none_where(skipped: Callable[[Obj, Obj], bool]) -> Callable[..., Iterator[str]]:
@@ -248,22 +226,16 @@ def with_admin_access(_entry: Obj, result: Obj) -> bool:
     return bool(result.get("adminAccess"))
 
 
-def runs_without_allocation(world: World) -> None:
+@instead("kubelets.dra_manager.prepare")
+def runs_without_allocation(kubelet: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
     """A pod is run though a claim of it has no device yet."""
-    for kubelet in world.kubelets:
-        manager = kubelet.dra_manager
-
-        def prepare(
-            original: Callable[[Obj], None], pod: Obj, manager: DRAManager = manager
-        ) -> None:
-            claims = [claim for _, claim in manager.claims_of(pod) if claim is not None]
-            if all("allocation" in claim["status"] for claim in claims):
-                original(pod)
-                return
-            for claim in claims:
-                manager.prepared.setdefault(uid_of(claim), Prepared({}, {uid_of(pod)}))
-
-        replace(manager, "prepare", prepare)
+    manager = kubelet.dra_manager
+    claims = [claim for _, claim in manager.claims_of(pod) if claim is not None]
+    if all("allocation" in claim["status"] for claim in claims):
+        original(pod)
+        return
+    for claim in claims:
+        manager.prepared.setdefault(uid_of(claim), Prepared({}, {uid_of(pod)}))
 
 
 def forgets_force_deleted(world: World) -> None:
@@ -282,27 +254,22 @@ def never_unprepares(world: World) -> None:
         replace(kubelet.dra_manager, "unprepare", lambda *_: None)
 
 
-def unprepares_with_first_pod(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def unprepare(
-            original: Callable[[str], None], pod_uid: str, kubelet: Kubelet = kubelet
-        ) -> None:
-            for uid, prepared in kubelet.dra_manager.prepared.items():
-                if pod_uid in prepared.pods and kubelet.driver is not None:
-                    kubelet.driver.unprepare(uid)
-                    prepared.complete = False
-            original(pod_uid)
-
-        replace(kubelet.dra_manager, "unprepare", unprepare)
+@instead("kubelets.dra_manager.unprepare")
+def unprepares_with_first_pod(
+    kubelet: Kubelet, original: Callable[[str], None], pod_uid: str
+) -> None:
+    for uid, prepared in kubelet.dra_manager.prepared.items():
+        if pod_uid in prepared.pods and kubelet.driver is not None:
+            kubelet.driver.unprepare(uid)
+            prepared.complete = False
+    original(pod_uid)
 
 
-def prepares_what_is_skipped(world: World) -> None:
-    def asked(_original: object, allocation: Obj, _operation: str) -> list[str]:
-        return [result["driver"] for result in allocation["devices"]["results"]]
-
-    for kubelet in world.kubelets:
-        replace(kubelet.dra_manager, "asked", asked)
+@instead("kubelets.dra_manager.asked")
+def prepares_what_is_skipped(
+    _: Kubelet, _original: object, allocation: Obj, _operation: str
+) -> list[str]:
+    return [result["driver"] for result in allocation["devices"]["results"]]
 
 
 DEFECTS: Defects = {

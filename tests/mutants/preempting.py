@@ -8,29 +8,27 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead, replace
 
 
 def preempts_nobody(world: World) -> None:
     replace(world.scheduler.preemption, "preempt", lambda *_: "")
 
 
-def preempts_for_devices(world: World) -> None:
+@instead("scheduler.preemption.preempt")
+def preempts_for_devices(
+    world: World,
+    original: Callable[..., str],
+    pod: Obj,
+    claims: Sequence[Obj],
+    unfit: Mapping[str, Sequence[Misfit]],
+) -> str:
     """Every claimant of lower priority on a node without a device has to go."""
-
-    def preempt(
-        original: Callable[..., str],
-        pod: Obj,
-        claims: Sequence[Obj],
-        unfit: Mapping[str, Sequence[Misfit]],
-    ) -> str:
-        for other in world.cluster.store.all("Pod"):
-            lower = pods.priority(other) < pods.priority(pod)
-            if lower and claims and other["spec"].get("nodeName") in unfit:
-                world.api.delete_stored(other)
-        return original(pod, claims, unfit)
-
-    replace(world.scheduler.preemption, "preempt", preempt)
+    for other in world.cluster.store.all("Pod"):
+        lower = pods.priority(other) < pods.priority(pod)
+        if lower and claims and other["spec"].get("nodeName") in unfit:
+            world.api.delete_stored(other)
+    return original(pod, claims, unfit)
 
 
 DEFECTS: Defects = {

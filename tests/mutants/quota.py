@@ -7,21 +7,19 @@ from collections.abc import Callable
 from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def forgets(kind: str, prefix: str) -> Mutation:
     """Objects of a kind do not count for what begins so."""
 
-    def mutate(world: World) -> None:
-        def usage_of(original: Callable[[Obj], Usage], obj: Obj) -> Usage:
-            used = original(obj)
-            if obj["kind"] == kind:
-                for name in [name for name in used if name.startswith(prefix)]:
-                    del used[name]
-            return used
-
-        replace(world.api.quotas, "usage_of", usage_of)
+    @instead("api.quotas.usage_of")
+    def mutate(_: World, original: Callable[[Obj], Usage], obj: Obj) -> Usage:
+        used = original(obj)
+        if obj["kind"] == kind:
+            for name in [name for name in used if name.startswith(prefix)]:
+                del used[name]
+        return used
 
     return mutate
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from conformance.targets.reference.world import World
@@ -30,6 +31,41 @@ def replace(part: object, method: str, new: Callable[..., Any]) -> None:
         return new(original, *args, **kwargs)
 
     setattr(part, method, replaced)
+
+
+def instead(path: str) -> Callable[[Callable[..., Any]], Mutation]:
+    """Of a function, the mutation that puts it in the place of a method.
+
+    Args:
+        path: the method, from the world: ``scheduler.filter.allocate``. A controller goes by its
+            class, ``ClaimController.make``; ``kubelets``, ``managers`` (of their claims) and
+            ``drivers`` stand for each of them.
+
+    The function is called with the world (or the kubelet, manager, driver), the method as it was,
+    then with the arguments of the call.
+    """
+    first, *rest, method = path.split(".")
+
+    def put_in(new: Callable[..., Any]) -> Mutation:
+        def mutate(world: World) -> None:
+            every: dict[str, list[Any]] = {
+                "kubelets": [*world.kubelets],
+                "managers": [kubelet.dra_manager for kubelet in world.kubelets],
+                "drivers": [kubelet.driver for kubelet in world.kubelets if kubelet.driver],
+            }
+            for one in every.get(first, [world]):
+                within = one if first in every else _first(world, first)
+                replace(reduce(getattr, rest, within), method, partial(new, one))
+
+        return mutate
+
+    return put_in
+
+
+def _first(world: World, name: str) -> Any:
+    """A part of the world, or a controller by its class."""
+    named = [item for item in world.controllers if type(item).__name__ == name]
+    return named[0] if named else getattr(world, name)
 
 
 def part(world: World, kind: type[P]) -> P:

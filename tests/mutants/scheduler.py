@@ -15,52 +15,43 @@ from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import changed
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Ready = Callable[[Obj], list[Obj] | None]
 
 
-def take_any_claim(world: World) -> None:
+@instead("scheduler.ready_claims")
+def take_any_claim(world: World, _original: Ready, pod: Obj) -> list[Obj] | None:
     """The scheduler does not care whether a generated claim is the pod's own."""
-
-    def ready_claims(_original: Ready, pod: Obj) -> list[Obj] | None:
-        found = [claim for _, claim in world.cluster.claims_of(pod)]
-        ready = [claim for claim in found if claim is not None and not pods.is_deleted(claim)]
-        return ready if len(ready) == len(found) else None
-
-    replace(world.scheduler, "ready_claims", ready_claims)
+    found = [claim for _, claim in world.cluster.claims_of(pod)]
+    ready = [claim for claim in found if claim is not None and not pods.is_deleted(claim)]
+    return ready if len(ready) == len(found) else None
 
 
-def take_deleted_claims(world: World) -> None:
-    def ready_claims(original: Ready, pod: Obj) -> list[Obj] | None:
-        found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
-        if found and any(map(pods.is_deleted, found)):
-            return found
-        return original(pod)
-
-    replace(world.scheduler, "ready_claims", ready_claims)
+@instead("scheduler.ready_claims")
+def take_deleted_claims(world: World, original: Ready, pod: Obj) -> list[Obj] | None:
+    found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
+    if found and any(map(pods.is_deleted, found)):
+        return found
+    return original(pod)
 
 
-def take_no_claim_of_others(world: World) -> None:
-    def ready_claims(original: Ready, pod: Obj) -> list[Obj] | None:
-        found = original(pod)
-        owners = [
-            owner for one in found or () for owner in one["metadata"].get("ownerReferences", ())
-        ]
-        others = any(one["kind"] == "Pod" and one["uid"] != uid_of(pod) for one in owners)
-        return None if others else found
-
-    replace(world.scheduler, "ready_claims", ready_claims)
+@instead("scheduler.ready_claims")
+def take_no_claim_of_others(_: World, original: Ready, pod: Obj) -> list[Obj] | None:
+    found = original(pod)
+    owners = [owner for one in found or () for owner in one["metadata"].get("ownerReferences", ())]
+    others = any(one["kind"] == "Pod" and one["uid"] != uid_of(pod) for one in owners)
+    return None if others else found
 
 
-def reserve_without_pod(world: World) -> None:
-    def reserve_claim(original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any) -> Obj:
-        reserved = original(pod, claim, *args)
-        if pods.is_reserved(claim, pod):
-            return reserved
-        return world.cluster.store.modify(reserved, lambda new: lose_user(new, uid_of(pod)))
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+@instead("scheduler.binder.reserve_claim")
+def reserve_without_pod(
+    world: World, original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any
+) -> Obj:
+    reserved = original(pod, claim, *args)
+    if pods.is_reserved(claim, pod):
+        return reserved
+    return world.cluster.store.modify(reserved, lambda new: lose_user(new, uid_of(pod)))
 
 
 def lose_user(claim: Obj, uid: str) -> None:
@@ -70,11 +61,9 @@ def lose_user(claim: Obj, uid: str) -> None:
         del claim["status"]["reservedFor"]
 
 
-def no_finalizer(world: World) -> None:
-    def reserve_claim(original: Callable[..., Obj], *args: Any) -> Obj:
-        return world.cluster.store.modify(original(*args), lose_finalizer)
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+@instead("scheduler.binder.reserve_claim")
+def no_finalizer(world: World, original: Callable[..., Obj], *args: Any) -> Obj:
+    return world.cluster.store.modify(original(*args), lose_finalizer)
 
 
 def lose_finalizer(claim: Obj) -> None:
@@ -88,11 +77,11 @@ def says_no_reason(world: World) -> None:
     replace(world.scheduler.binder, "fail", lambda *_: None)
 
 
-def says_it_otherwise(world: World) -> None:
-    def fail(original: Callable[..., None], pod: Obj, reason: str, _message: str) -> None:
-        original(pod, reason, "there is no place for this pod")
-
-    replace(world.scheduler.binder, "fail", fail)
+@instead("scheduler.binder.fail")
+def says_it_otherwise(
+    _: World, original: Callable[..., None], pod: Obj, reason: str, _message: str
+) -> None:
+    original(pod, reason, "there is no place for this pod")
 
 
 def misses_new_claim(world: World) -> None:
@@ -123,12 +112,10 @@ def misses(*events: str) -> Mutation:
 def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
     """Of a kind, only these changes make the scheduler try again."""
 
-    def mutate(world: World) -> None:
-        def state(original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-            seen = [change(obj) for obj in world.cluster.store.all(event)]
-            return {**original(), event: sorted(filter(None, map(str, seen)))}
-
-        replace(world.scheduler, "state", state)
+    @instead("scheduler.state")
+    def mutate(world: World, original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+        seen = [change(obj) for obj in world.cluster.store.all(event)]
+        return {**original(), event: sorted(filter(None, map(str, seen)))}
 
     return mutate
 
@@ -138,24 +125,20 @@ def revision_if_changed(obj: Obj) -> object:
     return meta["resourceVersion"] if meta.get("generation", 1) > 1 else ""
 
 
-def no_sharing(world: World) -> None:
-    def prefilter(
-        original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
-    ) -> str | None:
-        for claim in claims:
-            if claim["status"].get("reservedFor") and not pods.is_reserved(claim, pod):
-                return "resourceclaim in use"
-        return original(pod, claims)
-
-    replace(world.scheduler.filter, "prefilter", prefilter)
+@instead("scheduler.filter.prefilter")
+def no_sharing(
+    _: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
+) -> str | None:
+    for claim in claims:
+        if claim["status"].get("reservedFor") and not pods.is_reserved(claim, pod):
+            return "resourceclaim in use"
+    return original(pod, claims)
 
 
-def beyond_the_limit(world: World) -> None:
-    def prefilter(original: Callable[..., str | None], *args: Any) -> str | None:
-        why = original(*args)
-        return None if why == "resourceclaim in use" else why
-
-    replace(world.scheduler.filter, "prefilter", prefilter)
+@instead("scheduler.filter.prefilter")
+def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) -> str | None:
+    why = original(*args)
+    return None if why == "resourceclaim in use" else why
 
 
 def ignores_node_resources(world: World) -> None:
@@ -179,12 +162,10 @@ class OwnNodeAllocatable(NodeAllocatable):
 def counts_node_resources(kind: Callable[..., NodeAllocatable]) -> Mutation:
     """What devices take of a node's own resources is counted in another way."""
 
-    def mutate(world: World) -> None:
-        def allocatable(original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
-            found = original()
-            return found and kind(found.slices)
-
-        replace(world.scheduler.filter, "allocatable", allocatable)
+    @instead("scheduler.filter.allocatable")
+    def mutate(_: World, original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
+        found = original()
+        return found and kind(found.slices)
 
     return mutate
 
@@ -202,62 +183,58 @@ def ignores_node_of_allocated(world: World) -> None:
     replace(world.scheduler.filter, "_unavailable", unavailable)
 
 
-def ties_network_claims(world: World) -> None:
+@instead("scheduler.filter.allocate")
+def ties_network_claims(
+    _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
+) -> Any:
     """A claim that can be used everywhere is tied to the node of the claims beside it."""
-
-    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
-        allocations, found = original(allocator, node, claims)
-        name = node["metadata"]["name"]
-        field = {"key": "metadata.name", "operator": "In", "values": [name]}
-        here: Obj = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        if len(allocations) > 1:
-            allocations = tuple({"nodeSelector": here, **item} for item in allocations)
-        return allocations, found
-
-    replace(world.scheduler.filter, "allocate", allocate)
+    allocations, found = original(allocator, node, claims)
+    name = node["metadata"]["name"]
+    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    here: Obj = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    if len(allocations) > 1:
+        allocations = tuple({"nodeSelector": here, **item} for item in allocations)
+    return allocations, found
 
 
-def compares_nodes_by_allocated_claims(world: World) -> None:
+@instead("scheduler.filter.filter")
+def compares_nodes_by_allocated_claims(
+    _: World, original: Callable[..., Any], pod: Obj, plan: Plan, nodes: Sequence[Obj]
+) -> Any:
     """As kubernetes#139016: nodes are compared by claims that are allocated already, too."""
-
-    def choose(original: Callable[..., Any], pod: Obj, plan: Plan, nodes: Sequence[Obj]) -> Any:
-        unfit = original(pod, plan, nodes)
-        if plan.node is not None and 0 < len(plan.to_allocate) < len(plan.claims):
-            other = Plan(plan.claims)
-            original(pod, other, [node for node in nodes if node is not plan.node])
-            if other.node is not None:
-                raise SchedulingError("number of allocations is smaller than number of claims")
-        return unfit
-
-    replace(world.scheduler.filter, "filter", choose)
+    unfit = original(pod, plan, nodes)
+    if plan.node is not None and 0 < len(plan.to_allocate) < len(plan.claims):
+        other = Plan(plan.claims)
+        original(pod, other, [node for node in nodes if node is not plan.node])
+        if other.node is not None:
+            raise SchedulingError("number of allocations is smaller than number of claims")
+    return unfit
 
 
 def binds_at_once(world: World) -> None:
     replace(world.scheduler.conditions, "applies", lambda *_: False)
 
 
-def never_binds(world: World) -> None:
-    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-        found = original(claim)
-        return Readiness.WAITING if found is Readiness.READY else found
-
-    replace(world.scheduler.conditions, "readiness", readiness)
+@instead("scheduler.conditions.readiness")
+def never_binds(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
+    found = original(claim)
+    return Readiness.WAITING if found is Readiness.READY else found
 
 
-def ignores_binding_failure(world: World) -> None:
-    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-        found = original(claim)
-        return Readiness.WAITING if found is Readiness.FAILED else found
+@instead("scheduler.conditions.readiness")
+def ignores_binding_failure(
+    _: World, original: Callable[[Obj], Readiness], claim: Obj
+) -> Readiness:
+    found = original(claim)
+    return Readiness.WAITING if found is Readiness.FAILED else found
 
-    replace(world.scheduler.conditions, "readiness", readiness)
 
-
-def ignores_declared_features(world: World) -> None:
-    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
-        status = {**node["status"], "declaredFeatures": ["DRAOptionalNodeOperations"]}
-        return original(allocator, {**node, "status": status}, claims)
-
-    replace(world.scheduler.filter, "allocate", allocate)
+@instead("scheduler.filter.allocate")
+def ignores_declared_features(
+    _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
+) -> Any:
+    status = {**node["status"], "declaredFeatures": ["DRAOptionalNodeOperations"]}
+    return original(allocator, {**node, "status": status}, claims)
 
 
 def prefers_no_alternative(world: World) -> None:

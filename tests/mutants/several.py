@@ -8,7 +8,7 @@ from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPrepa
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def of_each(mutate: Callable[[DRAManager], None]) -> Mutation:
@@ -21,79 +21,63 @@ def of_each(mutate: Callable[[DRAManager], None]) -> Mutation:
     return mutation
 
 
-def unprepares_first(manager: DRAManager) -> None:
+@instead("managers.unprepare")
+def unprepares_first(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """Of a pod's claims only those of the drivers of the first are unprepared; the pod goes."""
-
-    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
-        own = {uid: one for uid, one in manager.prepared.items() if pod_uid in one.pods}
-        first = {driver for one in list(own.values())[:1] for driver in one.devices}
-        left = {uid: one for uid, one in own.items() if first and not first & {*one.devices}}
-        for uid in left:
-            del manager.prepared[uid]
-        original(pod_uid)
-        manager.prepared.update(left)
-
-    replace(manager, "unprepare", unprepare)
+    own = {uid: one for uid, one in manager.prepared.items() if pod_uid in one.pods}
+    first = {driver for one in list(own.values())[:1] for driver in one.devices}
+    left = {uid: one for uid, one in own.items() if first and not first & {*one.devices}}
+    for uid in left:
+        del manager.prepared[uid]
+    original(pod_uid)
+    manager.prepared.update(left)
 
 
-def gives_first(manager: DRAManager) -> None:
+@instead("managers.devices_of")
+def gives_first(
+    manager: DRAManager, original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+) -> Iterator[str]:
     """Who uses a whole claim gets the devices of one driver."""
-
-    def devices_of(
-        original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
-    ) -> Iterator[str]:
-        devices = manager.prepared[claim_uid].devices
-        if request or len(devices) < 2:
-            yield from original(claim_uid, request)
-            return
-        for device in next(iter(devices.values())):
-            yield from device.cdi_device_ids
-
-    replace(manager, "devices_of", devices_of)
+    devices = manager.prepared[claim_uid].devices
+    if request or len(devices) < 2:
+        yield from original(claim_uid, request)
+        return
+    for device in next(iter(devices.values())):
+        yield from device.cdi_device_ids
 
 
-def waits_for_all(manager: DRAManager) -> None:
+@instead("managers.prepare")
+def waits_for_all(manager: DRAManager, original: Callable[[Obj], None], pod: Obj) -> None:
     """While a driver of the node does not run no pod of the node starts."""
-
-    def prepare(original: Callable[[Obj], None], pod: Obj) -> None:
-        for driver in manager.drivers[1:]:
-            if driver.stopped_at is not None:
-                raise NotPreparedError(f"DRA driver {driver.name} is not registered")
-        original(pod)
-
-    replace(manager, "prepare", prepare)
+    for driver in manager.drivers[1:]:
+        if driver.stopped_at is not None:
+            raise NotPreparedError(f"DRA driver {driver.name} is not registered")
+    original(pod)
 
 
-def forgets_refused(manager: DRAManager) -> None:
+@instead("managers.unprepare")
+def forgets_refused(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What a driver has prepared stays where another one has refused the claim."""
-
-    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
-        for uid, one in list(manager.prepared.items()):
-            if one.pods == {pod_uid} and {*one.devices} != {*one.unprepare}:
-                del manager.prepared[uid]
-        original(pod_uid)
-
-    replace(manager, "unprepare", unprepare)
+    for uid, one in list(manager.prepared.items()):
+        if one.pods == {pod_uid} and {*one.devices} != {*one.unprepare}:
+            del manager.prepared[uid]
+    original(pod_uid)
 
 
-def knows_who_runs(world: World) -> None:
+@instead("kubelets.start")
+def knows_who_runs(kubelet: Kubelet, original: Callable[[], None]) -> None:
     """A kubelet that starts forgets of its claims the drivers that do not run."""
-    for kubelet in world.kubelets:
-
-        def start(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
-            original()
-            manager = kubelet.dra_manager
-            run = [one.name for one in manager.drivers if one.stopped_at is None]
-            for one in manager.prepared.values():
-                one.unprepare = [name for name in one.unprepare if name in run]
-
-        replace(kubelet, "start", start)
+    original()
+    manager = kubelet.dra_manager
+    run = [one.name for one in manager.drivers if one.stopped_at is None]
+    for one in manager.prepared.values():
+        one.unprepare = [name for name in one.unprepare if name in run]
 
 
 DEFECTS: Defects = {
     "kubelet-forgets-drivers-that-are-down": knows_who_runs,
-    "kubelet-forgets-refused-claims": of_each(forgets_refused),
-    "kubelet-gives-devices-of-one-driver": of_each(gives_first),
-    "kubelet-unprepares-with-one-driver": of_each(unprepares_first),
-    "kubelet-waits-for-all-drivers": of_each(waits_for_all),
+    "kubelet-forgets-refused-claims": forgets_refused,
+    "kubelet-gives-devices-of-one-driver": gives_first,
+    "kubelet-unprepares-with-one-driver": unprepares_first,
+    "kubelet-waits-for-all-drivers": waits_for_all,
 }

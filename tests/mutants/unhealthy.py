@@ -11,7 +11,7 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.driver import drivers
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Status = Callable[[Obj, Obj], list[Obj]]
 """``allocatedResourcesStatus`` of a container of a pod."""
@@ -67,16 +67,12 @@ def outlives_drivers(world: World) -> None:
         )
 
 
-def worst_of_the_node(world: World) -> None:
-    for driver in drivers(world):
-
-        def health(
-            original: Callable[[str], tuple[str, str]], device: str, driver: NodeDriver = driver
-        ) -> tuple[str, str]:
-            found = [original(other) for other in driver.devices]
-            return next((one for one in found if one[0] == "Unhealthy"), original(device))
-
-        replace(driver, "health", health)
+@instead("drivers.health")
+def worst_of_the_node(
+    driver: NodeDriver, original: Callable[[str], tuple[str, str]], device: str
+) -> tuple[str, str]:
+    found = [original(other) for other in driver.devices]
+    return next((one for one in found if one[0] == "Unhealthy"), original(device))
 
 
 def to_the_first_pod(world: World) -> None:

@@ -8,7 +8,7 @@ from conformance.targets.reference.apiserver.watches import Tell, Watch
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 Selected = Mapping[str, str] | None
 Open = Callable[[str, str, str, Selected, Selected, Tell], Watch]
@@ -17,20 +17,19 @@ Open = Callable[[str, str, str, Selected, Selected, Tell], Watch]
 def without_field(forgotten: str) -> Mutation:
     """A watch is not narrowed by a field, as if nobody had asked for it."""
 
-    def mutate(world: World) -> None:
-        def watch(
-            original: Open,
-            version: str,
-            kind: str,
-            namespace: str,
-            labels: Selected,
-            fields: Selected,
-            tell: Tell,
-        ) -> Watch:
-            kept = {name: value for name, value in (fields or {}).items() if name != forgotten}
-            return original(version, kind, namespace, labels, kept, tell)
-
-        replace(world.api, "watch", watch)
+    @instead("api.watch")
+    def mutate(
+        _: World,
+        original: Open,
+        version: str,
+        kind: str,
+        namespace: str,
+        labels: Selected,
+        fields: Selected,
+        tell: Tell,
+    ) -> Watch:
+        kept = {name: value for name, value in (fields or {}).items() if name != forgotten}
+        return original(version, kind, namespace, labels, kept, tell)
 
     return mutate
 
@@ -38,19 +37,18 @@ def without_field(forgotten: str) -> Mutation:
 def telling(told: Callable[[World, Tell], Tell]) -> Mutation:
     """What a watch tells goes through something else."""
 
-    def mutate(world: World) -> None:
-        def watch(
-            original: Open,
-            version: str,
-            kind: str,
-            namespace: str,
-            labels: Selected,
-            fields: Selected,
-            tell: Tell,
-        ) -> Watch:
-            return original(version, kind, namespace, labels, fields, told(world, tell))
-
-        replace(world.api, "watch", watch)
+    @instead("api.watch")
+    def mutate(
+        world: World,
+        original: Open,
+        version: str,
+        kind: str,
+        namespace: str,
+        labels: Selected,
+        fields: Selected,
+        tell: Tell,
+    ) -> Watch:
+        return original(version, kind, namespace, labels, fields, told(world, tell))
 
     return mutate
 

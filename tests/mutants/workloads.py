@@ -5,46 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.reference.controllers.daemonsets import DaemonSetController
 from conformance.targets.reference.controllers.deployments import DeploymentController
 from conformance.targets.reference.controllers.statefulsets import StatefulSetController
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, part, replace
+from tests.mutants.replacing import Defects, instead, part, replace
 
 
-def daemon_sets_run_once(world: World) -> None:
-    def nodes(original: Callable[[Obj], list[str]], daemon_set: Obj) -> list[str]:
-        return original(daemon_set)[:1]
-
-    replace(part(world, DaemonSetController), "nodes", nodes)
-
-
-def deployments_keep_their_pods(world: World) -> None:
-    def reconcile(original: Callable[[Obj], None], deployment: Obj) -> None:
-        if deployment["spec"]["replicas"]:
-            original(deployment)
-
-    replace(part(world, DeploymentController), "reconcile", reconcile)
+@instead("DaemonSetController.nodes")
+def daemon_sets_run_once(
+    _: World, original: Callable[[Obj], list[str]], daemon_set: Obj
+) -> list[str]:
+    return original(daemon_set)[:1]
 
 
-def rolls_without_waiting(world: World) -> None:
-    def limits(original: Callable[[Obj], tuple[int, int]], deployment: Obj) -> tuple[int, int]:
-        return original(deployment)[0], deployment["spec"]["replicas"]
+@instead("DeploymentController.reconcile")
+def deployments_keep_their_pods(_: World, original: Callable[[Obj], None], deployment: Obj) -> None:
+    if deployment["spec"]["replicas"]:
+        original(deployment)
 
-    replace(part(world, DeploymentController), "limits", limits)
+
+@instead("DeploymentController.limits")
+def rolls_without_waiting(
+    _: World, original: Callable[[Obj], tuple[int, int]], deployment: Obj
+) -> tuple[int, int]:
+    return original(deployment)[0], deployment["spec"]["replicas"]
 
 
-def recreates_while_old_pods_run(world: World) -> None:
+@instead("DeploymentController.recreate")
+def recreates_while_old_pods_run(
+    world: World, _: Callable[..., None], deployment: Obj, *sets: Any
+) -> None:
     controller = part(world, DeploymentController)
-
-    def recreate(_: Callable[..., None], deployment: Obj, *sets: Any) -> None:
-        rolling = {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
-        spec = {**deployment["spec"], "strategy": rolling}
-        controller.roll({**deployment, "spec": spec}, *sets)
-
-    replace(controller, "recreate", recreate)
+    rolling = {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+    spec = {**deployment["spec"], "strategy": rolling}
+    controller.roll({**deployment, "spec": spec}, *sets)
 
 
 def stateful_pods_get_new_names(world: World) -> None:
@@ -64,23 +60,23 @@ def stateful_sets_keep_old_pods(world: World) -> None:
     replace(part(world, StatefulSetController), "roll", lambda *_: None)
 
 
-def stateful_sets_keep_their_pods(world: World) -> None:
-    def step(original: Callable[..., None], stateful_set: Obj, there: Any) -> None:
-        if stateful_set["spec"]["replicas"]:
-            original(stateful_set, there)
-
-    replace(part(world, StatefulSetController), "step", step)
+@instead("StatefulSetController.step")
+def stateful_sets_keep_their_pods(
+    _: World, original: Callable[..., None], stateful_set: Obj, there: Any
+) -> None:
+    if stateful_set["spec"]["replicas"]:
+        original(stateful_set, there)
 
 
 def stateful_sets_wait_for_no_pod(world: World) -> None:
     replace(part(world, StatefulSetController), "in_order", lambda *_: False)
 
 
-def stateful_sets_end_first_pods_first(world: World) -> None:
-    def end_last(original: Callable[[Sequence[Obj]], None], over: Sequence[Obj]) -> None:
-        original(over[::-1])
-
-    replace(part(world, StatefulSetController), "end_last", end_last)
+@instead("StatefulSetController.end_last")
+def stateful_sets_end_first_pods_first(
+    _: World, original: Callable[[Sequence[Obj]], None], over: Sequence[Obj]
+) -> None:
+    original(over[::-1])
 
 
 DEFECTS: Defects = {

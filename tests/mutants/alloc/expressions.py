@@ -21,7 +21,7 @@ from tests.mutants.allocator.inputs import (
     reads_claims,
     wanted,
 )
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 BARE = "-without-selectors"
 
@@ -80,20 +80,22 @@ def rewritten(change: Callable[[str], str]) -> Mutation:
 def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: True) -> Mutation:
     """Expressions in which this is found cannot be evaluated."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            classes = world.scheduler.filter.listers.device_classes()
-            view = View(node, [*claims], [], classes, [])
-            for found in selectors(view):
-                for selector in found:
-                    for match in re.finditer(pattern, selector["cel"]["expression"]):
-                        if wrong(world, match[match.lastindex or 0]):
-                            raise SchedulingError(f"CEL runtime error: {match[0]}")
-            return original(allocator, node, claims)
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        world: World,
+        original: Callable[..., Answer],
+        allocator: Any,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        classes = world.scheduler.filter.listers.device_classes()
+        view = View(node, [*claims], [], classes, [])
+        for found in selectors(view):
+            for selector in found:
+                for match in re.finditer(pattern, selector["cel"]["expression"]):
+                    if wrong(world, match[match.lastindex or 0]):
+                        raise SchedulingError(f"CEL runtime error: {match[0]}")
+        return original(allocator, node, claims)
 
     return mutate
 

@@ -23,7 +23,7 @@ from tests.mutants.allocator.inputs import (
 )
 from tests.mutants.allocator.remembering import place
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead
 
 Wrong = Callable[[Alone, Sequence[Obj]], Sequence[Obj]]
 
@@ -110,24 +110,20 @@ def of_different_places(_world: World, claim: Obj, allocation: Obj) -> bool:
     return len(places) > 1
 
 
-def score_of_first_claim(world: World) -> None:
-    def score(original: Callable[[Plan], int], plan: Plan) -> int:
-        first = Plan(plan.claims)
-        first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
-        return original(first)
-
-    replace(world.scheduler.filter, "score", score)
+@instead("scheduler.filter.score")
+def score_of_first_claim(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
+    first = Plan(plan.claims)
+    first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
+    return original(first)
 
 
-def score_of_first_request(world: World) -> None:
-    def score(original: Callable[[Plan], int], plan: Plan) -> int:
-        first = Plan(plan.claims)
-        first.to_allocate, first.allocations = [*map(clone, plan.to_allocate)], plan.allocations
-        for claim in first.to_allocate:
-            del requests(claim)[1:]
-        return original(first)
-
-    replace(world.scheduler.filter, "score", score)
+@instead("scheduler.filter.score")
+def score_of_first_request(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
+    first = Plan(plan.claims)
+    first.to_allocate, first.allocations = [*map(clone, plan.to_allocate)], plan.allocations
+    for claim in first.to_allocate:
+        del requests(claim)[1:]
+    return original(first)
 
 
 def is_full(_world: World, _claim: Obj, allocation: Obj) -> bool:

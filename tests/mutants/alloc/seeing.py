@@ -14,7 +14,7 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.allocator import Allocator
 from reference_allocator.index import Index
 from tests.mutants.allocator.inputs import Answer, changed
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Mutation, instead
 
 Alone = Callable[[Sequence[Obj]], tuple[Obj, ...]]
 """Allocates claims that do not know of others; empty where that does not work."""
@@ -40,24 +40,26 @@ class View:
 def sees(change: Callable[[View], object]) -> Mutation:
     """Each attempt sees something else than there is."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], _allocator: Allocator, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            known = world.scheduler.filter.listers
-            found = (claims, known.resource_slices(), known.device_classes(), known.claims())
-            view = View(node, *([*map(clone, objects)] for objects in found))
-            change(view)
-            index = Index(
-                world.cluster.features,
-                view.slices,
-                view.classes,
-                view.claims,
-                kubernetes=world.cluster.minor,
-            )
-            return original(Allocator(index), node, view.wanted)
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        world: World,
+        original: Callable[..., Answer],
+        _allocator: Allocator,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        known = world.scheduler.filter.listers
+        found = (claims, known.resource_slices(), known.device_classes(), known.claims())
+        view = View(node, *([*map(clone, objects)] for objects in found))
+        change(view)
+        index = Index(
+            world.cluster.features,
+            view.slices,
+            view.classes,
+            view.claims,
+            kubernetes=world.cluster.minor,
+        )
+        return original(Allocator(index), node, view.wanted)
 
     return mutate
 
@@ -65,17 +67,19 @@ def sees(change: Callable[[View], object]) -> Mutation:
 def answers(change: Callable[[World, Obj, Obj, Obj], object]) -> Mutation:
     """What is found is changed: called with the node, and each claim with its allocation."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Allocator, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            allocations, misfits = original(allocator, node, claims)
-            copies = [*map(clone, allocations)]
-            for claim, allocation in zip(claims, copies, strict=bool(copies)):
-                change(world, node, claim, allocation)
-            return tuple(copies), misfits
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        world: World,
+        original: Callable[..., Answer],
+        allocator: Allocator,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        allocations, misfits = original(allocator, node, claims)
+        copies = [*map(clone, allocations)]
+        for claim, allocation in zip(claims, copies, strict=bool(copies)):
+            change(world, node, claim, allocation)
+        return tuple(copies), misfits
 
     return mutate
 
@@ -83,24 +87,26 @@ def answers(change: Callable[[World, Obj, Obj, Obj], object]) -> Mutation:
 def allows(other: Callable[[Alone, Sequence[Obj]], Sequence[Obj]]) -> Mutation:
     """Where nothing can be had, something is taken that is wrong."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Allocator, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            def alone(some: Sequence[Obj]) -> tuple[Obj, ...]:
-                try:
-                    return original(allocator, node, some)[0]
-                except SchedulingError:
-                    return ()
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        _: World,
+        original: Callable[..., Answer],
+        allocator: Allocator,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        def alone(some: Sequence[Obj]) -> tuple[Obj, ...]:
+            try:
+                return original(allocator, node, some)[0]
+            except SchedulingError:
+                return ()
 
-            if found := alone(claims):
-                return found, ()
-            wrong = other(alone, claims)
-            if len(wrong) == len(claims):
-                return tuple(wrong), ()
-            return original(allocator, node, claims)
-
-        replace(world.scheduler.filter, "allocate", allocate)
+        if found := alone(claims):
+            return found, ()
+        wrong = other(alone, claims)
+        if len(wrong) == len(claims):
+            return tuple(wrong), ()
+        return original(allocator, node, claims)
 
     return mutate
 

@@ -10,35 +10,33 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.rules.taints import apply_taint_rules
 from tests.mutants.allocator.inputs import Answer, changed, devices, results, wanted
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def tolerations(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
     """Tolerations mean something else; the allocation tells what was said."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            said: dict[str, list[Obj]] = {}
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        said: dict[str, list[Obj]] = {}
 
-            def read(claim: Obj) -> None:
-                for item in wanted(claim):
-                    if found := item.get("tolerations"):
-                        item["tolerations"] = change([*map(clone, found)])
-                        said[str(item["tolerations"])] = found
+        def read(claim: Obj) -> None:
+            for item in wanted(claim):
+                if found := item.get("tolerations"):
+                    item["tolerations"] = change([*map(clone, found)])
+                    said[str(item["tolerations"])] = found
 
-            def tell(allocation: Obj) -> None:
-                for result in results(allocation):
-                    found = result.get("tolerations") or []
-                    result["tolerations"] = said.get(str(found), found)
-                    if not result["tolerations"]:
-                        del result["tolerations"]
+        def tell(allocation: Obj) -> None:
+            for result in results(allocation):
+                found = result.get("tolerations") or []
+                result["tolerations"] = said.get(str(found), found)
+                if not result["tolerations"]:
+                    del result["tolerations"]
 
-            allocations, misfits = original(allocator, node, changed(claims, read))
-            return tuple(changed(allocations, tell)), misfits
-
-        replace(world.scheduler.filter, "allocate", allocate)
+        allocations, misfits = original(allocator, node, changed(claims, read))
+        return tuple(changed(allocations, tell)), misfits
 
     return mutate
 
@@ -61,29 +59,26 @@ def unlimited(found: list[Obj]) -> list[Obj]:
     return [item for item in found if item.get("tolerationSeconds") is None]
 
 
-def rules(change: Callable[[Obj], Any], *, instead: bool = False) -> Mutation:
+def rules(change: Callable[[Obj], Any], *, sole: bool = False) -> Mutation:
     """For the scheduler, DeviceTaintRules taint other devices.
 
     Args:
-        instead: where a rule taints a device, its own taints are gone.
+        sole: where a rule taints a device, its own taints are gone.
     """
 
-    def mutate(world: World) -> None:
+    @instead("scheduler.filter.listers.resource_slices")
+    def mutate(world: World, original: Callable[[], list[Obj]]) -> list[Obj]:
         store = world.cluster.store
-
-        def slices(original: Callable[[], list[Obj]]) -> list[Obj]:
-            found = changed(store.all("DeviceTaintRule"), change)
-            if not found or not world.cluster.gates.get("DRADeviceTaintRules"):
-                return original()
-            plain = store.all("ResourceSlice")
-            tainted = [clone(dict(item)) for item in apply_taint_rules(plain, found)]
-            for before, after in zip(plain, tainted, strict=True) if instead else ():
-                for old, new in zip(devices(before), devices(after), strict=True):
-                    own = old.get("taints") or []
-                    new["taints"] = [x for x in new.get("taints") or [] if x not in own] or own
-            return tainted
-
-        replace(world.scheduler.filter.listers, "resource_slices", slices)
+        found = changed(store.all("DeviceTaintRule"), change)
+        if not found or not world.cluster.gates.get("DRADeviceTaintRules"):
+            return original()
+        plain = store.all("ResourceSlice")
+        tainted = [clone(dict(item)) for item in apply_taint_rules(plain, found)]
+        for before, after in zip(plain, tainted, strict=True) if sole else ():
+            for old, new in zip(devices(before), devices(after), strict=True):
+                own = old.get("taints") or []
+                new["taints"] = [x for x in new.get("taints") or [] if x not in own] or own
+        return tainted
 
     return mutate
 
@@ -103,7 +98,7 @@ DEFECTS: Defects = {
     "exists-tolerates-no-values": each(no_values),
     "limited-tolerations-admit-nobody": tolerations(unlimited),
     "only-first-toleration": tolerations(lambda found: found[:1]),
-    "rules-replace-taints-of-drivers": rules(lambda _: None, instead=True),
+    "rules-replace-taints-of-drivers": rules(lambda _: None, sole=True),
     "rules-select-by-device-alone": rules(selects("device")),
     "rules-select-by-driver-alone": rules(selects("driver")),
     "rules-select-by-pool-alone": rules(selects("pool")),

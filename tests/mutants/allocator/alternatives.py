@@ -9,7 +9,7 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def last_alternative_first(claim: Obj) -> None:
@@ -58,18 +58,15 @@ def lose_alternative(allocation: Obj) -> None:
         result["request"] = result["request"].partition("/")[0]
 
 
-def config_of_all(world: World) -> None:
+@instead("scheduler.binder.reserve_claim")
+def config_of_all(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
     """Everything that a claim says of configuration is copied."""
-
-    def reserve_claim(
-        original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-    ) -> Obj:
-        found = (claim["spec"].get("devices") or {}).get("config") or []
-        if allocation is not None and found:
-            (allocation,) = changed([allocation], lambda new: copy_config(new, found))
-        return original(pod, claim, allocation)
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+    found = (claim["spec"].get("devices") or {}).get("config") or []
+    if allocation is not None and found:
+        (allocation,) = changed([allocation], lambda new: copy_config(new, found))
+    return original(pod, claim, allocation)
 
 
 def copy_config(allocation: Obj, found: list[Obj]) -> None:

@@ -19,7 +19,7 @@ from tests.mutants.allocator.inputs import (
     results,
     wanted,
 )
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def one_device(claim: Obj) -> None:
@@ -34,25 +34,22 @@ def one_more_than_two(claim: Obj) -> None:
             item["count"] += 1
 
 
-def count_is_a_maximum(world: World) -> None:
+@instead("scheduler.filter.allocate")
+def count_is_a_maximum(
+    world: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+) -> Answer:
     """Where a node has fewer devices than a request asks for, the request gets these."""
+    found = [
+        len(devices(item))
+        for item in world.cluster.slices()
+        if item["spec"].get("nodeName") in {None, node["metadata"]["name"]}
+    ]
 
-    def allocate(
-        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
-        found = [
-            len(devices(item))
-            for item in world.cluster.slices()
-            if item["spec"].get("nodeName") in {None, node["metadata"]["name"]}
-        ]
+    def limit(claim: Obj) -> None:
+        for item in wanted(claim):
+            item["count"] = min(item.get("count", 1), max(sum(found), 1))
 
-        def limit(claim: Obj) -> None:
-            for item in wanted(claim):
-                item["count"] = min(item.get("count", 1), max(sum(found), 1))
-
-        return original(allocator, node, changed(claims, limit))
-
-    replace(world.scheduler.filter, "allocate", allocate)
+    return original(allocator, node, changed(claims, limit))
 
 
 def one_of_all(claim: Obj) -> None:
@@ -127,21 +124,23 @@ def without_all(claim: Obj) -> None:
 def all_may_be_none(*, unless_in_use: bool) -> Mutation:
     """Requests for all devices are left out where they cannot be satisfied."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            try:
-                found = original(allocator, node, claims)
-            except SchedulingError:
-                found = (), [Misfit("")]
-            everything = world.cluster.store.all("ResourceClaim")
-            in_use = any("allocation" in claim["status"] for claim in everything)
-            if found[0] or (in_use and unless_in_use):
-                return original(allocator, node, claims)
-            return original(allocator, node, changed(claims, without_all))
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        world: World,
+        original: Callable[..., Answer],
+        allocator: Any,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        try:
+            found = original(allocator, node, claims)
+        except SchedulingError:
+            found = (), [Misfit("")]
+        everything = world.cluster.store.all("ResourceClaim")
+        in_use = any("allocation" in claim["status"] for claim in everything)
+        if found[0] or (in_use and unless_in_use):
+            return original(allocator, node, claims)
+        return original(allocator, node, changed(claims, without_all))
 
     return mutate
 

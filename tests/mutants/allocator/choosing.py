@@ -11,26 +11,24 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import Answer, changed, requests, results, wanted
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def keeps_first_choice(first: Callable[[Sequence[Obj]], list[Obj]]) -> Mutation:
     """What the first part of a pod's claims would get alone is all that is tried for it."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            found = original(allocator, node, claims)
-            alone = first(claims)
-            if not found[0] or not alone:
-                return found
-            greedy = original(allocator, node, alone)
-            chosen = [_device(item) for item in results(greedy[0][0])] if greedy[0] else []
-            taken = [_device(item) for item in results(found[0][0])]
-            return found if set(chosen) <= set(taken) else ((), [Misfit("no second choice")])
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        found = original(allocator, node, claims)
+        alone = first(claims)
+        if not found[0] or not alone:
+            return found
+        greedy = original(allocator, node, alone)
+        chosen = [_device(item) for item in results(greedy[0][0])] if greedy[0] else []
+        taken = [_device(item) for item in results(found[0][0])]
+        return found if set(chosen) <= set(taken) else ((), [Misfit("no second choice")])
 
     return mutate
 
@@ -54,20 +52,17 @@ def first_request(claims: Sequence[Obj]) -> list[Obj]:
     return changed(claims, cut)
 
 
-def all_of_what_is_left(world: World) -> None:
+@instead("scheduler.filter.allocate")
+def all_of_what_is_left(
+    _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+) -> Answer:
     """A pod's claim for all devices gets those that its other claims leave."""
-
-    def allocate(
-        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
-        found = original(allocator, node, claims)
-        for count in range(8, 0, -1) if len(claims) > 1 and not found[0] else ():
-            again = original(allocator, node, changed(claims, exactly(count)))
-            if again[0]:
-                return again
-        return found
-
-    replace(world.scheduler.filter, "allocate", allocate)
+    found = original(allocator, node, claims)
+    for count in range(8, 0, -1) if len(claims) > 1 and not found[0] else ():
+        again = original(allocator, node, changed(claims, exactly(count)))
+        if again[0]:
+            return again
+    return found
 
 
 def exactly(count: int) -> Callable[[Obj], None]:
@@ -81,16 +76,14 @@ def exactly(count: int) -> Callable[[Obj], None]:
     return change
 
 
-def errors_are_no_match(world: World) -> None:
-    def allocate(
-        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
-        try:
-            return original(allocator, node, claims)
-        except SchedulingError:
-            return (), [Misfit("cannot allocate all claims")]
-
-    replace(world.scheduler.filter, "allocate", allocate)
+@instead("scheduler.filter.allocate")
+def errors_are_no_match(
+    _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+) -> Answer:
+    try:
+        return original(allocator, node, claims)
+    except SchedulingError:
+        return (), [Misfit("cannot allocate all claims")]
 
 
 DEFECTS: Defects = {

@@ -12,7 +12,7 @@ from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Mutation, replace
+from tests.mutants.replacing import Mutation, instead, replace
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]
 Change = Callable[[Obj], None]
@@ -45,13 +45,11 @@ def changed(objects: Sequence[Obj], change: Change) -> list[Obj]:
 def reads_claims(change: Change) -> Mutation:
     """The scheduler reads something else in the claims that it allocates."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            return original(allocator, node, changed(claims, change))
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        return original(allocator, node, changed(claims, change))
 
     return mutate
 
@@ -64,15 +62,17 @@ def refuses(wrong: Callable[[World, Obj, Obj], bool]) -> Mutation:
 def refuses_all(wrong: Callable[[World, list[tuple[Obj, Obj]]], bool]) -> Mutation:
     """The same, where it shows in all claims of a pod, each with what it would get."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            found = original(allocator, node, claims)
-            pairs = [*zip(claims, found[0], strict=False)]
-            return ((), [Misfit("cannot allocate all claims")]) if wrong(world, pairs) else found
-
-        replace(world.scheduler.filter, "allocate", allocate)
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        world: World,
+        original: Callable[..., Answer],
+        allocator: Any,
+        node: Obj,
+        claims: Sequence[Obj],
+    ) -> Answer:
+        found = original(allocator, node, claims)
+        pairs = [*zip(claims, found[0], strict=False)]
+        return ((), [Misfit("cannot allocate all claims")]) if wrong(world, pairs) else found
 
     return mutate
 
@@ -94,15 +94,13 @@ def reads_all(lister: str, change: Callable[[list[Obj]], list[Obj]]) -> Mutation
 def writes(change: Change) -> Mutation:
     """The scheduler writes something else than the allocation that was found."""
 
-    def mutate(world: World) -> None:
-        def reserve_claim(
-            original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-        ) -> Obj:
-            if allocation is not None:
-                (allocation,) = changed([allocation], change)
-            return original(pod, claim, allocation)
-
-        replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+    @instead("scheduler.binder.reserve_claim")
+    def mutate(
+        _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+    ) -> Obj:
+        if allocation is not None:
+            (allocation,) = changed([allocation], change)
+        return original(pod, claim, allocation)
 
     return mutate
 

@@ -18,33 +18,31 @@ from tests.mutants.allocator.inputs import (
     wanted,
     writes,
 )
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def tolerations(change: Change) -> Mutation:
     """Tolerations of requests cover more than they say."""
 
-    def mutate(world: World) -> None:
-        def allocate(
-            original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-        ) -> Answer:
-            said: list[Obj] = []
+    @instead("scheduler.filter.allocate")
+    def mutate(
+        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    ) -> Answer:
+        said: list[Obj] = []
 
-            def widen(claim: Obj) -> None:
-                for item in wanted(claim):
-                    found = item.get("tolerations") or []
-                    said.extend(found)
-                    item["tolerations"] = [*found, *changed(found, change)]
+        def widen(claim: Obj) -> None:
+            for item in wanted(claim):
+                found = item.get("tolerations") or []
+                said.extend(found)
+                item["tolerations"] = [*found, *changed(found, change)]
 
-            def tell_what_was_said(allocation: Obj) -> None:
-                for result in results(allocation):
-                    if "tolerations" in result:
-                        result["tolerations"] = [t for t in result["tolerations"] if t in said]
+        def tell_what_was_said(allocation: Obj) -> None:
+            for result in results(allocation):
+                if "tolerations" in result:
+                    result["tolerations"] = [t for t in result["tolerations"] if t in said]
 
-            allocations, misfits = original(allocator, node, changed(claims, widen))
-            return tuple(changed(allocations, tell_what_was_said)), misfits
-
-        replace(world.scheduler.filter, "allocate", allocate)
+        allocations, misfits = original(allocator, node, changed(claims, widen))
+        return tuple(changed(allocations, tell_what_was_said)), misfits
 
     return mutate
 

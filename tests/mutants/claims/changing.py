@@ -13,7 +13,7 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, User
 from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def may_change(kind_name: str, *paths: str) -> Mutation:
@@ -105,19 +105,18 @@ def _always_binding(original: Callable[..., Any], user: User, wanted: Any, *s: A
     return original(user, wanted, {"allocation": object()}, s[1])
 
 
-def _binds_by_role(world: World) -> None:
+@instead("handler.authorizer.allows")
+def _binds_by_role(
+    _: World, original: Callable[..., bool], user: User, *wanted: Attributes, **how: Any
+) -> bool:
     """A Role of the claim's namespace is enough to bind claims, and not only a ClusterRole."""
-
-    def allows(original: Callable[..., bool], user: User, *wanted: Attributes, **how: Any) -> bool:
-        asked = [
-            changed(one, namespace=user.namespace)
-            if one.subresource == "binding" and one.kind.name == CLAIM
-            else one
-            for one in wanted
-        ]
-        return original(user, *asked, **how)
-
-    replace(world.handler.authorizer, "allows", allows)
+    asked = [
+        changed(one, namespace=user.namespace)
+        if one.subresource == "binding" and one.kind.name == CLAIM
+        else one
+        for one in wanted
+    ]
+    return original(user, *asked, **how)
 
 
 def _status_by_rights_to_claims(world: World) -> None:

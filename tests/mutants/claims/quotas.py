@@ -11,7 +11,7 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.quota import forgets
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Measure = Callable[[Obj], Usage]
 
@@ -19,14 +19,12 @@ Measure = Callable[[Obj], Usage]
 def sees(change: Callable[[Obj], None]) -> Mutation:
     """Claims are counted as if they were others. ``change`` makes the other, in place."""
 
-    def mutate(world: World) -> None:
-        def usage_of(original: Measure, obj: Obj) -> Usage:
-            if obj["kind"] == "ResourceClaim":
-                obj = clone(obj)
-                change(obj)
-            return original(obj)
-
-        replace(world.api.quotas, "usage_of", usage_of)
+    @instead("api.quotas.usage_of")
+    def mutate(_: World, original: Measure, obj: Obj) -> Usage:
+        if obj["kind"] == "ResourceClaim":
+            obj = clone(obj)
+            change(obj)
+        return original(obj)
 
     return mutate
 
@@ -83,17 +81,14 @@ def _no_monitors(claim: Obj) -> None:
             request.pop("exactly")
 
 
-def counts_allocated_only(world: World) -> None:
+@instead("api.quotas.usage_of")
+def counts_allocated_only(_: World, original: Measure, obj: Obj) -> Usage:
     """A claim counts for its class once it is allocated, or when it is new."""
-
-    def usage_of(original: Measure, obj: Obj) -> Usage:
-        used = original(obj)
-        status = obj.get("status") or {}
-        if obj["kind"] == "ResourceClaim" and "uid" in obj["metadata"] and not status:
-            return Counter({name: n for name, n in used.items() if name.startswith("count/")})
-        return used
-
-    replace(world.api.quotas, "usage_of", usage_of)
+    used = original(obj)
+    status = obj.get("status") or {}
+    if obj["kind"] == "ResourceClaim" and "uid" in obj["metadata"] and not status:
+        return Counter({name: n for name, n in used.items() if name.startswith("count/")})
+    return used
 
 
 def admits_by(difference: int) -> Mutation:
@@ -121,21 +116,17 @@ def admits_by(difference: int) -> Mutation:
     return mutate
 
 
-def counts_everywhere(world: World) -> None:
-    def used_in(original: Callable[[str], Usage], namespace: str) -> Usage:
-        names = [item["metadata"]["name"] for item in world.cluster.store.all("Namespace")]
-        return sum((original(name) for name in names), Counter())
-
-    replace(world.api.quotas, "used_in", used_in)
+@instead("api.quotas.used_in")
+def counts_everywhere(world: World, original: Callable[[str], Usage], namespace: str) -> Usage:
+    names = [item["metadata"]["name"] for item in world.cluster.store.all("Namespace")]
+    return sum((original(name) for name in names), Counter())
 
 
-def spares_generated(world: World) -> None:
-    def usage_of(original: Measure, obj: Obj) -> Usage:
-        if obj["kind"] == "ResourceClaim" and obj["metadata"].get("ownerReferences"):
-            return Counter()
-        return original(obj)
-
-    replace(world.api.quotas, "usage_of", usage_of)
+@instead("api.quotas.usage_of")
+def spares_generated(_: World, original: Measure, obj: Obj) -> Usage:
+    if obj["kind"] == "ResourceClaim" and obj["metadata"].get("ownerReferences"):
+        return Counter()
+    return original(obj)
 
 
 DEFECTS: Defects = {

@@ -11,7 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
 from tests.mutants.api import alternatives
 from tests.mutants.claims.checks import CLAIM, CLASS, TEMPLATE
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 Change = Callable[[Obj], None]
 Changed = Callable[[Obj, Obj, Obj], None]
@@ -21,16 +21,14 @@ Changed = Callable[[Obj, Obj, Obj], None]
 def after_creation(kind: str, change: Callable[[Obj, Obj], None]) -> Mutation:
     """What is stored of a new object of a kind differs. ``change``: stored, as it was sent."""
 
-    def mutate(world: World) -> None:
-        def create(original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
-            created = original(obj, namespace)
-            stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-            if stored is None or obj["kind"] != kind:
-                return created
-            new = world.cluster.store.modify(stored, lambda new: change(new, obj))
-            return conversion.to_version(new, obj["apiVersion"])
-
-        replace(world.api, "create", create)
+    @instead("api.create")
+    def mutate(world: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
+        created = original(obj, namespace)
+        stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+        if stored is None or obj["kind"] != kind:
+            return created
+        new = world.cluster.store.modify(stored, lambda new: change(new, obj))
+        return conversion.to_version(new, obj["apiVersion"])
 
     return mutate
 
@@ -38,28 +36,25 @@ def after_creation(kind: str, change: Callable[[Obj, Obj], None]) -> Mutation:
 def after_change(kind: str, change: Changed, *subresources: str) -> Mutation:
     """What is stored of a changed object, or of one whose status was written, differs."""
 
-    def mutate(world: World) -> None:
+    @instead("api.change")
+    def mutate(
+        world: World, original: Callable[..., Obj], ref: Ref, wish: Callable[[Obj], Obj], *args: Any
+    ) -> Obj:
         store = world.cluster.store
+        wanted: list[Obj] = []
+        before: list[Obj] = []
 
-        def changed(
-            original: Callable[..., Obj], ref: Ref, wish: Callable[[Obj], Obj], *args: Any
-        ) -> Obj:
-            wanted: list[Obj] = []
-            before: list[Obj] = []
+        def wished(old: Obj) -> Obj:
+            before.append(clone(old))
+            wanted.append(clone(wish(old)))
+            return clone(wanted[-1])
 
-            def wished(old: Obj) -> Obj:
-                before.append(clone(old))
-                wanted.append(clone(wish(old)))
-                return clone(wanted[-1])
-
-            new = original(ref, wished, *args)
-            stored = store.by_uid(new["metadata"]["uid"])
-            if ref.kind != kind or (args[0] or "") not in subresources or stored is None:
-                return new
-            new = store.modify(stored, lambda obj: change(obj, wanted[-1], before[-1]))
-            return conversion.to_version(new, ref.api_version)
-
-        replace(world.api, "change", changed)
+        new = original(ref, wished, *args)
+        stored = store.by_uid(new["metadata"]["uid"])
+        if ref.kind != kind or (args[0] or "") not in subresources or stored is None:
+            return new
+        new = store.modify(stored, lambda obj: change(obj, wanted[-1], before[-1]))
+        return conversion.to_version(new, ref.api_version)
 
     return mutate
 
@@ -155,41 +150,39 @@ def _status_loses(*fields: str) -> Changed:
     return change
 
 
-def _reserved_for_atomic(world: World) -> None:
+@instead("handler.fields.change")
+def _reserved_for_atomic(
+    _: World, original: Callable[..., Callable[[Obj], Obj]], request: Any
+) -> object:
     """Who applies a list of consumers replaces all others."""
+    made = original(request)
 
-    def change(original: Callable[..., Callable[[Obj], Obj]], request: Any) -> object:
-        made = original(request)
+    def changed(live: Obj) -> Obj:
+        new = made(live)
+        users = (request.body.get("status") or {}).get("reservedFor")
+        if users is not None:
+            new["status"]["reservedFor"] = clone(users)
+        return new
 
-        def changed(live: Obj) -> Obj:
-            new = made(live)
-            users = (request.body.get("status") or {}).get("reservedFor")
-            if users is not None:
-                new["status"]["reservedFor"] = clone(users)
-            return new
-
-        return changed
-
-    replace(world.handler.fields, "change", change)
+    return changed
 
 
-def _selectors_merged(world: World) -> None:
+@instead("handler.fields.change")
+def _selectors_merged(
+    _: World, original: Callable[..., Callable[[Obj], Obj]], request: Any
+) -> object:
     """Selectors of a class that is applied are added to those that are there."""
+    made = original(request)
 
-    def change(original: Callable[..., Callable[[Obj], Obj]], request: Any) -> object:
-        made = original(request)
+    def changed(live: Obj) -> Obj:
+        new = made(live)
+        before = (live.get("spec") or {}).get("selectors") or []
+        if live["kind"] == CLASS and "selectors" in (request.body.get("spec") or {}):
+            added = [one for one in new["spec"]["selectors"] if one not in before]
+            new["spec"]["selectors"] = before + added
+        return new
 
-        def changed(live: Obj) -> Obj:
-            new = made(live)
-            before = (live.get("spec") or {}).get("selectors") or []
-            if live["kind"] == CLASS and "selectors" in (request.body.get("spec") or {}):
-                added = [one for one in new["spec"]["selectors"] if one not in before]
-                new["spec"]["selectors"] = before + added
-            return new
-
-        return changed
-
-    replace(world.handler.fields, "change", change)
+    return changed
 
 
 DEFECTS: Defects = {

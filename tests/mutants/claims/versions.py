@@ -12,7 +12,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from tests.mutants.api import alternatives, loses
 from tests.mutants.claims.checks import CLAIM, CLASS, TEMPLATE
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 OLD = "v1beta1"
 
@@ -68,17 +68,14 @@ def without_template_selectors(obj: Obj) -> None:
         without("selectors")(obj)
 
 
-def with_exactly(world: World) -> None:
+@instead("api.create")
+def with_exactly(_: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
     """A request for alternatives in v1beta1 gets the defaults of a single one beside them."""
-
-    def create(original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
-        if obj.get("apiVersion", "").endswith(OLD) and any(
-            request.get("firstAvailable") for request in conversion.device_requests(obj)
-        ):
-            raise ApiError(422, "Invalid", "exactly one of `exactly` or `firstAvailable`")
-        return original(obj, namespace)
-
-    replace(world.api, "create", create)
+    if obj.get("apiVersion", "").endswith(OLD) and any(
+        request.get("firstAvailable") for request in conversion.device_requests(obj)
+    ):
+        raise ApiError(422, "Invalid", "exactly one of `exactly` or `firstAvailable`")
+    return original(obj, namespace)
 
 
 def _result_fields(*fields: str) -> Callable[[Obj], None]:
@@ -91,36 +88,36 @@ def _result_fields(*fields: str) -> Callable[[Obj], None]:
     return hide
 
 
-def no_old_updates(world: World) -> None:
+@instead("api.change")
+def no_old_updates(_: World, original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any) -> Obj:
     """Who has read a claim in v1beta1 cannot write it back."""
-
-    def change(original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any) -> Obj:
-        if ref.kind == CLAIM and ref.api_version.endswith(f"/{OLD}") and not args[0]:
-            raise ApiError(422, "Invalid", "spec: Invalid value: field is immutable")
-        return original(ref, wish, *args)
-
-    replace(world.api, "change", change)
+    if ref.kind == CLAIM and ref.api_version.endswith(f"/{OLD}") and not args[0]:
+        raise ApiError(422, "Invalid", "spec: Invalid value: field is immutable")
+    return original(ref, wish, *args)
 
 
-def lists_stored_form(world: World) -> None:
-    def listed(original: Callable[..., list[Obj]], version: str, kind: str, *args: Any) -> Any:
-        if kind not in (CLAIM, TEMPLATE) or not version.endswith(f"/{OLD}"):
-            return original(version, kind, *args)
-        found = original(KINDS[kind].api_version, kind, *args)
-        return [{**obj, "apiVersion": version} for obj in found]
+@instead("api.list")
+def lists_stored_form(
+    _: World, original: Callable[..., list[Obj]], version: str, kind: str, *args: Any
+) -> Any:
+    if kind not in (CLAIM, TEMPLATE) or not version.endswith(f"/{OLD}"):
+        return original(version, kind, *args)
+    found = original(KINDS[kind].api_version, kind, *args)
+    return [{**obj, "apiVersion": version} for obj in found]
 
-    replace(world.api, "list", listed)
 
-
-def no_selecting_by_name(world: World) -> None:
+@instead("api.list")
+def no_selecting_by_name(
+    _: World,
+    original: Callable[..., list[Obj]],
+    version: str,
+    kind: str,
+    ns: str,
+    labels: Any,
+    *f: Any,
+) -> list[Obj]:
     """Claims that are listed by name are all claims."""
-
-    def listed(
-        original: Callable[..., list[Obj]], version: str, kind: str, ns: str, labels: Any, *f: Any
-    ) -> list[Obj]:
-        return original(version, kind, ns, labels, *(() if kind == CLAIM else f))
-
-    replace(world.api, "list", listed)
+    return original(version, kind, ns, labels, *(() if kind == CLAIM else f))
 
 
 DEFECTS: Defects = {

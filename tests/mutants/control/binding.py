@@ -12,7 +12,7 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import results
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Conditions = dict[str, str]
 
@@ -67,37 +67,32 @@ def judged(
     return lambda world: replace(world.scheduler.conditions, "readiness", readiness)
 
 
-def first_claim_only(world: World) -> None:
+@instead("scheduler.conditions.readiness")
+def first_claim_only(world: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """Of a pod's claims only the first that has binding conditions is waited for."""
     conditions = world.scheduler.conditions
-
-    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-        for user in claim["status"].get("reservedFor") or []:
-            pod = world.cluster.store.by_uid(user["uid"])
-            waited = [
-                found
-                for _, found in (world.cluster.claims_of(pod) if pod else ())
-                if found is not None and conditions.applies(found)
-            ]
-            if len(waited) > 1 and uid_of(waited[0]) != uid_of(claim):
-                return Readiness.READY
-        return original(claim)
-
-    replace(conditions, "readiness", readiness)
+    for user in claim["status"].get("reservedFor") or []:
+        pod = world.cluster.store.by_uid(user["uid"])
+        waited = [
+            found
+            for _, found in (world.cluster.claims_of(pod) if pod else ())
+            if found is not None and conditions.applies(found)
+        ]
+        if len(waited) > 1 and uid_of(waited[0]) != uid_of(claim):
+            return Readiness.READY
+    return original(claim)
 
 
 def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
     """Something is wrong in a claim once it is reserved; told whether it was allocated with it."""
 
-    def mutate(world: World) -> None:
-        def reserve_claim(
-            original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-        ) -> Obj:
-            stored = original(pod, claim, allocation)
-            new = allocation is not None
-            return world.cluster.store.modify(stored, lambda claim: change(world, claim, new))
-
-        replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+    @instead("scheduler.binder.reserve_claim")
+    def mutate(
+        world: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+    ) -> Obj:
+        stored = original(pod, claim, allocation)
+        new = allocation is not None
+        return world.cluster.store.modify(stored, lambda claim: change(world, claim, new))
 
     return mutate
 
@@ -157,29 +152,23 @@ def extended_claims_stay(world: World) -> None:
 def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutation:
     """Which claims that a pod cannot use anywhere lose their allocation, by their users."""
 
-    def mutate(world: World) -> None:
+    @instead("scheduler.binder.deallocate")
+    def mutate(world: World, _: Callable[..., None], pod: Obj, plan: Plan) -> None:
         store = world.cluster.store
-
-        def deallocate(_: Callable[..., None], pod: Obj, plan: Plan) -> None:
-            for claim in plan.unavailable:
-                users = claim["status"].get("reservedFor") or []
-                if whom([user for user in users if user["uid"] != uid_of(pod)]):
-                    store.modify(claim, lambda new: lose(new, keep))
-                    return
-
-        replace(world.scheduler.binder, "deallocate", deallocate)
+        for claim in plan.unavailable:
+            users = claim["status"].get("reservedFor") or []
+            if whom([user for user in users if user["uid"] != uid_of(pod)]):
+                store.modify(claim, lambda new: lose(new, keep))
+                return
 
     return mutate
 
 
-def only_failed_bindings(world: World) -> None:
+@instead("scheduler.binder.deallocate")
+def only_failed_bindings(world: World, original: Callable[..., None], pod: Obj, plan: Plan) -> None:
     """An allocation is given up where binding failed, and not where no node suits."""
-
-    def deallocate(original: Callable[..., None], pod: Obj, plan: Plan) -> None:
-        if any(map(world.scheduler.conditions.applies, plan.unavailable)):
-            original(pod, plan)
-
-    replace(world.scheduler.binder, "deallocate", deallocate)
+    if any(map(world.scheduler.conditions.applies, plan.unavailable)):
+        original(pod, plan)
 
 
 def lose(claim: Obj, keep: str) -> None:

@@ -12,7 +12,7 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, results_of
 from reference_allocator.api import DeviceId
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 Original = Callable[[Evictor, Obj], list[Eviction]]
 
@@ -131,28 +131,25 @@ def finished_pods_go(original: Original, evictor: Evictor, pod: Obj) -> list[Evi
     ]
 
 
-def without_condition(world: World) -> None:
+@instead("EvictionController._evict")
+def without_condition(
+    world: World, _: Callable[..., None], pod: Obj, found: list[Eviction]
+) -> None:
     """No condition of a pod tells of its eviction."""
     controller = part(world, EvictionController)
-
-    def evict(_: Callable[..., None], pod: Obj, found: list[Eviction]) -> None:
-        controller._event(pod, "Marking for deletion")
-        controller._evicted.update({uid_of(one.rule) for one in found if one.rule is not None})
-        world.api.delete_stored(pod)
-
-    replace(controller, "_evict", evict)
+    controller._event(pod, "Marking for deletion")
+    controller._evicted.update({uid_of(one.rule) for one in found if one.rule is not None})
+    world.api.delete_stored(pod)
 
 
 def says(change: Callable[[Obj, Obj], None]) -> Mutation:
     """Something is wrong in the condition of a rule; told the condition and the rule."""
 
-    def mutate(world: World) -> None:
-        def condition(original: Callable[[Obj], Obj], rule: Obj) -> Obj:
-            said = original(rule)
-            change(said, rule)
-            return said
-
-        replace(part(world, EvictionController).reporter, "condition", condition)
+    @instead("EvictionController.reporter.condition")
+    def mutate(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
+        said = original(rule)
+        change(said, rule)
+        return said
 
     return mutate
 

@@ -9,7 +9,7 @@ from conformance.targets.reference.store import clone, name_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import ANNOTATION, is_extended_resource
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Made = tuple[Obj | None, list[Obj]]
 
@@ -17,14 +17,12 @@ Made = tuple[Obj | None, list[Obj]]
 def made(change: Callable[[Obj, Obj, list[Obj]], None]) -> Mutation:
     """Something is wrong in what is made: told the pod, the claim, and the request mappings."""
 
-    def mutate(world: World) -> None:
-        def extended_claim(original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
-            claim, mappings = original(pod, *args)
-            if claim is not None:
-                change(pod, claim, mappings)
-            return claim, mappings
-
-        replace(world.scheduler.filter, "extended_claim", extended_claim)
+    @instead("scheduler.filter.extended_claim")
+    def mutate(_: World, original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
+        claim, mappings = original(pod, *args)
+        if claim is not None:
+            change(pod, claim, mappings)
+        return claim, mappings
 
     return mutate
 
@@ -32,13 +30,11 @@ def made(change: Callable[[Obj, Obj, list[Obj]], None]) -> Mutation:
 def of_pod(change: Callable[[Obj], None]) -> Mutation:
     """The claim is made for the pod as it would be with a change."""
 
-    def mutate(world: World) -> None:
-        def extended_claim(original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
-            other = clone(pod)
-            change(other)
-            return original(other, *args)
-
-        replace(world.scheduler.filter, "extended_claim", extended_claim)
+    @instead("scheduler.filter.extended_claim")
+    def mutate(_: World, original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
+        other = clone(pod)
+        change(other)
+        return original(other, *args)
 
     return mutate
 
@@ -97,59 +93,51 @@ def one_resource_per_container(pod: Obj) -> None:
             del requests[name]
 
 
-def oldest_class(world: World) -> None:
+@instead("scheduler.filter.extended_resources")
+def oldest_class(world: World, original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     """Of several classes for a resource the oldest provides it."""
-
-    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-        found = dict(original())
-        classes = world.scheduler.filter.listers.device_classes()
-        classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
-        for item in reversed(classes):
-            if item["spec"].get("extendedResourceName") in found:
-                found[item["spec"]["extendedResourceName"]] = name_of(item)
-        return found
-
-    replace(world.scheduler.filter, "extended_resources", resources)
+    found = dict(original())
+    classes = world.scheduler.filter.listers.device_classes()
+    classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
+    for item in reversed(classes):
+        if item["spec"].get("extendedResourceName") in found:
+            found[item["spec"]["extendedResourceName"]] = name_of(item)
+    return found
 
 
-def last_class_by_name(world: World) -> None:
+@instead("scheduler.filter.extended_resources")
+def last_class_by_name(
+    world: World, original: Callable[[], Mapping[str, str]]
+) -> Mapping[str, str]:
     """Of equally old classes for a resource the last by name provides it."""
-
-    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-        found = dict(original())
-        classes = world.scheduler.filter.listers.device_classes()
-        classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
-        for item in classes:
-            if item["spec"].get("extendedResourceName") in found:
-                found[item["spec"]["extendedResourceName"]] = name_of(item)
-        return found
-
-    replace(world.scheduler.filter, "extended_resources", resources)
+    found = dict(original())
+    classes = world.scheduler.filter.listers.device_classes()
+    classes.sort(key=lambda one: (one["metadata"]["creationTimestamp"], name_of(one)))
+    for item in classes:
+        if item["spec"].get("extendedResourceName") in found:
+            found[item["spec"]["extendedResourceName"]] = name_of(item)
+    return found
 
 
-def implicit_only_without_name(world: World) -> None:
+@instead("scheduler.filter.extended_resources")
+def implicit_only_without_name(
+    _: World, original: Callable[[], Mapping[str, str]]
+) -> Mapping[str, str]:
     """A class that gives an extended resource its own name has no implicit one."""
-
-    def resources(original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
-        found = original()
-        named = {c for n, c in found.items() if not n.endswith(f"/{c}") or "deviceclass." not in n}
-        return {n: c for n, c in found.items() if c not in named or "deviceclass." not in n}
-
-    replace(world.scheduler.filter, "extended_resources", resources)
+    found = original()
+    named = {c for n, c in found.items() if not n.endswith(f"/{c}") or "deviceclass." not in n}
+    return {n: c for n, c in found.items() if c not in named or "deviceclass." not in n}
 
 
-def apart(world: World) -> None:
+@instead("scheduler.filter.allocate")
+def apart(_: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
     """The claim for extended resources is allocated as if the pod had no other claim."""
-
-    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
-        special = [claim for claim in claims if name_of(claim).startswith("<")]
-        if not special or len(claims) == 1:
-            return original(allocator, node, claims)
-        first = original(allocator, node, [claim for claim in claims if claim not in special])
-        then = original(allocator, node, special)
-        return (*first[0], *then[0]), (*first[1], *then[1])
-
-    replace(world.scheduler.filter, "allocate", allocate)
+    special = [claim for claim in claims if name_of(claim).startswith("<")]
+    if not special or len(claims) == 1:
+        return original(allocator, node, claims)
+    first = original(allocator, node, [claim for claim in claims if claim not in special])
+    then = original(allocator, node, special)
+    return (*first[0], *then[0]), (*first[1], *then[1])
 
 
 DEFECTS: Defects = {

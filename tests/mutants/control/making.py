@@ -11,7 +11,7 @@ from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.controllers import in_new_claims
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 from tests.mutants.scheduler import take_any_claim
 
 New = Callable[..., Obj]
@@ -21,13 +21,11 @@ Find = Callable[[Obj, str], Obj | None]
 def named(name: Callable[[Obj, str, Obj], str]) -> Mutation:
     """Claims get another `generateName`, made of pod, entry and template."""
 
-    def mutate(world: World) -> None:
-        def new_claim(original: New, pod: Obj, entry: str, template: Obj) -> Obj:
-            claim = original(pod, entry, template)
-            claim["metadata"]["generateName"] = name(pod, entry, template)
-            return claim
-
-        replace(part(world, ClaimController), "new_claim", new_claim)
+    @instead("ClaimController.new_claim")
+    def mutate(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
+        claim = original(pod, entry, template)
+        claim["metadata"]["generateName"] = name(pod, entry, template)
+        return claim
 
     return mutate
 
@@ -46,15 +44,12 @@ def lose_annotations(claim: Obj) -> None:
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
 
 
-def take_labels_of_template(world: World) -> None:
+@instead("ClaimController.new_claim")
+def take_labels_of_template(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
     """Labels and annotations of the template itself are copied, not those of spec.metadata."""
-
-    def new_claim(original: New, pod: Obj, entry: str, template: Obj) -> Obj:
-        claim = original(pod, entry, template)
-        claim["metadata"]["labels"] = dict(template["metadata"].get("labels") or {})
-        return claim
-
-    replace(part(world, ClaimController), "new_claim", new_claim)
+    claim = original(pod, entry, template)
+    claim["metadata"]["labels"] = dict(template["metadata"].get("labels") or {})
+    return claim
 
 
 def named_after_first_entry(world: World) -> None:
@@ -74,12 +69,10 @@ def named_after_first_entry(world: World) -> None:
 def adopts(which: Callable[[Obj, Obj, str], bool]) -> Mutation:
     """Which claim, that the pod's status does not name, is taken for one made before."""
 
-    def mutate(world: World) -> None:
-        def find(_: Find, pod: Obj, entry: str) -> Obj | None:
-            claims = world.cluster.store.all("ResourceClaim", namespace_of(pod))
-            return next((claim for claim in claims if which(claim, pod, entry)), None)
-
-        replace(part(world, ClaimController), "find", find)
+    @instead("ClaimController.find")
+    def mutate(world: World, _: Find, pod: Obj, entry: str) -> Obj | None:
+        claims = world.cluster.store.all("ResourceClaim", namespace_of(pod))
+        return next((claim for claim in claims if which(claim, pod, entry)), None)
 
     return mutate
 
@@ -100,18 +93,17 @@ def trusts_names_in_status(world: World) -> None:
     replace(part(world, ClaimController), "belongs", lambda *_: True)
 
 
-def trusts_templates_of_one_name(world: World) -> None:
+@instead("ClaimController.make")
+def trusts_templates_of_one_name(
+    world: World, original: Callable[..., Obj | None], pod: Obj, entry: str, name: str
+) -> Obj | None:
     """A template that is missing is taken from another namespace."""
     store = world.cluster.store
-
-    def make(original: Callable[..., Obj | None], pod: Obj, entry: str, name: str) -> Obj | None:
-        made = original(pod, entry, name)
-        others = [one for one in store.all("ResourceClaimTemplate") if name_of(one) == name]
-        if made is not None or not others:
-            return made
-        return store.add(part(world, ClaimController).new_claim(pod, entry, others[0]))
-
-    replace(part(world, ClaimController), "make", make)
+    made = original(pod, entry, name)
+    others = [one for one in store.all("ResourceClaimTemplate") if name_of(one) == name]
+    if made is not None or not others:
+        return made
+    return store.add(part(world, ClaimController).new_claim(pod, entry, others[0]))
 
 
 def makes_once(world: World) -> None:
@@ -171,14 +163,11 @@ def makes_for_deleted_pods(world: World) -> None:
     replace(controller, "_delete_unneeded", delete)
 
 
-def skips_bound_pods(world: World) -> None:
+@instead("ClaimController._sync_pod")
+def skips_bound_pods(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     """A pod that got its node without the scheduler gets no claim from a template."""
-
-    def sync_pod(original: Callable[[Obj], None], pod: Obj) -> None:
-        if not pod["spec"].get("nodeName"):
-            original(pod)
-
-    replace(part(world, ClaimController), "_sync_pod", sync_pod)
+    if not pod["spec"].get("nodeName"):
+        original(pod)
 
 
 DEFECTS: Defects = {

@@ -10,17 +10,15 @@ from conformance.targets.reference.store import clone, name_of, namespace_of, ui
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import devices, reads
-from tests.mutants.replacing import Defects, part, replace
+from tests.mutants.replacing import Defects, instead, part, replace
 
 
-def needs_no_labels(world: World) -> None:
-    def fit(original: Callable[..., Any], pod: Obj, plan: Any, *rest: Any) -> Any:
-        if pod["spec"].get("resourceClaims"):
-            pod = clone(pod)
-            pod["spec"].pop("nodeSelector", None)
-        return original(pod, plan, *rest)
-
-    replace(world.scheduler.filter, "fit", fit)
+@instead("scheduler.filter.fit")
+def needs_no_labels(_: World, original: Callable[..., Any], pod: Obj, plan: Any, *rest: Any) -> Any:
+    if pod["spec"].get("resourceClaims"):
+        pod = clone(pod)
+        pod["spec"].pop("nodeSelector", None)
+    return original(pod, plan, *rest)
 
 
 def rules(item: Obj) -> Iterator[Obj]:
@@ -47,51 +45,46 @@ def templates_as_first_seen(world: World) -> None:
     replace(part(world, ClaimController), "new_claim", new_claim)
 
 
-def templates_of_any_namespace(world: World) -> None:
-    controller, store = part(world, ClaimController), world.cluster.store
-
-    def make(original: Callable[..., Any], pod: Obj, pod_claim: str, name: str) -> Any:
-        if store.get("ResourceClaimTemplate", namespace_of(pod), name) is None:
-            for other in store.all("ResourceClaimTemplate"):
-                if name_of(other) == name:
-                    return store.add(controller.new_claim(pod, pod_claim, other))
-        return original(pod, pod_claim, name)
-
-    replace(controller, "make", make)
-
-
-def deletes_what_others_use(world: World) -> None:
+@instead("ClaimController.make")
+def templates_of_any_namespace(
+    world: World, original: Callable[..., Any], pod: Obj, pod_claim: str, name: str
+) -> Any:
     controller = part(world, ClaimController)
-
-    def remaining(original: Callable[[Obj], list[Obj]], claim: Obj) -> list[Obj]:
-        kept = original(claim)
-        if kept:
-            controller._delete_unneeded(claim)
-        return kept
-
-    replace(controller, "remaining_users", remaining)
+    store = world.cluster.store
+    if store.get("ResourceClaimTemplate", namespace_of(pod), name) is None:
+        for other in store.all("ResourceClaimTemplate"):
+            if name_of(other) == name:
+                return store.add(controller.new_claim(pod, pod_claim, other))
+    return original(pod, pod_claim, name)
 
 
-def negative_seconds_have_no_end(world: World) -> None:
-    def reserve_claim(
-        original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-    ) -> Obj:
-        for result in ((allocation or {}).get("devices") or {}).get("results") or []:
-            for toleration in result.get("tolerations") or []:
-                if toleration.get("tolerationSeconds", 0) < 0:
-                    del toleration["tolerationSeconds"]
-        return original(pod, claim, allocation)
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+@instead("ClaimController.remaining_users")
+def deletes_what_others_use(
+    world: World, original: Callable[[Obj], list[Obj]], claim: Obj
+) -> list[Obj]:
+    controller = part(world, ClaimController)
+    kept = original(claim)
+    if kept:
+        controller._delete_unneeded(claim)
+    return kept
 
 
-def waits_for_a_claim_twice(world: World) -> None:
-    def ready(original: Callable[[Obj], Any], pod: Obj) -> Any:
-        found = original(pod)
-        uids = [uid_of(claim) for claim in found or ()]
-        return None if len(uids) > len({*uids}) else found
+@instead("scheduler.binder.reserve_claim")
+def negative_seconds_have_no_end(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
+    for result in ((allocation or {}).get("devices") or {}).get("results") or []:
+        for toleration in result.get("tolerations") or []:
+            if toleration.get("tolerationSeconds", 0) < 0:
+                del toleration["tolerationSeconds"]
+    return original(pod, claim, allocation)
 
-    replace(world.scheduler, "ready_claims", ready)
+
+@instead("scheduler.ready_claims")
+def waits_for_a_claim_twice(_: World, original: Callable[[Obj], Any], pod: Obj) -> Any:
+    found = original(pod)
+    uids = [uid_of(claim) for claim in found or ()]
+    return None if len(uids) > len({*uids}) else found
 
 
 DEFECTS: Defects = {

@@ -9,7 +9,7 @@ from conformance.targets.reference.controllers.claims import FINALIZER, ClaimCon
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import ANNOTATION
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 Users = Callable[[Obj], list[Obj]]
 
@@ -80,68 +80,56 @@ def removes_unknown_consumers(world: World) -> None:
     users(world, lambda _, kept: [user for user in kept if user["resource"] == "pods"])
 
 
-def deallocates_unused(world: World) -> None:
+@instead("ClaimController._sync_claim")
+def deallocates_unused(world: World, original: Callable[[Obj], None], claim: Obj) -> None:
     """An allocated claim is released as soon as it is seen unused, whoever allocated it."""
     controller = part(world, ClaimController)
-
-    def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
-        if "allocation" in claim["status"] and not reserved(claim):
-            claim = controller.set_users(claim, [], release=True)
-        original(claim)
-
-    replace(controller, "_sync_claim", sync_claim)
+    if "allocation" in claim["status"] and not reserved(claim):
+        claim = controller.set_users(claim, [], release=True)
+    original(claim)
 
 
-def keeps_finalizer(world: World) -> None:
+@instead("ClaimController.set_users")
+def keeps_finalizer(
+    world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
+) -> Obj:
     """Released claims keep the finalizer until they are deleted."""
     store = world.cluster.store
+    released = original(claim, *args, release=release)
+    if not release or pods.is_deleted(claim):
+        return released
 
-    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
-        released = original(claim, *args, release=release)
-        if not release or pods.is_deleted(claim):
-            return released
+    def protect(new: Obj) -> None:
+        new["metadata"]["finalizers"] = [FINALIZER]
 
-        def protect(new: Obj) -> None:
-            new["metadata"]["finalizers"] = [FINALIZER]
-
-        return store.modify(released, protect)
-
-    replace(part(world, ClaimController), "set_users", set_users)
+    return store.modify(released, protect)
 
 
-def loses_other_finalizers(world: World) -> None:
+@instead("ClaimController.set_users")
+def loses_other_finalizers(
+    world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
+) -> Obj:
     """With its own finalizer the controller removes those of others."""
-
-    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
-        released = original(claim, *args, release=release)
-        if not release or "finalizers" not in released["metadata"]:
-            return released
-        return world.cluster.store.modify(
-            released, lambda new: new["metadata"].pop("finalizers", None)
-        )
-
-    replace(part(world, ClaimController), "set_users", set_users)
+    released = original(claim, *args, release=release)
+    if not release or "finalizers" not in released["metadata"]:
+        return released
+    return world.cluster.store.modify(released, lambda new: new["metadata"].pop("finalizers", None))
 
 
-def leaves_unallocated_protected(world: World) -> None:
+@instead("ClaimController._sync_claim")
+def leaves_unallocated_protected(_: World, original: Callable[[Obj], None], claim: Obj) -> None:
     """Only the deletion of an allocated claim ends with its finalizer removed."""
-
-    def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
-        if not pods.is_deleted(claim) or "allocation" in claim["status"] or reserved(claim):
-            original(claim)
-
-    replace(part(world, ClaimController), "_sync_claim", sync_claim)
+    if not pods.is_deleted(claim) or "allocation" in claim["status"] or reserved(claim):
+        original(claim)
 
 
 def spares(claims: Callable[[Obj], bool]) -> Mutation:
     """Some claims are not released, nor deleted, when their pods are done."""
 
-    def mutate(world: World) -> None:
-        def sync_claim(original: Callable[[Obj], None], claim: Obj) -> None:
-            if not claims(claim) or pods.is_deleted(claim):
-                original(claim)
-
-        replace(part(world, ClaimController), "_sync_claim", sync_claim)
+    @instead("ClaimController._sync_claim")
+    def mutate(_: World, original: Callable[[Obj], None], claim: Obj) -> None:
+        if not claims(claim) or pods.is_deleted(claim):
+            original(claim)
 
     return mutate
 
@@ -150,16 +138,15 @@ def is_extended(claim: Obj) -> bool:
     return ANNOTATION in (claim["metadata"].get("annotations") or {})
 
 
-def deletes_named_claims(world: World) -> None:
+@instead("ClaimController.set_users")
+def deletes_named_claims(
+    world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
+) -> Obj:
     """A claim that a user made is deleted like a generated one when its only pod is done."""
-
-    def set_users(original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool) -> Obj:
-        released = original(claim, *args, release=release)
-        if release and not pods.is_deleted(released):
-            world.api.delete_stored(released)
-        return released
-
-    replace(part(world, ClaimController), "set_users", set_users)
+    released = original(claim, *args, release=release)
+    if release and not pods.is_deleted(released):
+        world.api.delete_stored(released)
+    return released
 
 
 DEFECTS: Defects = {

@@ -11,24 +11,22 @@ from conformance.targets.reference.store import namespace_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import requests
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Mutation:
     """Pods that are not the scheduler's, or not yet, are scheduled, too."""
 
-    def mutate(world: World) -> None:
-        scheduler, store = world.scheduler, world.cluster.store
-
-        def sync(original: Callable[[], None]) -> None:
-            for pod in store.all("Pod"):
-                if whom(pod) and not pods.is_deleted(pod) and not pod["spec"].get("nodeName"):
-                    claims = scheduler.ready_claims(pod)
-                    if claims and not pods.is_finished(pod):
-                        scheduler._schedule(store.modify(pod, change), claims)
-            original()
-
-        replace(scheduler, "sync", sync)
+    @instead("scheduler.sync")
+    def mutate(world: World, original: Callable[[], None]) -> None:
+        scheduler = world.scheduler
+        store = world.cluster.store
+        for pod in store.all("Pod"):
+            if whom(pod) and not pods.is_deleted(pod) and not pod["spec"].get("nodeName"):
+                claims = scheduler.ready_claims(pod)
+                if claims and not pods.is_finished(pod):
+                    scheduler._schedule(store.modify(pod, change), claims)
+        original()
 
     return mutate
 
@@ -36,12 +34,12 @@ def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Muta
 def prefilter(problem: Callable[[World, Obj, Sequence[Obj]], bool]) -> Mutation:
     """What PreFilter finds wrong is passed over, in some cases."""
 
-    def mutate(world: World) -> None:
-        def check(original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]) -> Any:
-            why = original(pod, claims)
-            return None if why and problem(world, pod, claims) else why
-
-        replace(world.scheduler.filter, "prefilter", check)
+    @instead("scheduler.filter.prefilter")
+    def mutate(
+        world: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
+    ) -> Any:
+        why = original(pod, claims)
+        return None if why and problem(world, pod, claims) else why
 
     return mutate
 
@@ -103,62 +101,56 @@ def places(claim: Obj, allocation: Obj) -> list[int]:
     ]
 
 
-def first_claim_scores(world: World) -> None:
-    def score(original: Callable[[Plan], int], plan: Plan) -> int:
-        first = Plan(plan.claims[:1])
-        first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
-        return original(first)
-
-    replace(world.scheduler.filter, "score", score)
+@instead("scheduler.filter.score")
+def first_claim_scores(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
+    first = Plan(plan.claims[:1])
+    first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
+    return original(first)
 
 
-def retries_own_namespace(world: World) -> None:
+@instead("scheduler.state")
+def retries_own_namespace(world: World, original: Callable[[], Any]) -> Any:
     """Only releases in its own namespace make the scheduler look at a pod again."""
-    scheduler, store = world.scheduler, world.cluster.store
-
-    def state(original: Callable[[], Any]) -> Any:
-        pending = {
-            namespace_of(pod)
-            for pod in store.all("Pod")
-            if not pod["spec"].get("nodeName") and not pods.is_finished(pod)
-        }
-        seen = sorted(
-            claim["metadata"]["resourceVersion"]
-            for claim in store.all("ResourceClaim")
-            if namespace_of(claim) in pending
-        )
-        return {**original(), "ResourceClaim": seen, "bound pods": 0}
-
-    replace(scheduler, "state", state)
+    store = world.cluster.store
+    pending = {
+        namespace_of(pod)
+        for pod in store.all("Pod")
+        if not pod["spec"].get("nodeName") and not pods.is_finished(pod)
+    }
+    seen = sorted(
+        claim["metadata"]["resourceVersion"]
+        for claim in store.all("ResourceClaim")
+        if namespace_of(claim) in pending
+    )
+    return {**original(), "ResourceClaim": seen, "bound pods": 0}
 
 
-def admin_access_is_not_told(world: World) -> None:
-    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
-        if "admin_access" in labels:
-            labels["admin_access"] = "false"
-        original(of, name, **labels)
-
-    replace(world.cluster.counts, "count", count)
-
-
-def failures_count_as_successes(world: World) -> None:
-    def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
-        if labels.get("status") == "failure":
-            labels["status"] = "success"
-        original(of, name, **labels)
-
-    replace(world.cluster.counts, "count", count)
+@instead("cluster.counts.count")
+def admin_access_is_not_told(
+    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+) -> None:
+    if "admin_access" in labels:
+        labels["admin_access"] = "false"
+    original(of, name, **labels)
 
 
-def says_it_once(world: World) -> None:
+@instead("cluster.counts.count")
+def failures_count_as_successes(
+    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+) -> None:
+    if labels.get("status") == "failure":
+        labels["status"] = "success"
+    original(of, name, **labels)
+
+
+@instead("scheduler.binder.fail")
+def says_it_once(
+    _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
+) -> None:
     """The condition keeps the first reason for which a pod waited."""
-
-    def fail(original: Callable[..., None], pod: Obj, reason: str, message: str) -> None:
-        told = [c for c in pod["status"].get("conditions") or [] if c["type"] == "PodScheduled"]
-        if not told or told[0]["status"] == "True":
-            original(pod, reason, message)
-
-    replace(world.scheduler.binder, "fail", fail)
+    told = [c for c in pod["status"].get("conditions") or [] if c["type"] == "PodScheduled"]
+    if not told or told[0]["status"] == "True":
+        original(pod, reason, message)
 
 
 DEFECTS: Defects = {

@@ -8,26 +8,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
-from tests.mutants.driver import drivers, in_each_core, prepares, writes
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.driver import in_each_core, prepares, writes
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def answers(change: Callable[[Obj, PreparedDevice], PreparedDevice]) -> Mutation:
     """What the driver answers for a device is something else: by the claim."""
 
-    def mutate(world: World) -> None:
-        for driver in drivers(world):
-
-            def prepare(original: Callable[..., list[PreparedDevice]], claim: Obj) -> Any:
-                return [change(claim, device) for device in original(claim)]
-
-            replace(driver, "prepare", prepare)
+    @instead("drivers.prepare")
+    def mutate(_: NodeDriver, original: Callable[..., list[PreparedDevice]], claim: Obj) -> Any:
+        return [change(claim, device) for device in original(claim)]
 
     return mutate
 
@@ -62,16 +57,12 @@ def config_for(kept: Callable[[str, set[str]], bool]) -> Callable[[NodeDriver, O
     return change
 
 
-def refuses_config_of_others(world: World) -> None:
-    for driver in drivers(world):
-
-        def prepare(original: Callable[..., Any], claim: Obj, driver: NodeDriver = driver) -> Any:
-            for item in claim["status"]["allocation"]["devices"].get("config") or []:
-                if item["opaque"]["driver"] != driver.name:
-                    raise DriverError(f"configuration of {item['opaque']['driver']} is unknown")
-            return original(claim)
-
-        replace(driver, "prepare", prepare)
+@instead("drivers.prepare")
+def refuses_config_of_others(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+    for item in claim["status"]["allocation"]["devices"].get("config") or []:
+        if item["opaque"]["driver"] != driver.name:
+            raise DriverError(f"configuration of {item['opaque']['driver']} is unknown")
+    return original(claim)
 
 
 def refuses_beside(who: Callable[[ClaimRecord, ClaimRecord], ClaimRecord]) -> Mutation:
@@ -92,18 +83,12 @@ def refuses_beside(who: Callable[[ClaimRecord, ClaimRecord], ClaimRecord]) -> Mu
     return lambda world: in_each_core(world, change)
 
 
-def takes_all_away(world: World) -> None:
+@instead("drivers.unprepare")
+def takes_all_away(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     """Unpreparing one claim takes away what the driver wrote for all."""
-    for driver in drivers(world):
-
-        def unprepare(
-            original: Callable[[str], None], uid: str, driver: NodeDriver = driver
-        ) -> None:
-            original(uid)
-            for path in driver._cdi_root.glob("*.json"):
-                path.unlink()
-
-        replace(driver, "unprepare", unprepare)
+    original(uid)
+    for path in driver._cdi_root.glob("*.json"):
+        path.unlink()
 
 
 def for_the_whole_claim(spec: str) -> str:

@@ -10,8 +10,7 @@ from conformance.targets.seam.values import Obj
 from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import Ids, gives_containers
-from tests.mutants.replacing import Defects, replace
-from tests.mutants.several import of_each
+from tests.mutants.replacing import Defects, instead, replace
 
 
 def of_entries(choose: Callable[[list[Obj]], list[Obj]]) -> Callable[..., Iterator[str]]:
@@ -57,14 +56,14 @@ def first_mapping_of_a_container(
     return original(pod, container)
 
 
-def first_id_of_a_device(manager: DRAManager) -> None:
-    def devices_of(_original: object, claim_uid: str, request: str = "") -> Iterator[str]:
-        for devices in manager.prepared[claim_uid].devices.values():
-            for device in devices:
-                if _is_for(device, request):
-                    yield from device.cdi_device_ids[:1]
-
-    replace(manager, "devices_of", devices_of)
+@instead("managers.devices_of")
+def first_id_of_a_device(
+    manager: DRAManager, _original: object, claim_uid: str, request: str = ""
+) -> Iterator[str]:
+    for devices in manager.prepared[claim_uid].devices.values():
+        for device in devices:
+            if _is_for(device, request):
+                yield from device.cdi_device_ids[:1]
 
 
 def _is_for(device: PreparedDevice, request: str) -> bool:
@@ -93,7 +92,7 @@ def adds_what_is_asked_by_name(world: World) -> None:
 
 DEFECTS: Defects = {
     "first-claim-of-a-container-only": gives_containers(of_entries(first_claim)),
-    "first-cdi-id-of-a-device-only": of_each(first_id_of_a_device),
+    "first-cdi-id-of-a-device-only": first_id_of_a_device,
     "init-containers-see-no-extended-devices": gives_containers(no_mappings_of_init_containers),
     "last-request-of-a-claim-only": gives_containers(of_entries(last_of_each_claim)),
     "one-extended-device-per-container": gives_containers(first_mapping_of_a_container),

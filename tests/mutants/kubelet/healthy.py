@@ -10,8 +10,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.driver import drivers
-from tests.mutants.replacing import Defects, Mutation, replace
-from tests.mutants.several import of_each
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.unhealthy import Status, shows
 
 Told = tuple[str, str]
@@ -21,13 +20,13 @@ Told = tuple[str, str]
 def each_device(change: Callable[[str, NodeDriver, PreparedDevice, Obj], Obj]) -> Mutation:
     """What is said of a device is something else: by the driver, the device and what is right."""
 
-    def mutate(manager: DRAManager) -> None:
-        def health(original: Callable[..., Obj], driver: NodeDriver, device: PreparedDevice) -> Obj:
-            return change(driver.name, driver, device, original(driver, device))
+    @instead("managers._health")
+    def mutate(
+        _: DRAManager, original: Callable[..., Obj], driver: NodeDriver, device: PreparedDevice
+    ) -> Obj:
+        return change(driver.name, driver, device, original(driver, device))
 
-        replace(manager, "_health", health)
-
-    return of_each(mutate)
+    return mutate
 
 
 def no_message(_name: str, _driver: NodeDriver, _device: PreparedDevice, found: Obj) -> Obj:

@@ -7,7 +7,6 @@ from dataclasses import replace as changed
 from typing import Any
 
 from conformance.scenario.observation import ListedClaim
-from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
@@ -16,7 +15,7 @@ from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results
 from tests.mutants.driver import drivers
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Prepared = list[PreparedDevice]
 
@@ -58,20 +57,16 @@ def refuses_second_share(world: World) -> None:
         replace(driver, "prepare", prepare)
 
 
-def lists_shares_without_ids(world: World) -> None:
+@instead("kubelets.pod_resources.listed")
+def lists_shares_without_ids(
+    _: Any, original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
+) -> list[ListedClaim] | None:
     """PodResources says of a share which device it is of, and not which share."""
-    for kubelet in world.kubelets:
-
-        def listed(
-            original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
-        ) -> list[ListedClaim] | None:
-            found = original(pod, container)
-            return found and [
-                changed(one, devices=tuple(changed(device, share="") for device in one.devices))
-                for one in found
-            ]
-
-        replace(kubelet.pod_resources, "listed", listed)
+    found = original(pod, container)
+    return found and [
+        changed(one, devices=tuple(changed(device, share="") for device in one.devices))
+        for one in found
+    ]
 
 
 def lets_go(
@@ -137,33 +132,27 @@ def _is_tainted(world: World, claim_uid: str) -> bool:
     return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
 
 
-def prepares_before_binding(world: World) -> None:
+@instead("scheduler.binder.wait")
+def prepares_before_binding(
+    world: World, original: Callable[[Obj, str], None], pod: Obj, node: str
+) -> None:
     """The node prepares the claims of a pod while the scheduler waits for its devices."""
-
-    def wait(original: Callable[[Obj, str], None], pod: Obj, node: str) -> None:
-        for kubelet in world.kubelets:
-            if kubelet.node == node and kubelet.driver is not None:
-                for _, claim in kubelet.dra_manager.claims_of(pod):
-                    if claim is not None:
-                        kubelet.driver.prepare(claim)
-        original(pod, node)
-
-    replace(world.scheduler.binder, "wait", wait)
+    for kubelet in world.kubelets:
+        if kubelet.node == node and kubelet.driver is not None:
+            for _, claim in kubelet.dra_manager.claims_of(pod):
+                if claim is not None:
+                    kubelet.driver.prepare(claim)
+    original(pod, node)
 
 
-def reports_go_with_a_pod(world: World) -> None:
+@instead("ClaimController.set_users")
+def reports_go_with_a_pod(
+    world: World, original: Callable[..., Obj], claim: Obj, users: Iterable[Obj], **how: Any
+) -> Obj:
     """What is reported of devices is dropped when one of several pods is done with the claim."""
-
-    def set_users(
-        original: Callable[..., Obj], claim: Obj, users: Iterable[Obj], **how: Any
-    ) -> Obj:
-        claim = original(claim, users, **how)
-        store = world.cluster.store
-        return (
-            store.modify(claim, lambda new: new["status"].pop("devices", None)) if users else claim
-        )
-
-    replace(part(world, ClaimController), "set_users", set_users)
+    claim = original(claim, users, **how)
+    store = world.cluster.store
+    return store.modify(claim, lambda new: new["status"].pop("devices", None)) if users else claim
 
 
 DEFECTS: Defects = {

@@ -13,8 +13,7 @@ from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.disrupting import when_started
-from tests.mutants.replacing import Defects, Mutation, replace
-from tests.mutants.several import of_each
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def in_kubelets(mutate: Callable[[Kubelet], None]) -> Mutation:
@@ -51,38 +50,33 @@ def prepare_deleted_pods(kubelet: Kubelet) -> None:
 def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
     """It does something wrong after its start, which counts in its metrics."""
 
-    def mutate(kubelet: Kubelet) -> None:
-        def start(original: Callable[[], None]) -> None:
-            original()
-            change(kubelet)
+    @instead("kubelets.start")
+    def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
+        original()
+        change(kubelet)
 
-        replace(kubelet, "start", start)
-
-    return in_kubelets(mutate)
+    return mutate
 
 
-def takes_namesakes(manager: DRAManager) -> None:
+@instead("managers._entry_for")
+def takes_namesakes(manager: DRAManager, _original: object, claim: Obj, pod: Obj) -> Prepared:
     """A claim counts as prepared where one of its name was, whatever its uid."""
-
-    def entry_for(_original: object, claim: Obj, pod: Obj) -> Prepared:
-        key = (namespace_of(claim), name_of(claim))
-        same = (one for one in manager.prepared.values() if one.claim == key)
-        entry = next(same, Prepared(claim=key))
-        entry.pods.add(uid_of(pod))
-        entry.complete = bool(entry.devices)
-        return manager.prepared.setdefault(uid_of(claim), entry)
-
-    replace(manager, "_entry_for", entry_for)
+    key = (namespace_of(claim), name_of(claim))
+    same = (one for one in manager.prepared.values() if one.claim == key)
+    entry = next(same, Prepared(claim=key))
+    entry.pods.add(uid_of(pod))
+    entry.complete = bool(entry.devices)
+    return manager.prepared.setdefault(uid_of(claim), entry)
 
 
-def drops_extended_claims(manager: DRAManager) -> None:
-    def let_go(original: Callable[[str], None], pod_uid: str) -> None:
-        for entry in manager.prepared.values():
-            if "-extended-resources-" in entry.claim[1]:
-                entry.unprepare = ()
-        original(pod_uid)
-
-    replace(manager, "_let_go", let_go)
+@instead("managers._let_go")
+def drops_extended_claims(
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
+) -> None:
+    for entry in manager.prepared.values():
+        if "-extended-resources-" in entry.claim[1]:
+            entry.unprepare = ()
+    original(pod_uid)
 
 
 def keeps_ended_pods(kubelet: Kubelet) -> None:
@@ -103,16 +97,13 @@ def keeps_ended_pods(kubelet: Kubelet) -> None:
     replace(kubelet, "_release", release)
 
 
-def ends_pods_first(kubelet: Kubelet) -> None:
+@instead("kubelets._report")
+def ends_pods_first(kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
     """A pod has ended when its containers have, though its claims could not be unprepared."""
-
-    def report(original: Callable[[PodRun], None], run: PodRun) -> None:
-        released = run.released
-        run.released = released or podstatus.has_ended(run, kubelet._cluster.clock.now)
-        original(run)
-        run.released = released
-
-    replace(kubelet, "_report", report)
+    released = run.released
+    run.released = released or podstatus.has_ended(run, kubelet._cluster.clock.now)
+    original(run)
+    run.released = released
 
 
 def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
@@ -122,54 +113,49 @@ def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
         return
 
 
-def unprepares_with_the_first_container(kubelet: Kubelet) -> None:
-    def run_containers(original: Callable[[PodRun], None], run: PodRun) -> None:
-        original(run)
-        now = kubelet._cluster.clock.now
-        ended = any(one.has_ended(now) for one in run.runs.values())
-        if ended and run.pod["spec"]["restartPolicy"] == "Never":
-            unprepare_now(kubelet, run)
-
-    replace(kubelet, "_run_containers", run_containers)
-
-
-def unprepares_before_the_end(kubelet: Kubelet) -> None:
-    def terminate(original: Callable[[PodRun], None], run: PodRun) -> None:
+@instead("kubelets._run_containers")
+def unprepares_with_the_first_container(
+    kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
+) -> None:
+    original(run)
+    now = kubelet._cluster.clock.now
+    ended = any(one.has_ended(now) for one in run.runs.values())
+    if ended and run.pod["spec"]["restartPolicy"] == "Never":
         unprepare_now(kubelet, run)
-        original(run)
-
-    replace(kubelet, "_terminate", terminate)
 
 
-def ready_before_prepared(kubelet: Kubelet) -> None:
-    def report(original: Callable[[PodRun], None], run: PodRun) -> None:
-        prepared, run.prepared = run.prepared, True
-        original(run)
-        run.prepared = prepared
+@instead("kubelets._terminate")
+def unprepares_before_the_end(
+    kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
+) -> None:
+    unprepare_now(kubelet, run)
+    original(run)
 
-    replace(kubelet, "_report", report)
+
+@instead("kubelets._report")
+def ready_before_prepared(_: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
+    prepared, run.prepared = run.prepared, True
+    original(run)
+    run.prepared = prepared
 
 
-def wipes_all_drivers(kubelet: Kubelet) -> None:
+@instead("kubelets.wipe_slices")
+def wipes_all_drivers(_: Kubelet, original: Callable[[], None], _driver: str = "") -> None:
     """With the slices of a driver that is gone go those of all drivers of the node."""
-    replace(kubelet, "wipe_slices", lambda original, _driver="": original())
+    original()
 
 
-def wipes_all_nodes(kubelet: Kubelet) -> None:
-    def wipe(_original: object, driver: str = "") -> None:
-        for item in kubelet._store.all("ResourceSlice"):
-            if item["spec"].get("nodeName") and driver in ("", item["spec"]["driver"]):
-                kubelet._api.delete_stored(item)
-
-    replace(kubelet, "wipe_slices", wipe)
+@instead("kubelets.wipe_slices")
+def wipes_all_nodes(kubelet: Kubelet, _original: object, driver: str = "") -> None:
+    for item in kubelet._store.all("ResourceSlice"):
+        if item["spec"].get("nodeName") and driver in ("", item["spec"]["driver"]):
+            kubelet._api.delete_stored(item)
 
 
-def keeps_slices_at_start(kubelet: Kubelet) -> None:
-    def wipe(original: Callable[[str], None], driver: str = "") -> None:
-        if driver:
-            original(driver)
-
-    replace(kubelet, "wipe_slices", wipe)
+@instead("kubelets.wipe_slices")
+def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: str = "") -> None:
+    if driver:
+        original(driver)
 
 
 def wipes_what_came_back(kubelet: Kubelet) -> None:
@@ -191,18 +177,18 @@ def wipes_what_came_back(kubelet: Kubelet) -> None:
 
 
 DEFECTS: Defects = {
-    "kubelet-ends-pods-before-unpreparing": in_kubelets(ends_pods_first),
+    "kubelet-ends-pods-before-unpreparing": ends_pods_first,
     "kubelet-forgets-devices-at-its-start": when_started(forget_devices),
     "kubelet-forgets-sharing-pods-at-its-start": when_started(remember_one_pod),
     "kubelet-keeps-claims-of-ended-pods": in_kubelets(keeps_ended_pods),
-    "kubelet-keeps-slices-at-its-start": in_kubelets(keeps_slices_at_start),
-    "kubelet-loses-extended-claims": of_each(drops_extended_claims),
+    "kubelet-keeps-slices-at-its-start": keeps_slices_at_start,
+    "kubelet-loses-extended-claims": drops_extended_claims,
     "kubelet-prepares-deleted-pods": when_it_has_started(prepare_deleted_pods),
-    "kubelet-says-ready-before-prepared": in_kubelets(ready_before_prepared),
-    "kubelet-takes-namesakes-for-prepared": of_each(takes_namesakes),
-    "kubelet-unprepares-before-containers-end": in_kubelets(unprepares_before_the_end),
-    "kubelet-unprepares-with-the-first-container": in_kubelets(unprepares_with_the_first_container),
-    "kubelet-wipes-slices-of-all-drivers": in_kubelets(wipes_all_drivers),
-    "kubelet-wipes-slices-of-all-nodes": in_kubelets(wipes_all_nodes),
+    "kubelet-says-ready-before-prepared": ready_before_prepared,
+    "kubelet-takes-namesakes-for-prepared": takes_namesakes,
+    "kubelet-unprepares-before-containers-end": unprepares_before_the_end,
+    "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
+    "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
+    "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
     "kubelet-wipes-slices-of-returned-drivers": in_kubelets(wipes_what_came_back),
 }

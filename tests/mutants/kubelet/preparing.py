@@ -16,25 +16,22 @@ from conformance.targets.reference.store import uid_of
 from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import take_any_reservation
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.several import of_each
 
 Prepare = Callable[[Obj], None]
 
 
-def starts_with_what_is_there(manager: DRAManager) -> None:
+@instead("managers.prepare")
+def starts_with_what_is_there(manager: DRAManager, original: Prepare, pod: Obj) -> None:
     """A pod starts as soon as one of its claims is prepared."""
-
-    def prepare(original: Prepare, pod: Obj) -> None:
-        try:
-            original(pod)
-        except NotPreparedError:
-            uids = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim is not None]
-            known = [manager.prepared[uid] for uid in uids if uid in manager.prepared]
-            if len(known) < len(uids) or not any(one.devices for one in known):
-                raise
-
-    replace(manager, "prepare", prepare)
+    try:
+        original(pod)
+    except NotPreparedError:
+        uids = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim is not None]
+        known = [manager.prepared[uid] for uid in uids if uid in manager.prepared]
+        if len(known) < len(uids) or not any(one.devices for one in known):
+            raise
 
 
 def gives_up_refused(manager: DRAManager) -> None:
@@ -63,65 +60,62 @@ def takes_missing_for_unneeded(manager: DRAManager) -> None:
     )
 
 
-def prepares_for_each_pod(manager: DRAManager) -> None:
-    def prepare(original: Prepare, pod: Obj) -> None:
-        for _, claim in manager.claims_of(pod):
-            if claim is not None and uid_of(claim) in manager.prepared:
-                manager.prepared[uid_of(claim)].complete = False
-        original(pod)
-
-    replace(manager, "prepare", prepare)
+@instead("managers.prepare")
+def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    for _, claim in manager.claims_of(pod):
+        if claim is not None and uid_of(claim) in manager.prepared:
+            manager.prepared[uid_of(claim)].complete = False
+    original(pod)
 
 
-def asks_for_each_claim(manager: DRAManager) -> None:
+@instead("managers._prepare")
+def asks_for_each_claim(
+    manager: DRAManager,
+    original: Callable[..., list[PreparedDevice]],
+    driver: NodeDriver,
+    claim: Obj,
+) -> list[PreparedDevice]:
     """One call for each claim of a pod, where all claims of a driver belong into one."""
-
-    def prepare(
-        original: Callable[..., list[PreparedDevice]], driver: NodeDriver, claim: Obj
-    ) -> list[PreparedDevice]:
-        if driver.name in manager._asked:
-            manager._cluster.counts.count(
-                manager._component,
-                CALLS,
-                driver_name=driver.name,
-                method_name=f"{_SERVICE}/{_PREPARE}",
-                grpc_status_code="OK",
-            )
-        return original(driver, claim)
-
-    replace(manager, "_prepare", prepare)
+    if driver.name in manager._asked:
+        manager._cluster.counts.count(
+            manager._component,
+            CALLS,
+            driver_name=driver.name,
+            method_name=f"{_SERVICE}/{_PREPARE}",
+            grpc_status_code="OK",
+        )
+    return original(driver, claim)
 
 
 def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     """Other operations of a device are skipped: by its own list and the operation in question."""
 
-    def mutate(manager: DRAManager) -> None:
-        def asked(original: Callable[..., list[str]], allocation: Obj, operation: str) -> list[str]:
-            devices = allocation.get("devices") or {}
-            results = [
-                {**one, "skipNodeOperations": kept(one.get("skipNodeOperations") or [], operation)}
-                for one in devices.get("results") or []
-            ]
-            return original({"devices": {**devices, "results": results}}, operation)
+    @instead("managers.asked")
+    def mutate(
+        _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
+    ) -> list[str]:
+        devices = allocation.get("devices") or {}
+        results = [
+            {**one, "skipNodeOperations": kept(one.get("skipNodeOperations") or [], operation)}
+            for one in devices.get("results") or []
+        ]
+        return original({"devices": {**devices, "results": results}}, operation)
 
-        replace(manager, "asked", asked)
-
-    return of_each(mutate)
+    return mutate
 
 
-def skips_for_one_device(manager: DRAManager) -> None:
+@instead("managers.asked")
+def skips_for_one_device(
+    _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
+) -> list[str]:
     """A driver is not asked if one of its devices need not be prepared."""
-
-    def asked(original: Callable[..., list[str]], allocation: Obj, operation: str) -> list[str]:
-        found = original(allocation, operation)
-        skipping = {
-            one["driver"]
-            for one in (allocation.get("devices") or {}).get("results") or []
-            if {"*", operation} & {*(one.get("skipNodeOperations") or ())}
-        }
-        return [name for name in found if name not in skipping]
-
-    replace(manager, "asked", asked)
+    found = original(allocation, operation)
+    skipping = {
+        one["driver"]
+        for one in (allocation.get("devices") or {}).get("results") or []
+        if {"*", operation} & {*(one.get("skipNodeOperations") or ())}
+    }
+    return [name for name in found if name not in skipping]
 
 
 def any_skip_is_both(names: list[str], operation: str) -> list[str]:
@@ -137,14 +131,14 @@ def no_star(names: list[str], _operation: str) -> list[str]:
 
 
 DEFECTS: Defects = {
-    "kubelet-asks-for-each-claim": of_each(asks_for_each_claim),
+    "kubelet-asks-for-each-claim": asks_for_each_claim,
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
     "kubelet-ignores-reservations": take_any_reservation,
-    "kubelet-prepares-for-each-pod": of_each(prepares_for_each_pod),
+    "kubelet-prepares-for-each-pod": prepares_for_each_pod,
     "kubelet-skips-all-for-any-operation": skips(any_skip_is_both),
-    "kubelet-skips-drivers-for-one-device": of_each(skips_for_one_device),
+    "kubelet-skips-drivers-for-one-device": skips_for_one_device,
     "kubelet-skips-wildcards-only": skips(only_star),
-    "kubelet-starts-with-what-is-prepared": of_each(starts_with_what_is_there),
+    "kubelet-starts-with-what-is-prepared": starts_with_what_is_there,
     "kubelet-takes-missing-claims-for-unneeded": of_each(takes_missing_for_unneeded),
     "kubelet-knows-no-wildcard": skips(no_star),
 }

@@ -9,22 +9,17 @@ from conformance.scenario.observation import CALLS, OPERATIONS, ListedClaim
 from conformance.targets.reference.nodes.dra_manager import DRAManager, Prepared
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.replacing import Defects, Mutation, replace
-from tests.mutants.several import of_each
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def lists(change: Callable[[Obj], Obj]) -> Mutation:
     """PodResources takes a pod for another one."""
 
-    def mutate(world: World) -> None:
-        for kubelet in world.kubelets:
-
-            def listed(
-                original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
-            ) -> Sequence[ListedClaim] | None:
-                return original(change(pod), container)
-
-            replace(kubelet.pod_resources, "listed", listed)
+    @instead("kubelets.pod_resources.listed")
+    def mutate(
+        _: Any, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
+    ) -> Sequence[ListedClaim] | None:
+        return original(change(pod), container)
 
     return mutate
 
@@ -46,16 +41,12 @@ def without_extended(pod: Obj) -> Obj:
 def lists_some(choose: Callable[[Sequence[ListedClaim]], Sequence[ListedClaim]]) -> Mutation:
     """PodResources lists less than there is."""
 
-    def mutate(world: World) -> None:
-        for kubelet in world.kubelets:
-
-            def listed(
-                original: Callable[..., Sequence[ListedClaim] | None], *args: Any
-            ) -> Sequence[ListedClaim] | None:
-                found = original(*args)
-                return found and choose(found)
-
-            replace(kubelet.pod_resources, "listed", listed)
+    @instead("kubelets.pod_resources.listed")
+    def mutate(
+        _: Any, original: Callable[..., Sequence[ListedClaim] | None], *args: Any
+    ) -> Sequence[ListedClaim] | None:
+        found = original(*args)
+        return found and choose(found)
 
     return mutate
 
@@ -74,12 +65,10 @@ def first_driver(claims: Sequence[ListedClaim]) -> Sequence[ListedClaim]:
 def counts(change: Callable[[str, Mapping[str, str]], bool]) -> Mutation:
     """Something is not counted: by metric and labels."""
 
-    def mutate(world: World) -> None:
-        def count(original: Callable[..., None], of: str, name: str, **labels: str) -> None:
-            if not change(name, labels):
-                original(of, name, **labels)
-
-        replace(world.cluster.counts, "count", count)
+    @instead("cluster.counts.count")
+    def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+        if not change(name, labels):
+            original(of, name, **labels)
 
     return mutate
 
@@ -92,21 +81,18 @@ def is_unprepare_call(name: str, labels: Mapping[str, str]) -> bool:
     return name == CALLS and labels["method_name"].endswith("/NodeUnprepareResources")
 
 
-def claims_stay_in_use(manager: DRAManager) -> None:
+@instead("managers._let_go")
+def claims_stay_in_use(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What was in use is counted as in use for ever."""
-
-    def let_go(original: Callable[[str], None], pod_uid: str) -> None:
-        before = dict(manager.prepared)
-        original(pod_uid)
-        for uid in before.keys() - manager.prepared.keys():
-            if before[uid].complete and not uid.startswith("gone "):
-                manager.prepared[f"gone {uid}"] = Prepared(before[uid].devices, complete=True)
-
-    replace(manager, "_let_go", let_go)
+    before = dict(manager.prepared)
+    original(pod_uid)
+    for uid in before.keys() - manager.prepared.keys():
+        if before[uid].complete and not uid.startswith("gone "):
+            manager.prepared[f"gone {uid}"] = Prepared(before[uid].devices, complete=True)
 
 
 DEFECTS: Defects = {
-    "claims-stay-in-use-in-metrics": of_each(claims_stay_in_use),
+    "claims-stay-in-use-in-metrics": claims_stay_in_use,
     "failed-operations-are-not-counted": counts(is_failure),
     "lists-devices-of-one-driver": lists_some(first_driver),
     "lists-first-claim-only": lists_some(lambda claims: claims[:1]),

@@ -8,31 +8,28 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import reads_claims, requests, results, writes
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead
 
 
-def first_ones_tolerations(world: World) -> None:
+@instead("scheduler.binder.reserve_claim")
+def first_ones_tolerations(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
     """The allocation repeats the tolerations of the alternative that comes first."""
-
-    def reserve_claim(
-        original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-    ) -> Obj:
-        if allocation is not None:
-            allocation = clone(allocation)
-            first = {
-                request["name"]: request["firstAvailable"][0].get("tolerations")
-                for request in requests(claim)
-                if request.get("firstAvailable")
-            }
-            for result in results(allocation):
-                name, chosen, _ = result["request"].partition("/")
-                if chosen:
-                    result.pop("tolerations", None)
-                    if first[name]:
-                        result["tolerations"] = first[name]
-        return original(pod, claim, allocation)
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+    if allocation is not None:
+        allocation = clone(allocation)
+        first = {
+            request["name"]: request["firstAvailable"][0].get("tolerations")
+            for request in requests(claim)
+            if request.get("firstAvailable")
+        }
+        for result in results(allocation):
+            name, chosen, _ = result["request"].partition("/")
+            if chosen:
+                result.pop("tolerations", None)
+                if first[name]:
+                    result["tolerations"] = first[name]
+    return original(pod, claim, allocation)
 
 
 def one_class(claim: Obj) -> None:

@@ -12,7 +12,7 @@ from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, User
 from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
-from tests.mutants.replacing import Defects, Mutation, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 
 def waits_only_for(counts: Callable[[Obj, Obj], bool]) -> Mutation:
@@ -42,20 +42,21 @@ def forgives_what_was_before(world: World) -> None:
     replace(part(world, EvictionController), "evictions", evictions)
 
 
-def only_of_bound_pods(world: World) -> None:
+@instead("handler.authorizer._devices")
+def only_of_bound_pods(
+    world: World,
+    original: Callable[..., list[object]],
+    user: User,
+    wanted: object,
+    new: Obj,
+    old: Obj,
+) -> list[object]:
     """A driver has no right for its node before a pod that uses the claim is there."""
-    authorizer = world.handler.authorizer
-
-    def devices(
-        original: Callable[..., list[object]], user: User, wanted: object, new: Obj, old: Obj
-    ) -> list[object]:
-        users = {one["uid"] for one in new.get("reservedFor") or []}
-        pods = [pod for pod in world.cluster.store.all("Pod") if uid_of(pod) in users]
-        if not any(pod["spec"].get("nodeName") for pod in pods) and "allocation" in new:
-            new = {**new, "allocation": {**new["allocation"], "nodeSelector": None}}
-        return original(user, wanted, new, old)
-
-    replace(authorizer, "_devices", devices)
+    users = {one["uid"] for one in new.get("reservedFor") or []}
+    pods = [pod for pod in world.cluster.store.all("Pod") if uid_of(pod) in users]
+    if not any(pod["spec"].get("nodeName") for pod in pods) and "allocation" in new:
+        new = {**new, "allocation": {**new["allocation"], "nodeSelector": None}}
+    return original(user, wanted, new, old)
 
 
 def free_until_bound(world: World) -> None:
@@ -88,44 +89,35 @@ def withholds_what_was_waited_for(world: World) -> None:
     reads_all("claims", claims)(world)
 
 
-def of_whole_devices(world: World) -> None:
+@instead("scheduler.conditions.readiness")
+def of_whole_devices(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """Reports on shares are not found: they are looked for by the names of devices."""
-
-    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-        reports = claim["status"].get("devices") or []
-        whole = [report for report in reports if "shareID" not in report]
-        return original({**claim, "status": {**claim["status"], "devices": whole}})
-
-    replace(world.scheduler.conditions, "readiness", readiness)
+    reports = claim["status"].get("devices") or []
+    whole = [report for report in reports if "shareID" not in report]
+    return original({**claim, "status": {**claim["status"], "devices": whole}})
 
 
-def of_any_share(world: World) -> None:
+@instead("scheduler.conditions.readiness")
+def of_any_share(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """The first report on a device is taken for that on each of its shares."""
-
-    def readiness(original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-        status = clone(claim["status"])
-        for one in (*(status.get("devices") or ()), *results(status.get("allocation") or {})):
-            one.pop("shareID", None)
-        return original({**claim, "status": status})
-
-    replace(world.scheduler.conditions, "readiness", readiness)
+    status = clone(claim["status"])
+    for one in (*(status.get("devices") or ()), *results(status.get("allocation") or {})):
+        one.pop("shareID", None)
+    return original({**claim, "status": status})
 
 
-def of_no_share(world: World) -> None:
+@instead("api.validate_change")
+def of_no_share(
+    _: World, original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *, status: bool
+) -> None:
     """The API server takes a report on a shared device that does not say which share it is on."""
-
-    def validate_change(
-        original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *, status: bool
-    ) -> None:
-        copy = clone(new)
-        if kind.name == "ResourceClaim":
-            for report in copy["status"].get("devices") or []:
-                for result in results(copy["status"].get("allocation") or {}):
-                    if result["device"] == report["device"] and "shareID" in result:
-                        report.setdefault("shareID", result["shareID"])
-        original(kind, copy, old, status=status)
-
-    replace(world.api, "validate_change", validate_change)
+    copy = clone(new)
+    if kind.name == "ResourceClaim":
+        for report in copy["status"].get("devices") or []:
+            for result in results(copy["status"].get("allocation") or {}):
+                if result["device"] == report["device"] and "shareID" in result:
+                    report.setdefault("shareID", result["shareID"])
+    original(kind, copy, old, status=status)
 
 
 DEFECTS: Defects = {

@@ -18,7 +18,7 @@ from tests.mutants.allocator.inputs import (
     writes,
 )
 from tests.mutants.allocator.selecting import constraints_of
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead
 
 _DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")
 
@@ -80,18 +80,14 @@ def config_of_each_device(allocation: Obj) -> None:
         allocation["devices"]["config"] *= len(found)
 
 
-def one_of_the_drivers(world: World) -> None:
+@instead("handler.authorizer._devices")
+def one_of_the_drivers(
+    _: World, original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
+) -> list[object]:
     """Whoever may report for one of the drivers whose reports change may change them all."""
-    authorizer = world.handler.authorizer
-
-    def check(
-        original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
-    ) -> list[object]:
-        changed = [one for one in new.get("devices") or [] if one not in (old.get("devices") or [])]
-        errors = original(user, wanted, new, old)
-        return errors if len(errors) >= len({one["driver"] for one in changed}) else []
-
-    replace(authorizer, "_devices", check)
+    changed = [one for one in new.get("devices") or [] if one not in (old.get("devices") or [])]
+    errors = original(user, wanted, new, old)
+    return errors if len(errors) >= len({one["driver"] for one in changed}) else []
 
 
 DEFECTS: Defects = {

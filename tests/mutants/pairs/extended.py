@@ -10,7 +10,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.extended import ANNOTATION
 from tests.mutants.allocator.inputs import devices, reads_all, refuses_all, results
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 def is_special(claim: Obj) -> bool:
@@ -21,14 +21,12 @@ def is_special(claim: Obj) -> bool:
 def asks(change: Callable[[World, list[Obj]], None]) -> Mutation:
     """The claim for extended resources asks for something else."""
 
-    def mutate(world: World) -> None:
-        def extended_claim(original: Callable[..., Any], *args: Any) -> Any:
-            claim, mappings = original(*args)
-            if claim is not None:
-                change(world, claim["spec"]["devices"]["requests"])
-            return claim, mappings
-
-        replace(world.scheduler.filter, "extended_claim", extended_claim)
+    @instead("scheduler.filter.extended_claim")
+    def mutate(world: World, original: Callable[..., Any], *args: Any) -> Any:
+        claim, mappings = original(*args)
+        if claim is not None:
+            change(world, claim["spec"]["devices"]["requests"])
+        return claim, mappings
 
     return mutate
 
@@ -72,23 +70,19 @@ def forgets_partitions(world: World) -> None:
     reads_all("claims", without)(world)
 
 
-def loses_config(world: World) -> None:
-    def reserve_claim(
-        original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
-    ) -> Obj:
-        if allocation is not None and is_special(claim):
-            allocation = clone(allocation)
-            allocation["devices"].pop("config", None)
-        return original(pod, claim, allocation)
-
-    replace(world.scheduler.binder, "reserve_claim", reserve_claim)
+@instead("scheduler.binder.reserve_claim")
+def loses_config(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
+    if allocation is not None and is_special(claim):
+        allocation = clone(allocation)
+        allocation["devices"].pop("config", None)
+    return original(pod, claim, allocation)
 
 
-def bound_at_once(world: World) -> None:
-    def of_pod(original: Callable[[Obj], list[Obj]], pod: Obj) -> list[Obj]:
-        return [claim for claim in original(pod) if not is_special(claim)]
-
-    replace(world.scheduler.waiting, "_claims", of_pod)
+@instead("scheduler.waiting._claims")
+def bound_at_once(_: World, original: Callable[[Obj], list[Obj]], pod: Obj) -> list[Obj]:
+    return [claim for claim in original(pod) if not is_special(claim)]
 
 
 def watched_is_taken(world: World, pairs: list[tuple[Obj, Obj]]) -> bool:

@@ -11,7 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import requests
 from tests.mutants.driver import drivers
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, instead, replace
 from tests.mutants.unhealthy import Status, shows
 
 
@@ -38,17 +38,13 @@ def remembers_messages(world: World) -> None:
         replace(driver, "health", health)
 
 
-def one_message_of_all(world: World) -> None:
-    for driver in drivers(world):
-
-        def health(
-            original: Callable[[str], tuple[str, str]], device: str, driver: NodeDriver = driver
-        ) -> tuple[str, str]:
-            every = [original(other) for other in driver.devices]
-            message = next((message for _, message in every if message), "")
-            return original(device)[0], message
-
-        replace(driver, "health", health)
+@instead("drivers.health")
+def one_message_of_all(
+    driver: NodeDriver, original: Callable[[str], tuple[str, str]], device: str
+) -> tuple[str, str]:
+    every = [original(other) for other in driver.devices]
+    message = next((message for _, message in every if message), "")
+    return original(device)[0], message
 
 
 def by_full_names(world: World) -> None:
@@ -67,39 +63,29 @@ def by_full_names(world: World) -> None:
     shows(change)(world)
 
 
-def of_first_driver(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def status(
-            original: Status, pod: Obj, container: Obj, manager: DRAManager = kubelet.dra_manager
-        ) -> list[Obj]:
-            every = manager.drivers
-            manager.drivers = every[:1]
-            try:
-                return original(pod, container)
-            finally:
-                manager.drivers = every
-
-        replace(kubelet.dra_manager, "allocated_resources_status", status)
+@instead("managers.allocated_resources_status")
+def of_first_driver(manager: DRAManager, original: Status, pod: Obj, container: Obj) -> list[Obj]:
+    every = manager.drivers
+    manager.drivers = every[:1]
+    try:
+        return original(pod, container)
+    finally:
+        manager.drivers = every
 
 
-def lists_first_driver(world: World) -> None:
-    for kubelet in world.kubelets:
-
-        def listed(
-            original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
-        ) -> Sequence[ListedClaim] | None:
-            found = original(pod, container)
-            return found and [
-                ListedClaim(
-                    claim.namespace,
-                    claim.name,
-                    tuple(one for one in claim.devices if one.driver == claim.devices[0].driver),
-                )
-                for claim in found
-            ]
-
-        replace(kubelet.pod_resources, "listed", listed)
+@instead("kubelets.pod_resources.listed")
+def lists_first_driver(
+    _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
+) -> Sequence[ListedClaim] | None:
+    found = original(pod, container)
+    return found and [
+        ListedClaim(
+            claim.namespace,
+            claim.name,
+            tuple(one for one in claim.devices if one.driver == claim.devices[0].driver),
+        )
+        for claim in found
+    ]
 
 
 DEFECTS: Defects = {

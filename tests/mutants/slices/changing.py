@@ -12,7 +12,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from tests.mutants.api import loses
 from tests.mutants.changing import Change
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.watching import without_field
 
 LATE = "2026-01-01T00:00:00Z"
@@ -81,59 +81,61 @@ def _new_time(new: Obj, before: Obj | None) -> None:
         new["spec"]["taint"]["timeAdded"] = LATE
 
 
-def _status_changes_spec(world: World) -> None:
+@instead("api.change")
+def _status_changes_spec(
+    world: World,
+    original: Callable[..., Obj],
+    ref: Ref,
+    make: Change,
+    subresource: str | None,
+    *args: Any,
+) -> Obj:
     """A write of the status of a taint rule brings its spec along."""
+    if ref.kind == "DeviceTaintRule" and subresource == "status":
+        seen: list[Obj] = []
 
-    def change(
-        original: Callable[..., Obj], ref: Ref, make: Change, subresource: str | None, *args: Any
-    ) -> Obj:
-        if ref.kind == "DeviceTaintRule" and subresource == "status":
-            seen: list[Obj] = []
+        def remember(old: Obj) -> Obj:
+            seen.append(make(old))
+            return seen[-1]
 
-            def remember(old: Obj) -> Obj:
-                seen.append(make(old))
-                return seen[-1]
-
-            made = original(ref, remember, subresource, *args)
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            assert stored is not None
-            spec = clone(seen[-1]["spec"])
-            world.cluster.store.modify(stored, lambda new: new.update(spec=spec))
-            return {**made, "spec": spec}
-        return original(ref, make, subresource, *args)
-
-    replace(world.api, "change", change)
+        made = original(ref, remember, subresource, *args)
+        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
+        assert stored is not None
+        spec = clone(seen[-1]["spec"])
+        world.cluster.store.modify(stored, lambda new: new.update(spec=spec))
+        return {**made, "spec": spec}
+    return original(ref, make, subresource, *args)
 
 
-def _spec_changes_status(world: World) -> None:
+@instead("api.change")
+def _spec_changes_status(
+    world: World,
+    original: Callable[..., Obj],
+    ref: Ref,
+    make: Change,
+    subresource: str | None,
+    *args: Any,
+) -> Obj:
     """A change of a taint rule loses its status, as if that were the client's to write."""
-
-    def change(
-        original: Callable[..., Obj], ref: Ref, make: Change, subresource: str | None, *args: Any
-    ) -> Obj:
-        made = original(ref, make, subresource, *args)
-        if ref.kind == "DeviceTaintRule" and not subresource:
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            assert stored is not None
-            world.cluster.store.modify(stored, lambda new: new.update(status={}))
-        return made
-
-    replace(world.api, "change", change)
+    made = original(ref, make, subresource, *args)
+    if ref.kind == "DeviceTaintRule" and not subresource:
+        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
+        assert stored is not None
+        world.cluster.store.modify(stored, lambda new: new.update(status={}))
+    return made
 
 
 def _takes_status(kind_name: str) -> Mutation:
-    def mutate(world: World) -> None:
-        def create(original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
-            made = original(obj, *args)
-            if made["kind"] == kind_name and obj.get("status"):
-                stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-                assert stored is not None
-                status = clone(obj["status"])
-                world.cluster.store.modify(stored, lambda new: new.update(status=status))
-                return {**made, "status": status}
-            return made
-
-        replace(world.api, "create", create)
+    @instead("api.create")
+    def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
+        made = original(obj, *args)
+        if made["kind"] == kind_name and obj.get("status"):
+            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
+            assert stored is not None
+            status = clone(obj["status"])
+            world.cluster.store.modify(stored, lambda new: new.update(status=status))
+            return {**made, "status": status}
+        return made
 
     return mutate
 
@@ -141,13 +143,11 @@ def _takes_status(kind_name: str) -> Mutation:
 def lists_without(forgotten: str) -> Mutation:
     """A list is not narrowed by a field, as if nobody had asked for it."""
 
-    def mutate(world: World) -> None:
-        def listed(original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
-            fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
-            kept = {name: value for name, value in fields.items() if name != forgotten}
-            return original(*args[:4], kept)
-
-        replace(world.api, "list", listed)
+    @instead("api.list")
+    def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
+        fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
+        kept = {name: value for name, value in fields.items() if name != forgotten}
+        return original(*args[:4], kept)
 
     return mutate
 
@@ -155,30 +155,27 @@ def lists_without(forgotten: str) -> Mutation:
 def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], bool]) -> Mutation:
     """A list by fields lacks some objects of a kind."""
 
-    def mutate(world: World) -> None:
-        def listed(original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
-            found = original(*args)
-            fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
-            if args[1] != kind_name or not fields:
-                return found
-            return [obj for obj in found if not wrong(obj, fields)]
-
-        replace(world.api, "list", listed)
+    @instead("api.list")
+    def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
+        found = original(*args)
+        fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
+        if args[1] != kind_name or not fields:
+            return found
+        return [obj for obj in found if not wrong(obj, fields)]
 
     return mutate
 
 
-def never_goes_back(world: World) -> None:
+@instead("api.validate_change")
+def never_goes_back(
+    _: World, original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any
+) -> None:
     """The generation of a pool must grow."""
-
-    def check(original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any) -> None:
-        original(kind, new, old, **how)
-        if kind is KINDS["ResourceSlice"]:
-            now, before = (obj["spec"]["pool"].get("generation", 0) for obj in (new, old))
-            if now < before:
-                raise ApiError(422, "Invalid", "spec.pool.generation: must not be less")
-
-    replace(world.api, "validate_change", check)
+    original(kind, new, old, **how)
+    if kind is KINDS["ResourceSlice"]:
+        now, before = (obj["spec"]["pool"].get("generation", 0) for obj in (new, old))
+        if now < before:
+            raise ApiError(422, "Invalid", "spec.pool.generation: must not be less")
 
 
 def lose_of_basic(*fields: str) -> Callable[[Obj], None]:

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
 from tests.mutants.changing import Change
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.slices.overlooking import overlooks, refuses, table
 
 _ENTRY = r"resourceClaims\[\d+\]"
@@ -46,27 +46,28 @@ def _changes(*path: str) -> Mutation:
 def _forgets(field: str) -> Mutation:
     """A client that does not know a field of a pod's status removes it."""
 
-    def mutate(world: World) -> None:
-        def change(
-            original: Callable[..., Obj], ref: Ref, make: Change, subresource: str | None, *a: Any
-        ) -> Obj:
-            if ref.kind != "Pod" or subresource != "status":
-                return original(ref, make, subresource, *a)
-            wanted: list[Obj] = []
+    @instead("api.change")
+    def mutate(
+        world: World,
+        original: Callable[..., Obj],
+        ref: Ref,
+        make: Change,
+        subresource: str | None,
+        *a: Any,
+    ) -> Obj:
+        if ref.kind != "Pod" or subresource != "status":
+            return original(ref, make, subresource, *a)
+        wanted: list[Obj] = []
 
-            def remember(old: Obj) -> Obj:
-                wanted.append(make(old))
-                return wanted[-1]
+        def remember(old: Obj) -> Obj:
+            wanted.append(make(old))
+            return wanted[-1]
 
-            made = original(ref, remember, subresource, *a)
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            if stored is not None and (wanted[-1].get("status") or {}).get(field) is None:
-                return world.cluster.store.modify(
-                    stored, lambda new: new["status"].pop(field, None)
-                )
-            return made
-
-        replace(world.api, "change", change)
+        made = original(ref, remember, subresource, *a)
+        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
+        if stored is not None and (wanted[-1].get("status") or {}).get(field) is None:
+            return world.cluster.store.modify(stored, lambda new: new["status"].pop(field, None))
+        return made
 
     return mutate
 

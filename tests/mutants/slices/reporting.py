@@ -9,7 +9,7 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
 from tests.mutants.changing import Change
-from tests.mutants.replacing import Defects, Mutation, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 from tests.mutants.slices.overlooking import refuses, table
 
 _DEVICE = r"^status\.devices\[\d+\]"
@@ -34,23 +34,26 @@ def in_status(wrong: Callable[[Obj, Obj], None]) -> Mutation:
         wrong: changes what is stored; knows what the client wanted.
     """
 
-    def mutate(world: World) -> None:
-        def change(
-            original: Callable[..., Obj], ref: Ref, make: Change, subresource: str | None, *a: Any
-        ) -> Obj:
-            wanted: list[Obj] = []
+    @instead("api.change")
+    def mutate(
+        world: World,
+        original: Callable[..., Obj],
+        ref: Ref,
+        make: Change,
+        subresource: str | None,
+        *a: Any,
+    ) -> Obj:
+        wanted: list[Obj] = []
 
-            def remember(old: Obj) -> Obj:
-                wanted.append(make(old))
-                return clone(wanted[-1])
+        def remember(old: Obj) -> Obj:
+            wanted.append(make(old))
+            return clone(wanted[-1])
 
-            made = original(ref, remember, subresource, *a)
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            if ref.kind != "ResourceClaim" or subresource != "status" or stored is None:
-                return made
-            return world.cluster.store.modify(stored, lambda new: wrong(new, wanted[-1]))
-
-        replace(world.api, "change", change)
+        made = original(ref, remember, subresource, *a)
+        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
+        if ref.kind != "ResourceClaim" or subresource != "status" or stored is None:
+            return made
+        return world.cluster.store.modify(stored, lambda new: wrong(new, wanted[-1]))
 
     return mutate
 
