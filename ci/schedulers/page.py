@@ -43,6 +43,16 @@ COLUMNS: Final = (
 )
 
 ABSENT: Final = """
+## Two at once
+
+`device-goes-between-schedulers` passes with kube-scheduler and `second-profile` of 1.37.1: each
+sees what the other has allocated, and takes what it has released. Two that choose at the same
+moment may take one device for two claims: with 16 pods each for four devices that came in 2 of 6
+attempts (2026-11-26, local control plane). The API prevents it for one claim only (resource/v1
+types.go, ResourceClaimStatus.ReservedFor: the update that comes first wins), so this is no
+scenario; a run says `overlapping` where it sees it. Give each scheduler a driver or nodes of its
+own.
+
 ## Not run
 
 - YuniKorn v1.8.0: its predicate manager switches the gate DynamicResourceAllocation off

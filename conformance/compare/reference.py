@@ -46,7 +46,6 @@ def on_reference(
             name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
         },
         record=False,
-        scheduler="",
         scheduler_command=(),
     )
     scope = opened.target.scope("default")

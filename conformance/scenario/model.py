@@ -72,8 +72,8 @@ class Requires(Strict):
         description=(
             "what the target can do beyond the API: cdi, kubelet-metrics,"
             " metrics:<component>, pod-resources, double-allocation, distinct-devices,"
-            " shared-devices, partitions, root-containers, device-health, upgrade,"
-            " fault:<component>"
+            " shared-devices, partitions, root-containers, another-scheduler, device-health,"
+            " upgrade, fault:<component>"
         ),
     )
     traits: tuple[Trait, ...] = Field(

@@ -112,7 +112,7 @@ def test_faults_and_metrics_of_kube_scheduler_say_nothing_of_another() -> None:
             return replace(super().capabilities(), abilities=able)
 
     opened = Opened.of(Local(), None, "image", TargetOptions(scheduler="volcano"))
-    assert opened.capabilities.abilities == {"fault:etcd"}
+    assert opened.capabilities.abilities == {"fault:etcd", "another-scheduler"}
     assert "scheduler volcano" in opened.capabilities.lacking["fault:kube-scheduler"]
 
 

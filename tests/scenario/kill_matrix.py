@@ -27,7 +27,7 @@ from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
-from conformance.targets.seam.values import PARTITIONS, SHARED_DEVICES
+from conformance.targets.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
 from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
 from tests.statements import wrongs
@@ -55,8 +55,9 @@ NODES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
         {"nodes": [ShapeNode(name="reference-node-0", gpus="t4x2", shares=3)]},
     ),
     PARTITIONS: ("gpu.nvidia.com-mig", {"devices": SimulatedGpus("a30x4", dynamic_mig=True)}),
+    ANOTHER_SCHEDULER: ("nvml-dra-driver", {"scheduler": "another"}),
 }
-"""Ability of devices -> the profile of those that have it, and what else the reference has then."""
+"""Ability -> the profile of devices that have it, and what else the reference has then."""
 
 Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""
@@ -77,7 +78,7 @@ def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Out
 
 
 def _needs(each: LoadedScenario) -> tuple[frozenset[str], str]:
-    """Gates that must be off, and the kind of devices, where the usual ones are not of it."""
+    """Gates that must be off, and the ability that the usual reference has not."""
     needs = each.scenario.spec.requires
     kind = next((name for name in NODES if name in needs.abilities), "")
     return frozenset(needs.feature_gates_off), kind
@@ -93,7 +94,8 @@ def _on_nodes(
     profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
     with mutant(*faults, feature_gates=dict(gates), other=beside, **nodes) as target:
-        setup = Setup("kill", Opened.of(target, profile, "image", other=other))
+        options = TargetOptions(scheduler=nodes.get("scheduler", ""))
+        setup = Setup("kill", Opened.of(target, profile, "image", options, other))
         result = run_suite(scenarios, setup, ())
     return {item.scenario.id: _own(item) for item in result.finished}
 

@@ -20,8 +20,10 @@ from typing import Any, Final
 from conformance.errors import TargetError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
+from conformance.scenario.scheduler import KUBE_SCHEDULER
 from conformance.targets.seam.scope import Target
 from conformance.targets.seam.values import (
+    ANOTHER_SCHEDULER,
     DISTINCT_DEVICES,
     PARTITIONS,
     SHARED_DEVICES,
@@ -258,15 +260,19 @@ def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
     }
 
 
-def without_kube_scheduler(found: Capabilities, scheduler: str) -> Capabilities:
-    """What a target can where another scheduler has the pods.
+def with_scheduler(found: Capabilities, name: str) -> Capabilities:
+    """What a target can where this scheduler has the pods that name none; "" is the default one.
 
-    What kube-scheduler counts, and what its restart does, says nothing of that one.
+    What kube-scheduler counts, and what its restart does, says nothing of another. But a pod may
+    name kube-scheduler, so that both are there.
     """
+    if name in {"", KUBE_SCHEDULER}:
+        why = "--scheduler names none beside the default one"
+        return replace(found, lacking={**found.lacking, ANOTHER_SCHEDULER: why})
     of_it = {f"{kind}:kube-scheduler" for kind in ("fault", "metrics")} & found.abilities
-    why = f"the pods are those of scheduler {scheduler}"
+    why = f"the pods are those of scheduler {name}"
     return replace(
         found,
-        abilities=found.abilities - of_it,
+        abilities=found.abilities - of_it | {ANOTHER_SCHEDULER},
         lacking={**found.lacking, **dict.fromkeys(of_it, why)},
     )

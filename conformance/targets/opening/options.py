@@ -185,7 +185,6 @@ class TargetOptions(LessUsed):
         "name or a file. [default: the cluster's default scheduler]",
         SCHEDULER,
         metavar="NAME|PROFILE",
-        places=("kubeconfig", *STARTED),
     )
     scheduler_command: tuple[str, ...] = given(
         (),

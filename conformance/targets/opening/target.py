@@ -20,7 +20,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
-from conformance.targets.opening.offer import with_devices, without_kube_scheduler
+from conformance.targets.opening.offer import with_devices, with_scheduler
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import (
     kind_cluster,
@@ -76,8 +76,7 @@ class Opened:
         found = with_devices(target, profile, other)
         options = options or TargetOptions()
         scheduler = options.scheduler_profile()
-        if scheduler is not None:
-            found = without_kube_scheduler(found, scheduler.name)
+        found = with_scheduler(found, scheduler.name if scheduler is not None else "")
         return cls(target, found, profile, image, options, other, scheduler)
 
 
@@ -130,6 +129,7 @@ def open_reference(
         nodes=there,
         devices=device_source(options, shape is not None, profile, slices),
         other=other_source(options, other, published) if other is not None else None,
+        scheduler=scheduler.name if (scheduler := options.scheduler_profile()) else "",
         start=start,
     )
     if isinstance(chosen.other, DescribedDevices):

@@ -118,8 +118,12 @@ class ReferenceScope(Scope):
     @override
     def decisions(self) -> list[Decision]:
         with self._lock:
-            taken = self._world.scheduler.decisions
-            return [decision for decision in taken if decision.namespace == self.namespace]
+            return [
+                decision
+                for scheduler in self._world.schedulers
+                for decision in scheduler.decisions
+                if decision.namespace == self.namespace
+            ]
 
     @override
     def latencies(self) -> Sequence[float]:

@@ -78,6 +78,7 @@ class ReferenceOptions:
         feature_gates: gates set on top of the version's defaults.
         devices: where the devices of each of them come from, and with them the driver.
         other: where those of another driver come from, which runs where a scenario needs it.
+        scheduler: ``spec.schedulerName`` of another scheduler beside the default one.
         seed: uids and generated names depend on it.
         start: virtual time at the start, in seconds after `clock.EPOCH`.
     """
@@ -87,6 +88,7 @@ class ReferenceOptions:
     nodes: Sequence[ShapeNode] = (ShapeNode(name="reference-node-0"),)
     devices: DeviceSource = field(default_factory=SimulatedGpus)
     other: SimulatedGpus | DescribedDevices | None = None
+    scheduler: str = ""
     seed: int = 0
     start: float = 0.0
 
@@ -124,6 +126,7 @@ class ReferenceTarget:
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
                 network=self.options.devices.network,
                 others={node.name: partial(self._other, node) for node in self._with_other},
+                scheduler=self.options.scheduler,
             )
         except BaseException:
             self.close()

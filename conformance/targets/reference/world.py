@@ -35,6 +35,7 @@ from conformance.targets.reference.controllers.workloads import ReplicaSetContro
 from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.shaped import hold, node_object
+from conformance.targets.reference.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Identity, Store
 from conformance.targets.seam.overlaps import ClaimHolders
@@ -85,6 +86,7 @@ class World:
         drivers: Mapping[str, NodeDriver | None],
         network: Iterable[Obj] = (),
         others: Mapping[str, Callable[[], NodeDriver]] | None = None,
+        scheduler: str = "",
     ) -> None:
         """Start it.
 
@@ -96,6 +98,7 @@ class World:
             drivers: name of each node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.
+            scheduler: ``spec.schedulerName`` of another scheduler beside the default one.
         """
         self.clock = VirtualClock(start)
         identity = Identity(seed)
@@ -107,7 +110,11 @@ class World:
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
         self.api = ApiServer(self.cluster)
         self.handler = Handler(self.cluster, self.api)
-        self.scheduler = Scheduler(self.cluster, self.api, kubernetes_version)
+        self.schedulers = [
+            Scheduler(self.cluster, self.api, kubernetes_version, name)
+            for name in dict.fromkeys((DEFAULT_SCHEDULER, scheduler or DEFAULT_SCHEDULER))
+        ]
+        self.scheduler = self.schedulers[0]
         self.kubelets: list[Kubelet] = []
         published: list[tuple[str | None, Obj]] = [(None, item) for item in network]
         for node in nodes:
@@ -162,7 +169,7 @@ class World:
             Part(MANAGER, JobController(cluster, api)),
             Part(MANAGER, QuotaController(cluster, api.quotas)),
             Part(MANAGER, EvictionController(cluster, api)),
-            Part(SCHEDULER, self.scheduler),
+            *(Part(SCHEDULER, scheduler) for scheduler in self.schedulers),
             *(Part(kubelet.component, kubelet) for kubelet in self.kubelets),
             Part("", self.publisher),
             Part("", self.other_publisher),

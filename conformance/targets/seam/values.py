@@ -21,6 +21,7 @@ WORKER_LABEL = "dra-conformance.dev/worker"
 
 KUBELET_METRICS = "kubelet-metrics"
 POD_RESOURCES = "pod-resources"
+ANOTHER_SCHEDULER = "another-scheduler"
 DISTINCT_DEVICES = "distinct-devices"
 SHARED_DEVICES, PARTITIONS = "shared-devices", "partitions"
 ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
@@ -143,9 +144,10 @@ class Capabilities:
             (ask kubelets by that API), ``double-allocation`` (one device may be given to two
             claims), ``distinct-devices`` (``one_device`` is known), ``shared-devices`` (it has two
             free shares), ``partitions`` (two free devices of a node draw on one set of counters),
-            ``root-containers`` (containers may be root, and more), ``impersonation`` (requests in
-            the name of accounts that the suite gives rights), ``fault:<component>`` (stop and start
-            that component, or all of a role), ``device-health`` (have the driver find devices
+            ``root-containers`` (containers may be root, and more), ``another-scheduler`` (it has
+            the pods that name none, and the default one is beside it), ``impersonation`` (requests
+            in the name of accounts that the suite gives rights), ``fault:<component>`` (stop and
+            start that component, or all of a role), ``device-health`` (have the driver find devices
             healthy or not), ``image`` (run probe containers).
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
             says it of devices where none is free.

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.store import namespace_of
+from conformance.targets.reference.store import namespace_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import requests
@@ -153,6 +153,22 @@ def says_it_once(
         original(pod, reason, message)
 
 
+def overlooks_other_schedulers(world: World) -> None:
+    """A scheduler counts devices as in use only where its own pods have them."""
+
+    def ours(claim: Obj, name: str) -> bool:
+        users = [one["uid"] for one in claim["status"].get("reservedFor") or ()]
+        own = [pod for pod in world.cluster.store.all("Pod") if uid_of(pod) in users]
+        return not own or any(pod["spec"]["schedulerName"] == name for pod in own)
+
+    for scheduler in world.schedulers if len(world.schedulers) > 1 else ():
+
+        def claims(original: Callable[[], list[Obj]], name: str = scheduler.name) -> list[Obj]:
+            return [claim for claim in original() if ours(claim, name)]
+
+        replace(scheduler.filter.listers, "claims", claims)
+
+
 DEFECTS: Defects = {
     "admin-access-of-new-claims-is-not-counted": admin_access_is_not_told,
     "alternatives-of-later-claims-do-not-score": first_claim_scores,
@@ -160,6 +176,7 @@ DEFECTS: Defects = {
     "claims-that-were-refused-count-as-made": failures_count_as_successes,
     "later-alternatives-score-more": scoring(lambda *of: sum(place + 1 for place in places(*of))),
     "misses-releases-in-other-namespaces": retries_own_namespace,
+    "overlooks-other-schedulers": overlooks_other_schedulers,
     "schedules-gated-pods": takes_on(
         lambda pod: bool(pod["spec"].get("schedulingGates")),
         lambda pod: pod["spec"].pop("schedulingGates", None),

@@ -32,7 +32,6 @@ OLDEST: dict[str, Any] = {"kubernetes_version": "1.34.4"}
         ({"context": "prod"}, "--context"),
         ({"image": "busybox"}, "--image"),
         ({"driver_command": ("x",)}, "--driver-command"),
-        ({"scheduler": "volcano"}, "--scheduler"),
         ({**KIND, "nodes": 2}, "--nodes"),
         ({**KIND, "kubernetes_version": "1.35.0"}, "--kubernetes"),
         ({"binaries": Path("/b")}, "--binaries"),

@@ -42,13 +42,17 @@ class Scheduler:
     """Schedules the pending pods of a cluster.
 
     Attributes:
+        name: ``spec.schedulerName`` of its pods.
         decisions: the allocations that it decided on, oldest first.
         conditions: what devices say before a pod may be bound.
     """
 
     watches = frozenset({"Pod", *_EVENTS})
 
-    def __init__(self, cluster: Cluster, api: ApiServer, kubernetes_version: str) -> None:
+    def __init__(
+        self, cluster: Cluster, api: ApiServer, kubernetes_version: str, name: str = SCHEDULER
+    ) -> None:
+        self.name = name
         self.decisions: list[Decision] = []
         self._api = api
         self._cluster = cluster
@@ -72,7 +76,7 @@ class Scheduler:
         self.waiting.sync()
         tried: dict[str, Mapping[str, Any]] = {}
         for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority(pod)):
-            if not _is_pending(pod) or pod in self.waiting:
+            if not self._is_pending(pod) or pod in self.waiting:
                 continue
             claims = self.ready_claims(pod)
             if claims is None:
@@ -199,13 +203,12 @@ class Scheduler:
             self._store.remove(claim)
         return bool(made)
 
-
-def _is_pending(pod: Obj) -> bool:
-    spec = pod["spec"]
-    return (
-        not spec.get("nodeName")
-        and not pods.is_deleted(pod)
-        and not pods.is_finished(pod)
-        and not spec.get("schedulingGates")
-        and spec.get("schedulerName") == SCHEDULER
-    )
+    def _is_pending(self, pod: Obj) -> bool:
+        spec = pod["spec"]
+        return (
+            not spec.get("nodeName")
+            and not pods.is_deleted(pod)
+            and not pods.is_finished(pod)
+            and not spec.get("schedulingGates")
+            and spec.get("schedulerName") == self.name
+        )
