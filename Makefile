@@ -54,6 +54,7 @@ bench: $(VENV)/.ready ## Measure the suite, the driver, the allocator and CEL
 	$(BIN)/python -m benchmarks.driver
 	$(BIN)/python -m benchmarks.allocator
 	$(BIN)/python -m benchmarks.cel
+	$(BIN)/python -m benchmarks.scale --against 1.36
 
 # Where the machine has no Go of its own, it is there.
 fuzz: export PATH := $(PATH):$(CURDIR)/$(BIN)

@@ -290,6 +290,31 @@ def _skew() -> Part:
     )
 
 
+def _scale() -> Part:
+    return Part(
+        "scale",
+        "everything",
+        "that a scheduler under load allocates by the rules, for each kind of device",
+        (
+            _python(
+                "-m",
+                "benchmarks.scale",
+                "--nodes",
+                "20",
+                "--pods",
+                "50",
+                "--rounds",
+                "1",
+                "--output",
+                str(OUT / "scale.json"),
+            ),
+        ),
+        seconds=90,
+        paths=("benchmarks/scale.py", "benchmarks/planes.py", "benchmarks/workloads.py"),
+        missing=_lacking("real"),
+    )
+
+
 def _allure() -> Part:
     return Part(
         "allure",
@@ -320,5 +345,5 @@ def _fuzz() -> Part:
 
 _PARTS: Final[tuple[Callable[[], Part], ...]] = (
     *(_lint, _unit, _reference, _real_ring),
-    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _schedulers, _skew, _machines),
+    *(_samples, _fuzz, _allure, _oldest, _kind, _drivers, _schedulers, _skew, _scale, _machines),
 )

@@ -1,0 +1,210 @@
+"""A control plane that `benchmarks.scale` starts, and one batch of pods after the other on it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, Workload, node
+from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.compare.audit.once import audit
+from conformance.kubeapi.api import Api
+from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.informer import Informer
+from conformance.targets.cluster.capabilities import feature_gates
+from conformance.targets.cluster.capture import snapshot_of
+from conformance.targets.cluster.decisions.latency import ClaimLatencies
+from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.seam.values import RUN_LABEL
+
+FILLS = ("empty", "half", "full")
+_AT_ONCE = 8
+_RENEWAL = 25.0  # The node lifecycle controller's grace is 40 s, and 50 s since 1.32.
+_LONGEST = 600.0
+_PARTS = ("kube-scheduler", "kube-apiserver", "kube-controller-manager", "etcd")
+
+
+@dataclass
+class Measured:
+    """One batch of pods; seconds of processor time are those of the batch."""
+
+    pods_per_second: float
+    cpu: dict[str, float]
+    p50: float
+    p90: float
+    p99: float
+
+
+class Plane:
+    """A control plane with hollow nodes, started here and for this alone."""
+
+    def __init__(self, version: str, api: Api, cluster: LocalCluster, nodes: int) -> None:
+        self.version, self.nodes = version, nodes
+        self._api, self._cluster = api, cluster
+        self._pool = ThreadPoolExecutor(_AT_ONCE)
+        self._hollow = HollowNodes(api.connection, _RENEWAL)
+        self._bound: dict[str, float] = {}
+        self._created = 0
+
+    def furnish(self) -> None:
+        """Make the namespace and the nodes."""
+        namespace = {"metadata": {"name": NAMESPACE, "labels": LABELS}}
+        self._make({"apiVersion": "v1", "kind": "Namespace", **namespace})
+        list(self._pool.map(self._node, range(self.nodes)))
+        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+        _until(lambda: self._api.connection.request("GET", accounts)["items"], "service account")
+
+    def measure(self, workload: Workload, pods: int, scheduler: str) -> dict[str, Measured]:
+        """Each fill -> what came of a batch. Raises SystemExit: an allocation breaks a rule."""
+        room = self.nodes * PODS_ON_A_NODE
+        list(self._pool.map(self._make, workload.objects(self.nodes)))
+        self._created, found = 0, {}
+        self._bound.clear()
+        with self._followed() as latencies:
+            for fill, before in zip(FILLS, (0, room // 2, room - pods), strict=True):
+                self._schedule(workload, before - self._created, scheduler)
+                latencies.seconds.clear()
+                used, began = self._processor(), time.monotonic()
+                self._schedule(workload, pods, scheduler)
+                rate = round(pods / (time.monotonic() - began), 2)
+                spent = {
+                    name: round(now - used[name], 3) for name, now in self._processor().items()
+                }
+                waited = (round(one, 4) for one in _percentiles(latencies.seconds))
+                found[fill] = Measured(round(rate, 2), *waited, cpu=spent)
+        self._judge(workload)
+        self._empty()
+        return found
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._hollow.close()
+
+    # -- one batch -----------------------------------------------------------------------------
+
+    def _schedule(self, workload: Workload, pods: int, scheduler: str) -> None:
+        numbers = range(self._created, self._created + max(0, pods))
+        list(self._pool.map(self._make, (workload.pod(one, scheduler) for one in numbers)))
+        self._created += len(numbers)
+        _until(
+            lambda: len(self._bound) >= self._created, f"{self._created} pods of {workload.name}"
+        )
+
+    @contextmanager
+    def _followed(self) -> Iterator[ClaimLatencies]:
+        latencies = ClaimLatencies(NAMESPACE)
+        pods = Informer(self._api.connection, self._api.discovery.find("v1", "Pod"), NAMESPACE)
+        claims = Informer(
+            self._api.connection, self._api.discovery.find(DRA, "ResourceClaim"), NAMESPACE
+        )
+
+        def hear(change: str, pod: Json) -> None:
+            latencies.hear_pod(change, pod)
+            if change != "LISTED" and pod.get("spec", {}).get("nodeName"):
+                self._bound.setdefault(pod["metadata"]["uid"], time.monotonic())
+
+        pods.listen(hear)
+        claims.listen(latencies.hear_claim)
+        pods.start()
+        claims.start()
+        try:
+            yield latencies
+        finally:
+            pods.stop()
+            claims.stop()
+
+    def _judge(self, workload: Workload) -> None:
+        """Every allocation keeps the rules, by the reference, and there are as many as pods."""
+        version = self.version.removeprefix("v")
+        gates = feature_gates(self._api, version)
+        document = snapshot_of(self._api, version, gates, lambda _: None)
+        allocated = len(document["allocated"])
+        wrong = [str(one) for one in audit(document)]
+        if allocated != self._created:
+            wrong.append(f"{allocated} claims are allocated for {self._created} pods")
+        if wrong:
+            raise SystemExit(f"{workload.name}, Kubernetes {self.version}: {'; '.join(wrong[:5])}")
+
+    def _empty(self) -> None:
+        """Remove all but the nodes, and wait until it is gone."""
+        kinds = ("Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass")
+        for kind in kinds:
+            resource = self._api.discovery.find("v1" if kind == "Pod" else DRA, kind)
+            place = NAMESPACE if resource.namespaced else None
+            query = {} if kind == "ResourceClaim" else {"labelSelector": f"{RUN_LABEL}=bench"}
+            path = resource.path(place)
+            self._api.connection.request("DELETE", path, query, patience=_LONGEST)
+            _until(lambda: not self._api.list(resource, place), f"{kind} to go")  # noqa: B023
+
+    def _node(self, number: int) -> None:
+        made = node(number)
+        status = made.pop("status")
+        self._hollow.adopt(self._make(made), status)
+
+    def _make(self, obj: Json) -> Json:
+        resource = self._api.discovery.find(obj["apiVersion"], obj["kind"])
+        path = resource.path(obj["metadata"].get("namespace"))
+        found: Json = self._api.connection.request("POST", path, None, obj)
+        return found
+
+    def _processor(self) -> dict[str, float]:
+        """Seconds of processor time so far, of each part and of this process (``suite``)."""
+        of = {row.name: row.pid for row in self._cluster.status() if row.name in _PARTS}
+        times = {name: psutil.Process(pid).cpu_times() for name, pid in of.items()}
+        return {name: one.user + one.system for name, one in times.items()} | {
+            "suite": time.process_time()
+        }
+
+
+def _until(condition: Any, what: str) -> None:
+    end = time.monotonic() + _LONGEST
+    while not condition():
+        if time.monotonic() > end:
+            raise SystemExit(f"waited {_LONGEST:g} s for {what}")
+        time.sleep(0.01)
+
+
+def _percentiles(seconds: Sequence[float]) -> tuple[float, float, float]:
+    """By nearest rank; nan where nothing was measured."""
+    found = sorted(seconds)
+    if not found:
+        return (math.nan,) * 3
+    p50, p90, p99 = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
+    return round(p50, 4), round(p90, 4), round(p99, 4)
+
+
+@contextmanager
+def plane(version: str, nodes: int, command: tuple[str, ...] | None) -> Iterator[Plane]:
+    """A control plane of a version, with its nodes; on loopback alone, and gone at the end.
+
+    ``command``: of another scheduler beside its own.
+    """
+    cluster = LocalCluster(
+        LocalOptions(
+            name=f"bench-{version.split('.')[1]}",
+            kubernetes=version,
+            nodes=0,
+            driver=False,
+            scheduler_command=command,
+        )
+    )
+    access = cluster.up(lambda line: print(line, file=sys.stderr))
+    try:
+        connection = Connection.open(access.kubeconfig, access.context)
+        found = Plane(version, Api(connection), cluster, nodes)
+        try:
+            found.furnish()
+            yield found
+        finally:
+            found.close()
+            connection.close()
+    finally:
+        cluster.down()
