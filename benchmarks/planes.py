@@ -75,11 +75,9 @@ class Plane:
                 used, began = self._processor(), time.monotonic()
                 self._schedule(workload, pods, scheduler)
                 rate = round(pods / (time.monotonic() - began), 2)
-                spent = {
-                    name: round(now - used[name], 3) for name, now in self._processor().items()
-                }
-                waited = (round(one, 4) for one in _percentiles(latencies.seconds))
-                found[fill] = Measured(round(rate, 2), *waited, cpu=spent)
+                now = self._processor()
+                spent = {name: round(now[name] - used[name], 3) for name in now}
+                found[fill] = Measured(rate, spent, *_percentiles(latencies.seconds))
         self._judge(workload)
         self._empty()
         return found
