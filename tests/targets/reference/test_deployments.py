@@ -42,20 +42,6 @@ def status(scope: ReferenceScope) -> Obj:
     return found
 
 
-def test_its_pods_belong_to_a_replica_set_that_belongs_to_it(hollow: ReferenceScope) -> None:
-    hollow.create(deployment(2))
-    [replica_set] = hollow.find(Query("apps/v1", "ReplicaSet"))
-    made = hollow.find(Query("v1", "Pod"))
-    owners = [obj["metadata"]["ownerReferences"][0]["name"] for obj in (replica_set, *made)]
-    assert owners == ["web", *[replica_set["metadata"]["name"]] * 2]
-    assert (
-        replica_set["spec"]["selector"]["matchLabels"].items()
-        <= made[0]["metadata"]["labels"].items()
-    )
-    hollow.delete(WEB)
-    assert hollow.find(Query("apps/v1", "ReplicaSet")) == hollow.find(Query("v1", "Pod")) == []
-
-
 def test_its_status_counts_pods(scope: ReferenceScope, hollow: ReferenceScope) -> None:
     hollow.create(deployment(2))
     counts = {"replicas": 2, "updatedReplicas": 2, "unavailableReplicas": 2}
@@ -108,18 +94,6 @@ def test_pods_that_cannot_run_go_before_those_that_do(scope: ReferenceScope) -> 
     assert status(scope)["availableReplicas"] == 2
     change(scope, replicas=1)
     assert versions(scope) == "13"
-
-
-def test_recreate_waits_until_old_pods_are_gone(hollow: ReferenceScope) -> None:
-    hollow.create(deployment(2, strategy={"type": "Recreate"}))
-    held = [Ref.of(pod) for pod in hollow.find(Query("v1", "Pod"))]
-    for pod in held:
-        hollow.patch(pod, {"metadata": {"finalizers": ["example.com/wait"]}})
-    update(hollow)
-    assert versions(hollow) == ""
-    for pod in held:
-        hollow.patch(pod, {"metadata": {"finalizers": None}})
-    assert versions(hollow) == "22"
 
 
 def test_a_replica_set_replaces_pods_that_are_gone_or_have_ended(hollow: ReferenceScope) -> None:

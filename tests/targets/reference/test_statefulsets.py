@@ -110,10 +110,3 @@ def test_with_on_delete_only_new_pods_are_of_the_new_template(hollow: ReferenceS
     assert shown(hollow) == "0v1"
     remove(hollow, 0)
     assert shown(hollow) == "0v2"
-
-
-def test_where_pods_run_it_comes_up_and_goes_by_itself(scope: ReferenceScope) -> None:
-    scope.create(stateful_set(2))
-    kit.until(scope, lambda: kit.get(scope, WEB)["status"].get("readyReplicas") == 2)
-    scope.delete(WEB)
-    kit.until(scope, lambda: not scope.find(Query("v1", "Pod")))
