@@ -32,7 +32,8 @@ from conformance.kubeapi.errors import (
     unavailable,
 )
 from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.transport import Answer, Limits, Stream, Transport
+from conformance.kubeapi.limits import Limits
+from conformance.kubeapi.transport import Answer, Stream, Transport
 
 _LOG = logging.getLogger(__name__)
 
@@ -211,9 +212,10 @@ class Connection:
         )
 
     def abandon(self, error: Callable[[], TargetError]) -> None:
-        """End each further request, and one in flight without an answer, with this error."""
+        """End every request in flight, and each further one, with the error that this returns."""
         self._abandoned = error
         self._closing.set()
+        self._transport.abandon()
 
     def close(self) -> None:
         """Release the connections; whatever waits for a repetition ends with `TargetError`."""

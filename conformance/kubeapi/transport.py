@@ -1,42 +1,31 @@
-"""Connections to one API server, each answer bounded in time and size.
+"""Connections to one API server, each request bounded in time and size.
 
 A socket's timeout limits each read, so a server that sends a byte now and then would hold a client
-for as long as it likes, and nothing limits how much it sends. So an answer is read piece by piece,
-up to a size and for a time.
+for as long as it likes, and nothing limits how much it sends. So the connection of a request that
+takes too long is cut (`limits.Guards`), and an answer is read up to a size. `Transport.abandon`
+cuts them all: when a server is given up, whatever waits for its answer fails at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import reason_of
+from conformance.kubeapi.limits import Guards, LimitError, Limits
 
 MAX_BYTES = 256 << 20  # Longest answer. A list of 20 000 pods is about 200 MiB.
 
 _PIECE = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds: to connect, without any byte, and for the whole of a request and its answer.
-
-    A watch has no end of its own: only its head has to come in time.
-    """
-
-    connect: float = 5.0
-    quiet: float = 30.0
-    whole: float = 60.0
-    watch_quiet: float = 100.0  # a bookmark comes about once a minute
-
-
-class LimitError(Exception):
-    """The answer was too long, or took too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +53,17 @@ class Transport:
     """The requests of an ``ApiClient``, bounded in time and size. Safe for threads.
 
     Args:
-        client: of the official package.
+        client: of the official package; its pool is given connections that heed the limits.
         limits: of each request.
     """
 
     def __init__(self, client: Any, limits: Limits) -> None:
         self._client = client
         self._limits = limits
+        self._guards = Guards(f"the answer was not complete after {limits.whole:g} s")
+        manager = client.rest_client.pool_manager
+        if type(manager).__name__ != "SOCKSProxyManager":  # it needs connections of its own
+            manager.pool_classes_by_scheme = self._pool_classes()
 
     def exchange(
         self,
@@ -91,7 +84,8 @@ class Transport:
         until = time.monotonic() + self._limits.whole
         response = self._send(method, url, headers, body, quiet or self._limits.quiet)
         try:
-            data = self._read(response, until)
+            with self._guards.guard(response.shutdown, until):
+                data = _read(response, MAX_BYTES)
         except BaseException:
             response.close()
             raise
@@ -101,14 +95,21 @@ class Transport:
     def open(self, url: str, headers: dict[str, str]) -> Any:
         """Open a watch: its response, of which only the head is read.
 
-        Raises whatever the client and what lies under it raise.
+        Raises:
+            LimitError: the head took too long.
+            Exception: whatever the client and what lies under it raise.
         """
         return self._send("GET", url, headers, None, self._limits.watch_quiet)
+
+    def abandon(self) -> None:
+        """Cut every request in flight, and each further one. Watches end when they are stopped."""
+        self._guards.abandon()
 
     def close(self) -> None:
         """Close the connections that are not in use; the client's own ``close`` keeps them."""
         self._client.rest_client.pool_manager.clear()
         self._client.close()
+        self._guards.close()
 
     def _send(self, method: str, url: str, headers: dict[str, str], body: Any, quiet: float) -> Any:
         self._client.update_params_for_auth(headers, [], ["BearerToken"], url, method, None)
@@ -117,16 +118,31 @@ class Transport:
             method, url, header_params=headers, body=body, _request_timeout=timeout
         ).response
 
-    def _read(self, response: Any, until: float) -> bytes:
-        # No compression was offered; not to undo any keeps a small answer from becoming a huge one.
-        data = bytearray()
-        while piece := response.read1(_PIECE, decode_content=False):
-            data += piece
-            if len(data) > MAX_BYTES:
-                raise LimitError(f"the answer is longer than {MAX_BYTES >> 20} MiB")
-            if time.monotonic() > until:
-                raise LimitError(f"the answer was not complete after {self._limits.whole:g} s")
-        return bytes(data)
+    def _pool_classes(self) -> dict[str, Any]:
+        """urllib3's classes, with connections that wait for a response's head under guard."""
+
+        def guarded(connection: Any) -> contextlib.AbstractContextManager[None]:
+            sock = connection.sock
+            until = time.monotonic() + self._limits.whole
+            return self._guards.guard(lambda: sock.shutdown(socket.SHUT_RD), until)
+
+        class Plain(HTTPConnection):
+            def getresponse(self) -> Any:
+                with guarded(self):
+                    return super().getresponse()
+
+        class Secure(HTTPSConnection):
+            def getresponse(self) -> Any:
+                with guarded(self):
+                    return super().getresponse()
+
+        class PlainPool(HTTPConnectionPool):
+            ConnectionCls = Plain
+
+        class SecurePool(HTTPSConnectionPool):
+            ConnectionCls = Secure
+
+        return {"http": PlainPool, "https": SecurePool}
 
 
 class Stream:
@@ -156,3 +172,15 @@ class Stream:
         """End the stream for the thread that reads it."""
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # if it has ended already
             self._response.shutdown()
+
+
+def _read(response: Any, longest: int) -> bytes:
+    # No compression was offered; not to undo any keeps a small answer from becoming a huge one.
+    pieces: list[bytes] = []
+    size = 0
+    for piece in response.stream(_PIECE, decode_content=False):
+        size += len(piece)
+        if size > longest:
+            raise LimitError(f"the answer is longer than {longest >> 20} MiB")
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -10,12 +10,13 @@ from conformance.errors import InfrastructureError
 from conformance.kubeapi import connection as connection_module
 from conformance.kubeapi import transport
 from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.transport import Limits
+from conformance.kubeapi.limits import Limits
 from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
 LIMITS = Limits(connect=1.0, quiet=0.5, whole=1.0)
 
 RUDE = [
+    pytest.param(trickle(b"HTTP/1.1 200 OK\r\nX-A: "), "not complete after 1 s", id="header"),
     pytest.param(
         trickle(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
         "not complete after 1 s",
