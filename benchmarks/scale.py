@@ -94,7 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and write down."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=100, help="hollow nodes, at most 5000")
-    parser.add_argument("--pods", type=int, default=100, help="of a batch, at most a third of all")
+    parser.add_argument(
+        "--pods", type=int, default=100, help="of a batch, at most a quarter of all"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kubernetes", default=KUBERNETES, help="version of the control plane")
     parser.add_argument("--against", action="append", default=[], help="another one, repeatable")
@@ -107,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not 1 <= options.nodes <= 5000 or not chosen:
         parser.error(f"1 to 5000 nodes; workloads are {', '.join(one.name for one in WORKLOADS)}")
     room = options.nodes * PODS_ON_A_NODE
-    if not 1 <= options.pods <= room // 3:
-        parser.error(f"--pods {options.pods}: at most a third of the {room} that have room")
+    if not 1 <= options.pods <= room // 4:
+        parser.error(f"--pods {options.pods}: at most a quarter of the {room} that have room")
     if bool(options.scheduler) != bool(options.scheduler_command):
         parser.error("--scheduler and --scheduler-command go together")
     versions = [full_version(one) for one in (options.kubernetes, *options.against)]

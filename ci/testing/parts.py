@@ -302,7 +302,7 @@ def _scale() -> Part:
                 "--nodes",
                 "20",
                 "--pods",
-                "50",
+                "40",
                 "--rounds",
                 "1",
                 "--output",
