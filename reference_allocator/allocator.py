@@ -9,8 +9,7 @@ that, as the API server would).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from reference_allocator.api import Node, ResourceClaim
 from reference_allocator.api.reading import InputError, read_all
@@ -36,8 +35,7 @@ _KINDS: Final[Mapping[type[Exception], Kind]] = {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one `Allocator.allocate`.
 
     Attributes:

@@ -209,4 +209,10 @@ def read_all(values: Iterable[object], parse: Callable[[Any], T], name: str) -> 
     Raises:
         InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
     """
-    return list(items({name: tuple(values)}, name, parse))
+    found: list[T] = []
+    for index, value in enumerate(values):
+        try:
+            found.append(parse(value))
+        except InputError as error:
+            raise error.under(name, index) from None
+    return found

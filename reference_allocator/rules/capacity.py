@@ -37,11 +37,11 @@ class Consumption:
 
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
-        quantities: the same as quantities, for the result; to be told, not to be compared.
+        texts: the same as quantities, as every result of the request tells them.
     """
 
     amounts: Mapping[str, int]
-    quantities: Mapping[str, Quantity]
+    texts: Mapping[str, str]
 
 
 def resolve(
@@ -71,7 +71,7 @@ def resolve(
         if _violates(quantities[name], capacity.request_policy, features):
             return None
     amounts = {name: amount.nanos for name, amount in quantities.items()}
-    return Consumption(amounts, {name: _told(amount) for name, amount in quantities.items()})
+    return Consumption(amounts, {name: str(amount) for name, amount in quantities.items()})
 
 
 def fits(
@@ -92,14 +92,6 @@ def fits(
         if used + amount > capacity[name].value.nanos:
             return False
     return True
-
-
-def _told(amount: Quantity) -> Quantity:
-    """The same quantity with its text, which every result of this request repeats."""
-    if amount.text:
-        return amount
-    form = amount.format
-    return Quantity(amount.value, amount.scale, form, decimal=amount.decimal, text=str(amount))
 
 
 def _consumed(

@@ -45,8 +45,7 @@ def allocation_result(
     chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
     unique = claim.claim.uid or claim.claim.ref
     results = [
-        _device(item, f"{unique}#{number}", features, share_ids)
-        for number, item in enumerate(taken)
+        _device(item, unique, number, features, share_ids) for number, item in enumerate(taken)
     ]
     config: list[dict[str, Any]] = []
     if claim.claim.config or any(request.device_class.config for request in chosen):
@@ -68,13 +67,16 @@ def allocation_result(
     return result
 
 
-def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) -> dict[str, Any]:
-    request, device = taken.request, taken.entry.device
+def _device(
+    taken: Taken, unique: str, number: int, features: Features, share_ids: ShareIds
+) -> dict[str, Any]:
+    request, entry = taken.request, taken.entry
+    device, name = entry.device, entry.id
     result: dict[str, Any] = {
         "request": request.name,
-        "driver": taken.id.driver,
-        "pool": taken.id.pool,
-        "device": taken.id.device,
+        "driver": name.driver,
+        "pool": name.pool,
+        "device": name.device,
     }
     if request.admin_access:
         result["adminAccess"] = True
@@ -86,13 +88,11 @@ def _device(taken: Taken, unique: str, features: Features, share_ids: ShareIds) 
         if device.binding_failure_conditions:
             result["bindingFailureConditions"] = list(device.binding_failure_conditions)
     if taken.consumption is not None:
-        result["shareID"] = share_ids(f"{unique}:{taken.id}")
-        if taken.consumption.quantities:
-            result["consumedCapacity"] = {
-                name: str(amount) for name, amount in taken.consumption.quantities.items()
-            }
-    if taken.entry.slice.skip_node_operations:
-        result["skipNodeOperations"] = list(taken.entry.slice.skip_node_operations)
+        result["shareID"] = share_ids(f"{unique}#{number}:{name}")
+        if taken.consumption.texts:
+            result["consumedCapacity"] = dict(taken.consumption.texts)
+    if entry.slice.skip_node_operations:
+        result["skipNodeOperations"] = list(entry.slice.skip_node_operations)
     return result
 
 
