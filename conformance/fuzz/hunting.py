@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
-from conformance.fuzz.cases import Answer
+from conformance.compare.witness import REFERENCE
+from conformance.errors import UsageError
+from conformance.fuzz.cases import UNJUDGED, Answer
 from conformance.fuzz.problem import Generator, pod_of
 from conformance.fuzz.running import SETTLE, Runner
 from conformance.fuzz.shrink import shrink_together
@@ -33,6 +35,7 @@ class Hunt:
 
     Attributes:
         counts: verdict -> number of problems; ``passing``: differed once and not again.
+        unjudged: id and reason of each problem that was not judged, asked twice.
     """
 
     runner: Runner
@@ -40,6 +43,7 @@ class Hunt:
     seed: str
     workers: int = 4
     counts: Counter[str] = field(default_factory=Counter)
+    unjudged: list[str] = field(default_factory=list)
     _sorts: Counter[str] = field(default_factory=Counter)
 
     def differences(
@@ -56,7 +60,9 @@ class Hunt:
         end = time.monotonic() + seconds
         for answers in self._batches(first, count, end):
             for answer in answers:
-                again = self._confirmed(answer) if answer.differs else answer
+                again = self._confirmed(answer)
+                if again is not None and again.verdict == UNJUDGED:
+                    self.unjudged.append(f"{again.problem.id}: {again.reason}")
                 self.counts[again.verdict if again is not None else "passing"] += 1
                 if again is not None and again.differs:
                     yield self._small(again)
@@ -86,7 +92,11 @@ class Hunt:
         return self.runner.answer([self.generator.draw(self.seed, number) for number in numbers])
 
     def _confirmed(self, answer: Answer) -> Answer | None:
-        """The answer if it is given again; None if not."""
+        """The answer; None if it differs and is not given again."""
+        if answer.verdict == UNJUDGED:
+            (answer,) = self.runner.answer([answer.problem])
+        if not answer.differs:
+            return answer
         (again,) = self.runner.answer([answer.problem])
         return again if sort_of(again) == sort_of(answer) else None
 
@@ -118,11 +128,14 @@ class Hunt:
                 for item in candidate.get("deviceClasses", ())
             )
             try:
-                return bool(admits and candidate.get("claims")) and not self.generator.refused(
-                    _whole(candidate)
-                )
-            except (KeyError, TypeError, AttributeError):
-                return False  # what was taken away is needed to put it on a cluster
+                whole = _whole(candidate)
+                if not (admits and candidate.get("claims")) or self.generator.refused(whole):
+                    return False
+                for node in whole["nodes"]:
+                    REFERENCE.allocate(whole, whole["claims"], node["metadata"]["name"])
+            except (KeyError, TypeError, AttributeError, UsageError):
+                return False  # what was taken away is needed on a cluster, or by the reference
+            return True
 
         def _whole(candidate: Obj) -> Obj:
             kept = {name: copy.deepcopy(candidate.get(name, [])) for name in _PARTS}

@@ -70,3 +70,29 @@ def test_a_defect_is_found_and_made_small(tmp_path: Path) -> None:
     file.write_text(scenario_of(answer, VERSION))
     assert len(file.read_text().splitlines()) < 60
     assert len(select([file], Selection())) == 1
+
+
+class SaysNothing:
+    """A cluster whose scheduler never says anything of one problem, and of another only once."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def answer(self, problems: Sequence[Problem], *_: float) -> list[Answer]:
+        return [self._one(problem) for problem in problems]
+
+    def stop(self) -> None:
+        pass
+
+    def _one(self, problem: Problem) -> Answer:
+        self.asked.append(problem.id)
+        again = self.asked.count(problem.id) > 1
+        silent = problem.id == "s-0" or (problem.id == "s-1" and not again)
+        return Answer(problem, UNJUDGED, "silence") if silent else Answer(problem, "waits")
+
+
+def test_what_is_not_judged_is_asked_again_and_named() -> None:
+    hunt = Hunt(cast("Runner", SaysNothing()), Generator(VERSION, {}), "s", workers=1)
+    assert list(hunt.differences(0, 3, 60.0, lambda: None)) == []
+    assert hunt.counts == {UNJUDGED: 1, "waits": 2}
+    assert hunt.unjudged == ["s-0: silence"]
