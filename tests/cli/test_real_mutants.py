@@ -7,6 +7,8 @@ met by `python -m tests.mutants.real`. No kubelet runs: a wrong allocation shows
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,10 +34,13 @@ SECONDS = 5.0
 """How long a scenario waits for what a wrong scheduler will not do."""
 
 
+CLUSTER = f"mutants-{os.getpid()}"
+
+
 @pytest.fixture(scope="module")
 def running() -> Iterator[Schedulers]:
     support.built_binaries()
-    with schedulers(mutant_scheduler(), f"mutants-{os.getpid()}", nodes=0) as found:
+    with schedulers(mutant_scheduler(), CLUSTER, nodes=0) as found:
         yield found
 
 
@@ -57,6 +62,31 @@ def test_the_same_program_without_a_defect_passes(running: Schedulers, tmp_path:
     assert seen.outcomes == dict.fromkeys(scenarios, "passed"), seen.told
     assert seen.verdicts == {}
     assert not seen.reached
+
+
+def test_random_problems_find_a_defect_and_make_a_scenario_of_it(
+    running: Schedulers, tmp_path: Path
+) -> None:
+    running.become("ignores-counters")
+    # Among these 25 is one whose counters do not do for both of its requests.
+    asked = ("--seed", "s", "--first", "25", "--count", "25", "-o", str(tmp_path / "found"))
+    assert _on_cluster("fuzz", *asked) == 1
+    [file] = (tmp_path / "found").glob("*.yaml")
+    text = file.read_text()
+    assert len(text.splitlines()) < 60
+    assert text.startswith("# impossible: ")
+    assert ": s-26." in text.splitlines()[1]
+    once = (str(file), "-o", str(tmp_path / "out"))
+    assert _on_cluster("run", "--compare", *once) == 1
+    running.become("")
+    assert _on_cluster("run", "--compare", *once) == 0
+
+
+def _on_cluster(command: str, *words: str) -> int:
+    where = ("--target", "cluster", "--cluster", "local", "--name", CLUSTER)
+    return subprocess.run(
+        [sys.executable, "-m", "conformance", command, *where, *words], check=False
+    ).returncode
 
 
 def test_a_mutant_that_there_is_not_is_no_right_scheduler(running: Schedulers) -> None:
