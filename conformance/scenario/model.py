@@ -73,7 +73,7 @@ class Requires(Strict):
             "what the target can do beyond the API: cdi, kubelet-metrics,"
             " metrics:<component>, pod-resources, double-allocation, distinct-devices,"
             " shared-devices, partitions, root-containers, another-scheduler, device-health,"
-            " upgrade, fault:<component>"
+            " upgrade, feature-gates, fault:<component>"
         ),
     )
     traits: tuple[Trait, ...] = Field(

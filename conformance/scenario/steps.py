@@ -7,7 +7,7 @@ description, and a function there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,10 @@ NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
 
 UPGRADE = "upgrade"  # The ability that a target needs for the action of that name.
+FEATURE_GATES = "feature-gates"  # That for other feature gates while scenarios run.
+
+GATED: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+"""Components with Kubernetes' feature gates."""
 
 
 class Fault(Strict):
@@ -45,6 +49,10 @@ class Fault(Strict):
             " started beside it), replace (startNext unless it was done, then stop)"
         ),
     )
+    feature_gates: dict[str, bool] = Field(
+        default_factory=dict,
+        description="restart with these beside the cluster's own gates (ability feature-gates)",
+    )
     node: str | None = Field(default=None, description="of this node only")
     node_of: str | None = Field(default=None, description="of the node only on which this pod is")
 
@@ -54,6 +62,10 @@ class Fault(Strict):
             raise ValueError("give node or nodeOf, not both")
         if self.of_next_version and self.component != "driver":
             raise ValueError(f"only a driver has a next version to {self.action}")
+        if self.feature_gates and self.action != "restart":
+            raise ValueError("featureGates go with action: restart")
+        if self.feature_gates and self.component not in GATED:
+            raise ValueError(f"featureGates are of {', '.join(GATED)}")
         return self
 
     @property
@@ -68,6 +80,10 @@ class Fault(Strict):
             known.needed(("fault",), "trait", "rollingUpdate")
         if self.action == "upgrade":
             known.needed(("fault",), "ability", UPGRADE)
+        if self.feature_gates:
+            known.needed(("fault",), "ability", FEATURE_GATES)
+        for gate in self.feature_gates:
+            known.needed(("fault", "featureGates"), "gate", gate)
         if self.node_of is not None:
             known.named(("fault", "nodeOf"), "Pod", self.node_of)
 
@@ -75,7 +91,9 @@ class Fault(Strict):
         """In words, for example ``stop driver of the node of pod0``."""
         where = f" of {self.node}" if self.node else ""
         where = f" of the node of {self.node_of}" if self.node_of else where
-        return f"{self.action} {self.component}{where}"
+        gates = (f"{name}={str(on).lower()}" for name, on in self.feature_gates.items())
+        how = " with " + ", ".join(gates) if self.feature_gates else ""
+        return f"{self.action} {self.component}{where}{how}"
 
 
 class CopyAllocation(Strict):

@@ -120,6 +120,18 @@ def test_a_component_is_upgraded_to_the_program_of_the_next_minor(
         Told(cluster, "other").upgrade()
 
 
+def test_gates_stand_beside_the_clusters_own_until_they_are_undone(layout: Layout) -> None:
+    state = replace(make_state(0), feature_gates={"Own": True})
+    processes = Processes(layout)
+    shell = ("/bin/sh", "-c", "exec sleep 1000", "--feature-gates=Own=true")
+    processes.start(ProcessSpec("etcd", shell, layout.log("etcd")))
+    component = Told(Running(layout, state, processes, "d"), "etcd")
+    for gates, flag in (({"Other": False}, "Other=false,Own=true"), ({}, "Own=true")):
+        component.set_gates(gates)
+        command = processes.records()["etcd"].spec.command
+        assert command == (*shell[:-1], f"--feature-gates={flag}")
+
+
 def test_several_that_ignore_sigterm_share_one_grace_period(layout: Layout) -> None:
     processes = Processes(layout)
     names = [f"node-{number}/driver" for number in range(6)]

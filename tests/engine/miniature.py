@@ -112,6 +112,9 @@ class MiniSurroundings:
         self.target.on_fault(action)
         self.target.log.append(f"{action} {component}")
 
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        self.target.log.append(f"gates {component} {dict(gates)}")
+
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         self.target.log.append(f"{node}/{device['name']} {health}")
 

@@ -18,6 +18,7 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.scenario.steps import Step
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
@@ -135,6 +136,23 @@ def test_what_older_kubelets_lack_is_a_reason_to_skip(tmp_path: Path) -> None:
         assert reason_to_skip(wanted, old, profile, OTHER) == reason
         of_scheduler = wanted.model_copy(update={"tier": "allocation"})
         assert reason_to_skip(of_scheduler, old, profile, OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("gate", "reason"),
+    [
+        ("DRAExtendedResource", "feature gate DRAExtendedResource is locked in Kubernetes 1.37.1"),
+        ("DRADeviceTaints", None),
+    ],
+)
+def test_a_locked_gate_that_would_be_turned_off_is_a_reason_to_skip(
+    gate: str, reason: str | None, tmp_path: Path
+) -> None:
+    fault = {"component": "kubelet", "featureGates": {gate: False}}
+    able = load(tmp_path, GIVEN)[0].scenario.spec
+    spec = able.model_copy(update={"steps": (Step.model_validate({"fault": fault}),)})
+    with open_reference(TargetOptions()) as opened:
+        assert reason_to_skip(spec, opened.capabilities, opened.profile, OTHER) == reason
 
 
 def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ removal).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.clusters.base import (
@@ -149,6 +150,13 @@ class LocalCluster:
             found.stop(0 if action == "kill" else STOP_SECONDS)
         if action in {"restart", "start"}:
             found.start()
+
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        """Restart one of Kubernetes' components with gates beside the cluster's own; {}: only them.
+
+        Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
+        """
+        self._components().known(component).set_gates(gates)
 
     def other_devices(self) -> int:
         """How many devices the second driver has on each node, once it runs."""

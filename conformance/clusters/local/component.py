@@ -6,6 +6,7 @@ start and a restart wait for the same sign, so it is written down once, there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
+from conformance.clusters.local.controlplane.servers import feature_gates
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.node.config import KUBELET_PORT
 from conformance.clusters.local.options import Simulation
@@ -122,8 +124,24 @@ class Component:
             state.next_binaries,
         }:
             raise ClusterUsageError(f"{self.name} cannot be upgraded in this local cluster")
+        self._start_anew(spec, (str(state.next_binaries / program.name), *spec.command[1:]))
+
+    def set_gates(self, gates: Mapping[str, bool]) -> None:
+        """Start it anew with feature gates beside the cluster's own; {}: only those.
+
+        A kubelet's flag goes before the gates of its file (cmd/kubelet/app/server.go).
+
+        Raises ClusterError: it did not come back.
+        """
+        spec, known = self.spec(), {**self.cluster.state.feature_gates, **gates}
+        kept = [part for part in spec.command if not part.startswith("--feature-gates=")]
+        self._start_anew(spec, (*kept, *feature_gates(self._known_gates(known))))
+
+    def _known_gates(self, gates: Mapping[str, bool]) -> Mapping[str, bool]:
+        return gates
+
+    def _start_anew(self, spec: ProcessSpec, command: tuple[str, ...]) -> None:
         self.stop(STOP_SECONDS)
-        command = (str(state.next_binaries / program.name), *spec.command[1:])
         self.launch(replace(spec, command=command))
 
     def stop(self, grace_seconds: float) -> None:

@@ -6,7 +6,7 @@ the whole of a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -21,6 +21,7 @@ from conformance.clusters.local.driver.attached import (
 from conformance.clusters.local.driver.process import Driver, OtherDriver
 from conformance.clusters.local.driver.spec import check_unused, forget, reboot
 from conformance.clusters.local.layout import NodeLayout
+from conformance.clusters.local.node.config import gates_of_kubelet
 from conformance.clusters.local.node.machine import lose_memory
 from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.deaths import NEXT
@@ -132,6 +133,9 @@ class Kubelet(OfNode):
         }
         taints = {one["key"] for one in document["spec"].get("taints", ())}
         return conditions.get("Ready") == "True" and _NOT_READY_TAINT not in taints
+
+    def _known_gates(self, gates: Mapping[str, bool]) -> Mapping[str, bool]:
+        return gates_of_kubelet(gates, self.cluster.state.kubelet_version)
 
     def launch(self, spec: ProcessSpec) -> None:
         """Start it, and wait until the drivers that run are registered and published again."""

@@ -21,6 +21,7 @@ from conformance.redaction import redact_log
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
 from conformance.targets.seam.values import ApiError, Obj, Query, Ref
 from conformance.text import one_line
+from reference_allocator.features import Features
 
 ASK_AGAIN_SECONDS = 5.0
 CERTAIN_TIMES = 6
@@ -262,4 +263,8 @@ def _note_undecided(pod_name: str | None, context: Context) -> None:
     snapshot["claims"] = [
         claim for claim in snapshot.get("claims", ()) if claim["metadata"]["uid"] in uids
     ]
+    if gated := context.progress.gated:
+        off = {gate: False for gates in gated.values() for gate in gates}
+        features = Features.from_dict(snapshot["features"])
+        snapshot["features"] = features.changed(snapshot["kubernetes"], off).to_dict()
     context.progress.undecided.append({"pod": pod, "snapshot": snapshot})

@@ -48,6 +48,7 @@ class Progress:
         began: name of a step -> `Scope.now` before its first request.
         counted: step and metric -> node and value before the step.
         stopped: components that a step `fault` has stopped or restarted.
+        gated: those of them that run with feature gates turned off -> these gates.
         published: nodes for which the driver had published before the first step ``fault``.
         other_driver: another driver was started for the scenario.
         unhealthy: devices that a step `stimulate` has changed, as they were before.
@@ -62,6 +63,7 @@ class Progress:
     began: dict[str, float] = field(default_factory=dict)
     counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    gated: dict[str, Mapping[str, bool]] = field(default_factory=dict)
     published: frozenset[str] | None = None
     other_driver: bool = False
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)

@@ -47,7 +47,13 @@ def disturb(fault: Fault, context: Context) -> None:
         context.progress.published = frozenset(publishing(context))
     if fault.action != "start":
         context.progress.stopped.append(component)  # also by a restart that breaks off
-    context.scope.faults.disturb(component, fault.action)
+    if fault.feature_gates:
+        context.progress.gated[component] = fault.feature_gates
+        context.scope.faults.set_gates(component, fault.feature_gates)
+        if all(fault.feature_gates.values()):
+            context.progress.gated.pop(component)
+    else:
+        context.scope.faults.disturb(component, fault.action)
 
 
 def start_other_driver(context: Context, capabilities: Capabilities) -> None:
@@ -69,11 +75,14 @@ def _other(context: Context) -> str:
 
 
 def restore(context: Context) -> None:
-    """Start what the scenario has stopped, and end second instances of a driver.
+    """Undo other gates, start what the scenario has stopped, end second instances of a driver.
 
     Raises:
         TargetError: something did not get ready.
     """
+    for component in in_start_order(context.progress.gated):
+        context.scope.faults.set_gates(component, {})
+    context.progress.gated.clear()
     for component in in_start_order(context.progress.stopped):
         context.scope.faults.disturb(component, "start")
     context.progress.stopped.clear()

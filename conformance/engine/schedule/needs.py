@@ -82,8 +82,11 @@ def last_disruption(spec: Spec) -> int | None:
     faults = {index: step.fault for index, step in enumerate(spec.steps) if step.fault}
     missing: set[str] = set()
     added: set[str] = set()
+    gated: set[tuple[str, str]] = set()
     for fault in faults.values():
         component = fault.component
+        for gate, on in fault.feature_gates.items():
+            (gated.discard if on else gated.add)((component, gate))
         if fault.action in {"kill", "stop"}:
             missing.add(component)
         elif fault.action in {"startNext", "startUnregistered"}:
@@ -93,7 +96,7 @@ def last_disruption(spec: Spec) -> int | None:
         else:
             missing.discard(component)
             added.discard(component)
-    return max(faults) if faults and not missing | added else None
+    return max(faults) if faults and not (missing or added or gated) else None
 
 
 def least_seconds(spec: Spec) -> float:

@@ -186,14 +186,14 @@ class Known(Protocol):
     def needed(
         self,
         path: Path,
-        what: Literal["ability", "config", "hardware", "kubelet", "trait"],
+        what: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
         name: str = "",
     ) -> None:
         """Not every target, tier or driver has this.
 
         Args:
-            what: an ability, a configuration that shows in containers, containers that show their
-                hardware, a pod that runs, a trait.
+            what: an ability, a configuration that shows in containers, a feature gate that is on,
+                containers that show their hardware, a pod that runs, a trait.
         """
 
 

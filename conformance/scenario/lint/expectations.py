@@ -226,7 +226,7 @@ class _KnownAt:
     def needed(
         self,
         path: Path,
-        what: Literal["ability", "config", "hardware", "kubelet", "trait"],
+        what: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
         name: str = "",
     ) -> None:
         requires = self._spec.requires
@@ -238,6 +238,8 @@ class _KnownAt:
             )
         elif what == "trait" and name not in requires.traits:
             self.wrong(path, f"not every driver does this; add requires: {{traits: [{name}]}}")
+        elif what == "gate" and name not in requires.feature_gates:
+            self.wrong(path, f"it may be off already; add requires: {{featureGates: [{name}]}}")
         elif what == "config" and name not in requires.config:
             self.wrong(
                 path,

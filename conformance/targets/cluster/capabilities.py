@@ -15,7 +15,7 @@ from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.registry import GateProbe, load_registry
-from conformance.scenario.steps import UPGRADE
+from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.objects.accounts import why_no_accounts
 from conformance.targets.cluster.observe.reading import why_not
 from conformance.targets.seam.components import START_ORDER
@@ -42,6 +42,7 @@ _LOCAL_ONLY = {
     ),
     POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
     UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",
+    FEATURE_GATES: "other feature gates are set on local clusters only",
     DEVICE_HEALTH: "devices get unhealthy on local clusters only, where the driver has made the"
     " file that its profile names (stimulus)",
 }

@@ -6,18 +6,21 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
 from conformance.scenario.observation import CONTROL_PLANE, ability
-from conformance.scenario.steps import UPGRADE
+from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.seam.components import API, fault_abilities, meant
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError
+
+T = TypeVar("T")
 
 CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
 """Reads name and content of all CDI spec files of a cluster's nodes, now."""
@@ -36,6 +39,7 @@ class Reach:
             is done.
         components: those that ``disturb`` knows.
         upgrades: whether ``disturb`` can upgrade them.
+        set_gates: restarts one with other feature gates (`Faults.set_gates`).
     """
 
     cdi: CdiFiles | None = None
@@ -44,6 +48,7 @@ class Reach:
     disturb: Callable[[str, str], None] | None = None
     components: tuple[str, ...] = ()
     upgrades: bool = False
+    set_gates: Callable[[str, Mapping[str, bool]], None] | None = None
     control: ControlFiles | None = None
 
     @property
@@ -55,6 +60,7 @@ class Reach:
             {POD_RESOURCES} if self.pod_resources else (),
             {DEVICE_HEALTH} if self.control else (),
             {UPGRADE} if self.upgrades else (),
+            {FEATURE_GATES} if self.set_gates else (),
         )
 
 
@@ -69,19 +75,35 @@ class ClusterFaults:
 
     def disturb(self, component: str, action: str) -> None:
         """While the API server is disturbed, that it does not answer ends nothing."""
+        down = action in {"kill", "stop"}
+        self._each(component, action, self._reach.disturb, action, down=down)
+
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        """As `disturb`."""
+        self._each(component, "set gates of", self._reach.set_gates, gates)
+
+    def _each(
+        self,
+        component: str,
+        what: str,
+        do: Callable[[str, T], None] | None,
+        how: T,
+        *,
+        down: bool = False,
+    ) -> None:
         names = meant(component, self._reach.components)
-        if self._reach.disturb is None or not names:
+        if do is None or not names:
             known = ", ".join(self._reach.components) or "none"
             raise TargetError(
-                f"this cluster cannot {action} {component}; components that it can: {known}"
+                f"this cluster cannot {what} {component}; components that it can: {known}"
             )
         # The API server forgets where watches were: what was said before must be recorded by then.
         self._catch_up(names)
         self._health.pause()
         try:
             for name in names:
-                self._reach.disturb(name, action)
-                if action in {"kill", "stop"}:
+                do(name, how)
+                if down:
                     self._down.add(name)
                 else:
                     self._down.discard(name)

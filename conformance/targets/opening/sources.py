@@ -170,6 +170,7 @@ def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
         disturb=local.disturb,
         components=tuple(local.components()),
         upgrades=bool(options.upgrade_to),
+        set_gates=local.set_gates,
         control=ControlFiles(stimulus, files) if stimulus and follows else None,
     )
 

@@ -137,6 +137,11 @@ class ReferenceFaults:
             for name in names:
                 self._world.fault(name, action)
 
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        """All parts of the reference have the same gates for as long as it lives."""
+        wanted = ", ".join(gates)
+        raise TargetError(f"the reference's {component} cannot be restarted with other {wanted}")
+
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """As on the simulated GPU itself."""
         with self._lock:

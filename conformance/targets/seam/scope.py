@@ -126,6 +126,17 @@ class Faults(Protocol):
         Raises TargetError: there is no such component, or it did not get ready.
         """
 
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        """Restart a component, or all of a role, with other feature gates.
+
+        Needs the ability ``feature-gates``.
+
+        Args:
+            gates: gate -> on, beside those that the target was started with; none is only those.
+
+        Raises TargetError: there is no such component, or it did not get ready.
+        """
+
     def set_health(self, node: str, device: Obj, health: Health) -> None:
         """Have a node's driver find a device healthy or not (ability ``device-health``).
 

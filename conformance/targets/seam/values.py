@@ -148,7 +148,8 @@ class Capabilities:
             the pods that name none, and the default one is beside it), ``impersonation`` (requests
             in the name of accounts that the suite gives rights), ``fault:<component>`` (stop and
             start that component, or all of a role), ``device-health`` (have the driver find devices
-            healthy or not), ``image`` (run probe containers).
+            healthy or not), ``upgrade`` and ``feature-gates`` (restart components as the next
+            minor, or with other gates), ``image`` (run probe containers).
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
             says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.

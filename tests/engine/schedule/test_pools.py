@@ -35,6 +35,16 @@ def test_a_scenario_settles_when_all_runs_as_before(actions: list[str], last: in
     assert last_disruption(scenario(*steps, SCHEDULED, tier="node").scenario.spec) == last
 
 
+@pytest.mark.parametrize(("gates", "last"), [([False], None), ([False, True], 2)])
+def test_a_scenario_settles_when_its_gates_are_on_again(
+    gates: list[bool], last: int | None
+) -> None:
+    steps = [{"fault": {"component": "kubelet", "featureGates": {"G": on}}} for on in gates]
+    steps.append({"fault": {"component": "kubelet"}})  # with the gates that it has
+    spec = scenario(*steps, SCHEDULED, tier="node").scenario.spec
+    assert last_disruption(spec) == last
+
+
 @pytest.mark.parametrize(
     ("devices", "names"),
     [

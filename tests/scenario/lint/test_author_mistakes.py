@@ -264,6 +264,14 @@ IN_NODE_TIER = [
     ("health: Unhealthy", "health: unhealthy", "did you mean Unhealthy?"),
     ("component: kubelet", "component: scheduler", "abilities: ['fault:scheduler']"),
     ("component: kubelet", "component: kubelet, action: replace", "only a driver has a next"),
+    ("component: kubelet", "component: kubelet, featureGates: {G: false}", "['feature-gates']"),
+    ("component: kubelet", "component: kubelet, featureGates: {G: false}", "{featureGates: [G]}"),
+    ("component: kubelet", "component: driver, featureGates: {G: false}", "featureGates are of"),
+    (
+        "component: kubelet",
+        "component: kubelet, action: stop, featureGates: {G: false}",
+        "go with action: restart",
+    ),
     (
         "component: kubelet",
         "component: driver, action: replace",

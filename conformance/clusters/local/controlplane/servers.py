@@ -92,7 +92,7 @@ def apiserver_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
         "--endpoint-reconciler-type=none",
         # By default an open watch holds up its end for a minute (genericapiserver.go).
         "--shutdown-watch-termination-grace-period=1s",
-        *_feature_gates(state.feature_gates),
+        *feature_gates(state.feature_gates),
         "--v=2",
     )
 
@@ -128,7 +128,7 @@ def controller_manager_spec(layout: Layout, binaries: Path, state: State) -> Pro
         "--concurrent-job-syncs=20",
         "--concurrent-gc-syncs=50",
         "--concurrent-serviceaccount-token-syncs=20",
-        *_feature_gates(state.feature_gates),
+        *feature_gates(state.feature_gates),
         "--v=2",
     )
 
@@ -144,7 +144,7 @@ def scheduler_spec(layout: Layout, binaries: Path, state: State) -> ProcessSpec:
         f"--config={layout.pki}/scheduler.yaml",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-        *_feature_gates(state.feature_gates),
+        *feature_gates(state.feature_gates),
         "--v=2",
     )
 
@@ -188,7 +188,8 @@ def _serving(layout: Layout, name: str, port: int) -> tuple[str, ...]:
     )
 
 
-def _feature_gates(gates: Mapping[str, bool]) -> tuple[str, ...]:
+def feature_gates(gates: Mapping[str, bool]) -> tuple[str, ...]:
+    """The flag that sets feature gates; none for no gates."""
     if not gates:
         return ()
     values = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(gates.items()))
