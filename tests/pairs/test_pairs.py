@@ -34,7 +34,7 @@ def test_the_page_is_current() -> None:
         ("tolerates-no-taint", {"DeviceTaintRules", "DeviceTaints", "ExtendedResource"}),
         ("claims-of-two-drivers", {"SeveralDrivers"}),
         ("report-goes-with-the-allocation", {"DeviceStatus"}),
-        ("pod-status-shows-health", {"DeviceHealth"}),
+        ("pod-status-shows-health", {"DeviceHealth", "CELSelectors"}),
         ("class-config-reaches-container", {"OpaqueConfiguration"}),
         ("pod-resources-lists-claims", {"PodResources"}),
     ],

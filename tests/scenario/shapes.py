@@ -42,6 +42,7 @@ SITUATIONS: dict[str, TargetOptions] = {
         "cordoned-node",
         "not-ready-node",
         "tainted-nodes",
+        "shared-gpus",
     )
 }
 DRIVERS: dict[str, TargetOptions] = {
@@ -72,7 +73,7 @@ VERSIONS: dict[str, TargetOptions] = {
 SHAPES = {**SIZES, **SITUATIONS, **DRIVERS, **VERSIONS}
 ALWAYS = (
     *("1x1", "control plane only"),
-    *("one-gpu-held", "tainted-nodes"),
+    *("one-gpu-held", "tainted-nodes", "shared-gpus"),
     *("static MIG", "dynamic MIG", "several pools", "network-attached"),
 )
 """A sample runs in these in `make test`: each differs from the others in nodes, devices or driver.
