@@ -16,6 +16,7 @@ from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
+from conformance.targets.seam.values import ANOTHER_SCHEDULER
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.kill_matrix import driver_profile
 from tests.scenario.sampling import SAMPLE, sample
@@ -46,13 +47,22 @@ def finished(
     return {item.scenario.id: item for item in result.finished}
 
 
+def by_itself() -> list[LoadedScenario]:
+    """Those that the reference can run with one scheduler."""
+    return [
+        one
+        for one in on_reference()
+        if ANOTHER_SCHEDULER not in one.scenario.spec.requires.abilities
+    ]
+
+
 ALL = 10_000
 EVERY_MINOR = [pytest.param(minor, ALL, marks=pytest.mark.everything) for minor in MINORS]
 
 
 @pytest.mark.parametrize(("minor", "among"), [(MINORS[0], 100), (MINORS[-1], 100), *EVERY_MINOR])
 def test_without_any_gate_nothing_fails(minor: str, among: int) -> None:
-    found = finished(minor, sample(on_reference(), among, f"off {minor}"), on=False)
+    found = finished(minor, sample(by_itself(), among, f"off {minor}"), on=False)
     fine = {Outcome.PASSED, Outcome.SKIPPED}
     assert {name: item.message for name, item in found.items() if item.outcome not in fine} == {}, (
         SAMPLE
@@ -63,7 +73,7 @@ def test_without_any_gate_nothing_fails(minor: str, among: int) -> None:
 
 @pytest.mark.parametrize(("minor", "among"), [(MINORS[0], 100), (MINORS[-1], 100), *EVERY_MINOR])
 def test_with_every_gate_all_runs_that_the_minor_has(minor: str, among: int) -> None:
-    met = sample(on_reference(), among, f"on {minor}")
+    met = sample(by_itself(), among, f"on {minor}")
     found = finished(minor, met, on=True)
     newer = {
         loaded.id
