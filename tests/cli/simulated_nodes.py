@@ -25,7 +25,7 @@ FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
 NOT_THE_GPUS = re.compile(
     r"feature gate \S+ is off|needs Kubernetes |API \S+ is not served"
     r"|not supported by this target: distinct-devices: no attribute tells "
-    r"|not supported by this target: (shared-devices|partitions): "
+    r"|not supported by this target: (another-scheduler|partitions|shared-devices|upgrade): "
     r"|driver profile test-driver\.cdi\.k8s\.io "
     r"(does not (declare|define)|has no (command|stimulus)|names no attribute)"
     r"|driver profile gpu\.nvidia\.com-mig does not (declare|define) "
