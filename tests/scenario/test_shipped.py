@@ -213,8 +213,6 @@ def test_a_pod_that_finds_no_device_leaves_its_claim_unallocated() -> None:
         "extended/device-binding-conditions/device-binds-to-its-node",
         "extended/device-binding-conditions/failure-concerns-one-of-two-pods",
         "extended/node-allocatable-resources/mapped-claim-is-not-shared",
-        "extended/upgrades/partitions-outlive-a-gate-turned-off",
-        "extended/upgrades/partitions-outlive-a-gate-turned-off",
     ]
 
 
