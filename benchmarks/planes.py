@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import psutil
 from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, Workload, node
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.compare.audit.once import audit
+from conformance.engine.events.result import Latency
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informer import Informer
@@ -38,9 +38,7 @@ class Measured:
 
     pods_per_second: float
     cpu: dict[str, float]
-    p50: float
-    p90: float
-    p99: float
+    latency: Latency | None
 
 
 class Plane:
@@ -77,7 +75,7 @@ class Plane:
                 rate = round(pods / (time.monotonic() - began), 2)
                 now = self._processor()
                 spent = {name: round(now[name] - used[name], 3) for name in now}
-                found[fill] = Measured(rate, spent, *_percentiles(latencies.seconds))
+                found[fill] = Measured(rate, spent, Latency.of(latencies.seconds))
         self._judge(workload)
         self._empty()
         return found
@@ -168,15 +166,6 @@ def _until(condition: Any, what: str) -> None:
         if time.monotonic() > end:
             raise SystemExit(f"waited {_LONGEST:g} s for {what}")
         time.sleep(0.01)
-
-
-def _percentiles(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """By nearest rank; nan where nothing was measured."""
-    found = sorted(seconds)
-    if not found:
-        return (math.nan,) * 3
-    p50, p90, p99 = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
-    return round(p50, 4), round(p90, 4), round(p99, 4)
 
 
 @contextmanager

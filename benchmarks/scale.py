@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shlex
 import statistics
@@ -82,8 +81,8 @@ def costs(measured: Batches, contender: str, pods: int) -> str:
 
 
 def _wait(batches: Sequence[Measured], percentile: str) -> str:
-    seconds = statistics.median(getattr(one, percentile) for one in batches)
-    return "-" if math.isnan(seconds) else f"{seconds:.2f}"
+    found = [getattr(one.latency, percentile) for one in batches if one.latency is not None]
+    return f"{statistics.median(found):.2f}" if found else "-"
 
 
 def _median(batches: Sequence[Measured]) -> float:

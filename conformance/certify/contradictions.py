@@ -165,11 +165,11 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
             yield "cannot", f"ran, and the driver profile says that it cannot {name}"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
-        versions = versions_of_kubernetes(run.kubernetes_version, run.versions)
-        if with_known_issues(failed, run.target, versions) != event:
+        if with_known_issues(failed, run.target, versions_of_kubernetes(run)) != event:
+            version = run.kubernetes_version
             yield (
                 "known-issue",
-                f"is not a known issue of Kubernetes {run.kubernetes_version} that is known",
+                f"is not a known issue of Kubernetes {version} as the suite knows them",
             )
     if event.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return

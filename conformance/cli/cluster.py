@@ -31,6 +31,7 @@ _STARTED = (
     "nodes",
     "binaries",
     "kubernetes_version",
+    "node_kubernetes",
     "driver",
     "driver_command",
     "simulate",

@@ -173,9 +173,7 @@ def _line(hunt: Hunt) -> str:
 def _write(folder: Path, answer: Answer, kubernetes: str) -> None:
     from conformance.fuzz.scenario import scenario_of
 
-    file = (
-        folder / f"fuzz-{answer.problem.id}.yaml"
-    )  # `run` wants a file to have its scenario's name
+    file = folder / f"fuzz-{answer.problem.id}.yaml"  # as its scenario: `run` asks for that
     write_named(file, scenario_of(answer, kubernetes).encode())
     line = {
         "id": answer.problem.id,

@@ -49,8 +49,7 @@ class Start:
         self._layout = layout
         self._processes = Processes(layout)
         self._progress = progress
-        self._binaries = binaries.cluster
-        self._of_other_versions = binaries
+        self._binaries = binaries
 
     def run(self) -> ClusterAccess:
         """Start everything and wait until it is usable.
@@ -63,15 +62,15 @@ class Start:
         taken = network.taken_networks() if options.nodes else []
         state = State(
             name=layout.name,
-            binaries=self._binaries,
+            binaries=self._binaries.cluster,
             nodes=options.nodes,
             feature_gates=options.feature_gates,
             ports=free_ports(),
             network=network.choose_network(layout.token, taken) if options.nodes else None,
             owner=owner,
-            kubelet=self._of_other_versions.kubelet,
+            kubelet=self._binaries.kubelet,
             kubelet_version=options.node_kubernetes,
-            next_binaries=self._of_other_versions.next,
+            next_binaries=self._binaries.next,
         )
         write_state(layout, state)
         if owner is not None:
@@ -101,7 +100,7 @@ class Start:
         self, pool: ThreadPoolExecutor, cluster: Running, components: Components
     ) -> State:
         """Start it; returns the state with the version that the API server reports."""
-        layout, binaries, state = self._layout, self._binaries, cluster.state
+        layout, binaries, state = self._layout, self._binaries.cluster, cluster.state
         self._progress("starting etcd")
         components.launch(servers.etcd_spec(layout, binaries, state.ports))
         self._progress("starting kube-apiserver")
@@ -130,7 +129,7 @@ class Start:
             f"starting containerd on {state.nodes} node(s); containers have no seccomp profile"
         )
         archive = self._layout.dir / "images.tar"
-        images.write_archive(archive, self._binaries / POD_SHELL)
+        images.write_archive(archive, self._binaries.cluster / POD_SHELL)
         network.create_bridge(self._layout, state.network)
         return [
             pool.submit(self._start_runtime, state, components, index, archive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -82,6 +82,15 @@ class Latency(NamedTuple):
     p50: float
     p90: float
     p99: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> Latency | None:
+        """What was measured in short; None for nothing."""
+        found = sorted(seconds)
+        if not found:
+            return None
+        at = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
+        return cls(len(found), *at)
 
     def __str__(self) -> str:
         return (
@@ -162,11 +171,7 @@ class RunResult:
     @property
     def latency(self) -> Latency | None:
         """How long claims waited for devices; None where nothing was measured."""
-        found = sorted(one for event in self.finished for one in event.latencies)
-        if not found:
-            return None
-        at = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
-        return Latency(len(found), *at)
+        return Latency.of(one for event in self.finished for one in event.latencies)
 
     @property
     def verdicts(self) -> dict[Verdict, int]:

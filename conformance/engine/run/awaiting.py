@@ -264,7 +264,7 @@ def _note_undecided(pod_name: str | None, context: Context) -> None:
         claim for claim in snapshot.get("claims", ()) if claim["metadata"]["uid"] in uids
     ]
     if gated := context.progress.gated:
-        off = {gate: False for gates in gated.values() for gate in gates}
+        now = {gate: on for gates in gated.values() for gate, on in gates.items()}
         features = Features.from_dict(snapshot["features"])
-        snapshot["features"] = features.changed(snapshot["kubernetes"], off).to_dict()
+        snapshot["features"] = features.changed(snapshot["kubernetes"], now).to_dict()
     context.progress.undecided.append({"pod": pod, "snapshot": snapshot})

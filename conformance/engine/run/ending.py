@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Attempt, KnownFailure, Outcome, ScenarioFinished
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, Interrupted
@@ -20,7 +21,7 @@ from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError
 from conformance.scenario.registry import load_known_issues
 from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref
+from conformance.targets.seam.values import ApiError, Capabilities, Obj, Query, Ref
 from conformance.text import one_line
 
 EXPLANATION = "explanation.txt"
@@ -57,10 +58,11 @@ class Ending:
         if self.well:
             self.outcome, self.message, self.where = outcome, message, where or self.where
 
-    def excuse(self, reasons: Sequence[str]) -> None:
-        """Take a failure for an error, with what else than the target may have caused it."""
-        self.outcome = Outcome.ERROR
-        self.message = f"not judged: {'; '.join(reasons)}\n{self.message}"
+    def excuse(self, reasons: Iterable[str]) -> None:
+        """Take a failure for an error, if something else than the target may have caused it."""
+        if found := "; ".join(dict.fromkeys(reasons)):
+            self.outcome = Outcome.ERROR
+            self.message = f"not judged: {found}\n{self.message}"
 
     def blame(self, message: str) -> None:
         """Fail, also where it was taken for an error that the target broke; this is why."""
@@ -151,9 +153,9 @@ def with_known_issues(
     return replace(finished, outcome=Outcome.KNOWN, known_issues=found)
 
 
-def versions_of_kubernetes(server: str, others: Mapping[str, str]) -> set[str]:
-    """Of the API server, and of kubelets as ``versions`` of a run names them."""
-    return {server, *others.get("kubelet", "").split(", ")}
+def versions_of_kubernetes(where: Capabilities | RunStarted) -> set[str]:
+    """Of the API server, and of the kubelets."""
+    return {where.kubernetes_version, *where.versions.get("kubelet", "").split(", ")}
 
 
 def diagnose(scope: Scope) -> Mapping[str, str]:

@@ -175,8 +175,7 @@ class _Run:
             started_at=started_at,
             latencies=tuple(round(one, 4) for one in scope.latencies()),
         )
-        can = self.opened.capabilities
-        versions = versions_of_kubernetes(can.kubernetes_version, can.versions)
+        versions = versions_of_kubernetes(self.setup.capabilities)
         return with_known_issues(finished, self.opened.target.name, versions)
 
     def _carry_out(self, context: Context) -> None:
@@ -209,9 +208,7 @@ class _Run:
 
     def _diagnose(self, context: Context) -> None:
         if self.ending.outcome is Outcome.FAILED:
-            others = list(dict.fromkeys(interferences(context, self.ending.message)))
-            if others:
-                self.ending.excuse(others)
+            self.ending.excuse(interferences(context, self.ending.message))
         if self.ending.outcome in {Outcome.FAILED, Outcome.ERROR}:
             diagnostics = {**diagnose(context.scope), **context.progress.kept}
             self.emit(Diagnostics(self.loaded.id, self._named(diagnostics)))
@@ -221,8 +218,7 @@ class _Run:
 
     def _find_lost(self, context: Context) -> None:
         """Fail the scenario after whose faults the driver does not publish again."""
-        nodes = unpublished(context, PUBLISHED_SECONDS)
-        if nodes:
+        if nodes := unpublished(context, PUBLISHED_SECONDS):
             left, report = restart(nodes, context, self.setup.capabilities)
             self.setup.lost.update(dict.fromkeys(left, self.loaded.id))
             passed = self.ending.well

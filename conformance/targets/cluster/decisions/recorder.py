@@ -26,7 +26,13 @@ CATCH_UP_SECONDS = 10.0  # For which watches may lag behind the API server.
 
 
 class Recorder:
-    """Follows what allocations depend on, for all scenarios of one target."""
+    """Follows what allocations depend on, for all scenarios of one target.
+
+    Attributes:
+        claims: the informer of claims, once it was opened.
+    """
+
+    claims: Informer
 
     def __init__(
         self, api: Api, informers: InformerFactory, capabilities: Callable[[], Capabilities]
@@ -59,13 +65,6 @@ class Recorder:
             self._open.pop(recording, None)
             floor = min(self._open.values(), default=self.history.newest)
         self.history.prune(floor)
-
-    def listen(self, listener: Listener) -> None:
-        """Tell of claims from now on."""
-        self._claims.listen(listener)
-
-    def unlisten(self, listener: Listener) -> None:
-        self._claims.unlisten(listener)
 
     def catch_up(self) -> None:
         """Return when all is recorded that the API server has said so far. Raises TargetError."""
@@ -103,7 +102,7 @@ class Recorder:
             informer = self._informers.informer(resource, None)
             attach(informer, self._take)
             if resource.kind == "ResourceClaim":
-                self._claims = informer
+                self.claims = informer
         return resources
 
     def _take(self, change: str, obj: Obj) -> None:
@@ -129,7 +128,7 @@ class Recording:
         self._namespace = namespace
         self._nodes: dict[str, str] = {}  # pod uid -> node name
         self.latencies = ClaimLatencies(namespace)
-        recorder.listen(self.latencies.hear_claim)
+        recorder.claims.listen(self.latencies.hear_claim)
         pods = recorder.api.discovery.find("v1", "Pod")
         attach(informers.informer(pods, namespace), self._take_pod)
 
@@ -140,7 +139,7 @@ class Recording:
 
     def close(self) -> None:
         self._recorder.close(self)
-        self._recorder.unlisten(self.latencies.hear_claim)
+        self._recorder.claims.unlisten(self.latencies.hear_claim)
 
     def _take_pod(self, change: str, obj: Obj) -> None:
         self.latencies.hear_pod(change, obj)
