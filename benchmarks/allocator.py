@@ -2,7 +2,8 @@
 
 Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go command. Sets:
 
-- typical: what clusters ask every day; the aim is a geometric mean of at most 1, none beyond 3;
+- typical: what clusters ask every day; the aim is a geometric mean of at most 0.6, none beyond 1.2;
+- cold: the first decision on each of 1,000 nodes, when nothing is known of its devices yet;
 - hard: problems without a solution, on which upstream tries all combinations until its 10 s are
   over; the aim is at most 50 ms each;
 - scale: one decision after one event in clusters of 1,000 to 100,000 devices; the time of a
@@ -10,9 +11,9 @@ Run with ``make bench`` (``python -m benchmarks.allocator``); needs the go comma
 
 Selectors by themselves are measured by ``benchmarks.cel``.
 
-A time is the best of several repetitions of one decision, warm, without reading and writing JSON on
-both sides. What counts are ratios (ours / upstream): times of one machine say nothing about
-another. Results go to ``benchmarks/results/allocator.json``.
+A time is the best of several repetitions of one decision (cold: the median node), without reading
+and writing JSON on both sides. What counts are ratios (ours / upstream): times of one machine say
+nothing about another. Results go to ``benchmarks/results/allocator.json``.
 """
 
 from __future__ import annotations
@@ -84,11 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _compare(item, upstream, 20, upstream_repeat=2)
             for item in hard(tuple(options.sizes)).values()
         ]
+        first = _compare(typical()["1000 nodes x 8, one claim"], upstream, 1, cold=True)
     result: Json = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": _machine(),
         "versions": _versions(),
         "typical": _with_mean(daily),
+        "cold": first,
         "hard": unsolvable,
         "scale": [_scale_apart(devices) for devices in (1_000, 10_000, 100_000)],
     }
@@ -101,16 +104,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(
-    problem: Json, upstream: Upstream, repeat: int, *, upstream_repeat: int | None = None
+    problem: Json,
+    upstream: Upstream,
+    repeat: int,
+    *,
+    upstream_repeat: int | None = None,
+    cold: bool = False,
 ) -> Json:
-    """Both answers and times of one problem, over all of its nodes."""
-    nodes = len(problem["nodes"])
-    times_each = max(10, repeat // nodes)
+    """Both answers and times of one problem: of its nodes the mean, of first decisions the median.
+
+    A collection of garbage between first decisions does not change the median.
+    """
+    times_each = 1 if cold else max(10, repeat // len(problem["nodes"]))
+    middle = statistics.median if cold else statistics.fmean
     theirs = upstream.ask(json.dumps({**problem, "repeat": upstream_repeat or times_each}))
     gc.collect()
     ours = json.loads(answer_allocate(json.dumps({**problem, "repeat": times_each})))
     times = {
-        name: sum(node["ns"] for node in answer["nodes"]) / nodes / 1000
+        name: middle(node["ns"] for node in answer["nodes"]) / 1000
         for name, answer in (("ours", ours), ("upstream", theirs))
     }
     gave_up = any(node["outcome"] == "timeout" for node in theirs["nodes"])
@@ -233,9 +244,9 @@ def missed(result: Json) -> list[str]:
     """The aims that a result does not reach."""
     found: list[str] = []
     mean, worst = (result["typical"][key] for key in ("geometric_mean_ratio", "worst_ratio"))
-    if mean > 1:
+    if mean > 0.6:
         found.append(f"typical: geometric mean {mean}")
-    if worst > 3:
+    if worst > 1.2:
         found.append(f"typical: one problem {worst}")
     found += [
         f"hard: {row['problem']} {row['ours_us_per_node'] / 1000:.0f} ms"
@@ -282,12 +293,12 @@ def _versions() -> Json:
 
 def _lines(result: Json) -> list[str]:
     lines: list[str] = []
-    for name in ("typical", "hard"):
+    for name in ("typical", "cold", "hard"):
         part = result[name]
-        rows = part["problems"] if isinstance(part, dict) else part
+        rows = part if isinstance(part, list) else part.get("problems", [part])
         lines.append(f"{name}: ours / upstream")
         lines += [f"  {row['ratio']:9.4f}  {row['problem']}  {row['answers']}" for row in rows]
-        if isinstance(part, dict):
+        if name == "typical":
             lines.append(f"  {part['geometric_mean_ratio']:9.4f}  geometric mean")
     lines.append("scale: devices, building, one decision after one event, memory")
     lines += [

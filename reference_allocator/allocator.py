@@ -17,7 +17,12 @@ from reference_allocator.errors import AllocationError, NodeAllocationError, Sea
 from reference_allocator.index import Index
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests
-from reference_allocator.search.result import ShareIds, allocation_result, derived_share_id
+from reference_allocator.search.result import (
+    ShareIds,
+    allocation_result,
+    config_results,
+    derived_share_id,
+)
 from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
 from reference_allocator.snapshot import Snapshot
@@ -113,26 +118,31 @@ class Allocator:
             usage = Usage(index.features, checked, matcher)
             search = Search(checked, view, usage, deadline)
             if search.run():
-                results = self._results(checked, search, usage, read_node)
-                return Outcome("allocated", results, steps=search.steps)
+                results = [
+                    self._result(number, claim, search, usage, read_node)
+                    for number, claim in enumerate(checked)
+                ]
+                return Outcome("allocated", tuple(results), "", search.steps)
             if view.has_invalid:
                 raise NodeAllocationError("invalid resource pools were encountered")
             return Outcome("none", steps=search.steps)
         except (AllocationError, NodeAllocationError, SearchTimeoutError) as error:
             return Outcome(_KINDS[type(error)], (), str(error), search.steps if search else 0)
 
-    def _results(
-        self, claims: Sequence[ClaimRequests], search: Search, usage: Usage, node: Node
-    ) -> tuple[dict[str, Any], ...]:
-        return tuple(
-            allocation_result(
-                claim,
-                [search.chosen.get((number, place), 0) for place in range(len(claim.requests))],
-                usage.results[number],
-                node,
-                self.index.features,
-                self.index.rules,
-                self.share_ids,
+    def _result(
+        self, number: int, claim: ClaimRequests, search: Search, usage: Usage, node: Node
+    ) -> dict[str, Any]:
+        index, taken = self.index, usage.results[number]
+        config: list[dict[str, Any]] = []
+        if claim.configured:
+            chosen = [
+                options[search.chosen.get((number, place), 0)]
+                for place, options in enumerate(claim.requests)
+            ]
+            config = config_results(
+                claim.claim,
+                [request.name for request in chosen],
+                [request.device_class for request in chosen],
+                index.rules,
             )
-            for number, claim in enumerate(claims)
-        )
+        return allocation_result(claim, config, taken, node, index.features, self.share_ids)

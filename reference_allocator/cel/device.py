@@ -36,6 +36,10 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
     Raises:
         CelRuntimeError: no value is set, or a version does not parse.
     """
+    if len(attribute) == 1:
+        ((name, value),) = attribute.items()
+        if name in ("int", "bool", "string") and value is not None:
+            return value
     if lists:
         for name in ("ints", "bools", "strings"):
             if attribute.get(name) is not None:
@@ -69,7 +73,10 @@ def _by_domain(
             domain, identifier = driver, name
         elif domain == driver and "/" not in identifier and identifier in named:
             continue  # of two spellings of one name Go takes either; here the short one counts
-        result.setdefault(domain, StringMap())[identifier] = value
+        found = result.get(domain)
+        if found is None:
+            found = result[domain] = StringMap()
+        found[identifier] = value
     return result
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reference_allocator.api import Device, DeviceId, Node, ResourceSlice
-from reference_allocator.cluster.pools import CounterKey, DeviceFacts, Pool, PoolDevice
+from reference_allocator.cluster.pools import CounterKey, Pool, PoolDevice
 from reference_allocator.cluster.state import AllocatedState, PoolUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
@@ -93,11 +93,10 @@ class PoolBuilder:
         devices = self._devices(targeting)
         names: set[str] = set()
         for entry in devices:
-            if entry.device.name in names:
-                return self._pool(
-                    targeting[0], invalid=f"duplicate device name {entry.device.name}"
-                )
-            names.add(entry.device.name)
+            name = entry.device.name
+            if name in names:
+                return self._pool(targeting[0], invalid=f"duplicate device name {name}")
+            names.add(name)
         use = self._state.pool(pool_id)
         if not with_counters:
             return Pool(pool_id, use, devices)
@@ -113,9 +112,10 @@ class PoolBuilder:
             }
         other_devices = self._devices(others)
         for entry in (*devices, *other_devices):
-            reason = _unknown_counter(entry.device, counters)
-            if reason:
-                return self._pool(targeting[0], invalid=reason)
+            if entry.device.consumes_counters:
+                reason = _unknown_counter(entry.device, counters)
+                if reason:
+                    return self._pool(targeting[0], invalid=reason)
         return Pool(pool_id, use, devices, other_devices, counters)
 
     def _devices(self, slices: Iterable[ResourceSlice]) -> tuple[PoolDevice, ...]:
@@ -130,7 +130,7 @@ class PoolBuilder:
         entries = self._entries.get(item)
         if entries is None:
             pool = self._state.pool(item.pool_id)
-            entries = tuple(self._entry(item, device, pool) for device in item.devices)
+            entries = tuple([self._entry(item, device, pool) for device in item.devices])
             self._entries[item] = entries
         return entries
 
@@ -143,11 +143,17 @@ class PoolBuilder:
             device,
             item,
             pool.device(device.name),
-            DeviceFacts(),
-            tuple(consumption(device)) if features.partitionable_devices else (),
+            tuple(consumption(device))
+            if device.consumes_counters and features.partitionable_devices
+            else (),
             withheld,
             shareable,
             bool(item.per_device_node_selection or item.skip_node_operations),
+            bool(
+                device.binding_conditions
+                or device.binding_failure_conditions
+                or item.skip_node_operations
+            ),
             {},
         )
 

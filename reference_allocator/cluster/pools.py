@@ -53,11 +53,13 @@ class PoolDevice:
         device: its content.
         slice: where it is published.
         use: how far allocated claims have it.
-        facts: what has been computed about it.
+        facts: what has been computed about it; made when it is first asked for, since of most
+            devices nobody asks.
         draws: what it consumes of its pool's counters, in units of 1e-9.
         withheld: it has binding conditions, and their feature is off.
         shareable: several claims can have a share of it.
         of_node: whether it suits depends on the node.
+        special: results may say more of it than its name.
         suitability: memo of `Matcher`; the keys are those of `Request.kind`.
     """
 
@@ -65,12 +67,20 @@ class PoolDevice:
     device: Device
     slice: ResourceSlice
     use: DeviceUse
-    facts: DeviceFacts
     draws: tuple[tuple[CounterKey, int], ...]
     withheld: bool
     shareable: bool
     of_node: bool
+    special: bool
     suitability: dict[int, int]
+    facts: DeviceFacts = field(init=False)
+
+    def __getattr__(self, name: str) -> DeviceFacts:
+        """Asked for a field without a value, which only `facts` can be."""
+        if name != "facts":
+            raise AttributeError(name)
+        self.facts = DeviceFacts()
+        return self.facts
 
 
 class Pool:

@@ -37,9 +37,9 @@ class NodeView:
         has_invalid: one of the pools is invalid.
     """
 
-    def __init__(self, node: Node, features: Features) -> None:
+    def __init__(self, node: Node, features: Features, by_id: dict[PoolId, Pool]) -> None:
         self.node = node
-        self.by_id: dict[PoolId, Pool] = {}
+        self.by_id = by_id
         self.version = -1
         self.log_end = 0
         self._skips_operations = (
@@ -62,7 +62,7 @@ class NodeView:
             if len(usable) == 1
             else tuple(entry for pool in usable for entry in pool.devices)
         )
-        self.pool_at = tuple(pool for pool in usable for _ in pool.devices)
+        self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
         self.has_invalid = any(pool.invalid_reason for pool in pools)
         self._included.clear()
         self._pool_of = None
@@ -189,12 +189,12 @@ class Views:
         for item in (*self._of_node.get(node.name, {}).values(), *self._shared.values()):
             if self._builder.usable(item) and targets(item, node):
                 keep_newest(relevant.setdefault(item.pool_id, []), item)
-        view = NodeView(node, self._features)
+        by_id: dict[PoolId, Pool] = {}
         for pool_id, items in relevant.items():
             pool = self._pool(pool_id, tuple(items))
             if pool is not None:
-                view.by_id[pool_id] = pool
-        view.arrange()
+                by_id[pool_id] = pool
+        view = NodeView(node, self._features, by_id)
         view.version = self._version
         view.log_end = len(self._log)
         return view

@@ -169,7 +169,7 @@ class _NodeExplainer:
         if not view.includes(entry):
             return "for other nodes", ""
         try:
-            if not usage.has_capacity(request, entry):
+            if not usage.matcher.has_capacity(request, entry):
                 return "without enough capacity", _capacities(request, entry)
             if not usage.matcher.supported(entry):
                 return "that need a feature which is off here", ""

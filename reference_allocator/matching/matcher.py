@@ -14,7 +14,7 @@ from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.features import Features
 from reference_allocator.matching.resolved import Request
-from reference_allocator.matching.selectors import AttributeSource, Selectors
+from reference_allocator.matching.selectors import Selectors
 from reference_allocator.rules.capacity import CapacityError, Consumption, fits, resolve
 from reference_allocator.rules.taints import blocking_taint
 
@@ -24,8 +24,7 @@ PLAIN: Final = 1
 CONDITIONAL: Final = 2
 """Suits as far as capacity, counters and compatibility groups are left for it."""
 
-NO_CONSUMPTION: Final = Consumption({}, {})
-_NOTHING: Final[dict[str, int]] = {}
+NO_CONSUMPTION: Final = Consumption({})
 _MAX_KEPT: Final = 256
 
 
@@ -39,7 +38,7 @@ class Matcher:
         self._selectors = selectors
         self._view = view
         self._deadline = deadline
-        self.attributes = AttributeSource(selectors)
+        self.attributes = selectors.attributes
 
     def suitability(self, request: Request, entry: PoolDevice) -> int:
         """UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
@@ -96,21 +95,14 @@ class Matcher:
             raise AllocationError(f"{owner}: selector #{failure.index}{on_device}: {failure.error}")
         return not entry.of_node or self._view.includes(entry)
 
-    def has_capacity(
-        self, request: Request, entry: PoolDevice, allocating: dict[str, int] | None
-    ) -> bool:
-        """Whether the device's capacity is enough for the request, now.
-
-        Args:
-            allocating: capacity name -> amount that the search has given out already.
+    def has_capacity(self, request: Request, entry: PoolDevice) -> bool:
+        """Whether the device's capacity is enough for the request beside allocated claims.
 
         Raises:
             AllocationError: the request cannot be computed for this device.
         """
         consumption = self.consumption(request, entry)
-        return consumption is not None and fits(
-            consumption, entry.device, entry.use.capacity, allocating or _NOTHING
-        )
+        return consumption is not None and fits(consumption, entry.device, entry.use.capacity, {})
 
     def consumption(
         self, request: Request, entry: PoolDevice, named: str = ""

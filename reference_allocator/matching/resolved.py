@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reference_allocator.api import DeviceClass, DeviceId, RequestSpec, ResourceClaim
 from reference_allocator.cluster.pools import Pool, PoolDevice
@@ -30,6 +30,7 @@ class Request:
         everything: the allocation mode is All.
         count: how many devices it needs.
         all_devices: for allocationMode All exactly the devices that it needs, else None.
+        special: results say more of it than its name.
     """
 
     claim: ResourceClaim
@@ -48,9 +49,15 @@ class Request:
     everything: bool
     count: int
     all_devices: tuple[PoolDevice, ...] | None = None
+    special: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.special = self.admin_access or bool(self.spec.tolerations)
 
     def on_node(self, devices: tuple[PoolDevice, ...]) -> Request:
         """The same request for all devices, which are these."""
+        if devices == self.all_devices:
+            return self
         return replace(self, count=len(devices), all_devices=devices)
 
     @property
@@ -68,13 +75,15 @@ class ClaimRequests:
         prioritized: for each request whether it has firstAvailable.
         constraints: those of the claim, in order.
         everything: a request has allocationMode All.
+        configured: the claim or a class of it has configuration.
     """
 
     claim: ResourceClaim
     requests: list[list[Request]]
     prioritized: list[bool]
     constraints: tuple[AttributeConstraint, ...]
-    everything: bool = False
+    everything: bool
+    configured: bool
 
 
 @dataclass(slots=True, eq=False)

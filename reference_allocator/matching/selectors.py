@@ -59,10 +59,12 @@ class Selectors:
 
     Attributes:
         environment: what the selectors may use.
+        attributes: what constraints compare.
     """
 
     def __init__(self, environment: CelFeatures) -> None:
         self.environment = environment
+        self.attributes = AttributeSource(self)
 
     def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
         """The first selector that is not true for the device, or None where all are.

@@ -8,6 +8,7 @@ remembered, since one claim is tried on many nodes; only allocationMode All depe
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -90,7 +91,10 @@ class Validator:
                 if constraint.applies_to(item.spec.name, item.parent)
             )
         prioritized = [bool(request.first_available) for request in claim.requests]
-        return ClaimRequests(claim, requests, prioritized, constraints, everything)
+        configured = bool(claim.config) or any(
+            item.device_class.config for alternatives in requests for item in alternatives
+        )
+        return ClaimRequests(claim, requests, prioritized, constraints, everything, configured)
 
     def _recount(self, known: ClaimRequests, matcher: Matcher, view: NodeView) -> ClaimRequests:
         """The same claim with the devices that this node has for allocationMode All."""
@@ -103,7 +107,7 @@ class Validator:
             ]
             requests.append(alternatives)
             needed += _least(known.claim, request.name, alternatives, needed)
-        return ClaimRequests(known.claim, requests, known.prioritized, known.constraints, True)
+        return known if requests == known.requests else replace(known, requests=requests)
 
     def _check_gates(self, claim: api.ResourceClaim, request: api.DeviceRequest) -> None:
         where = f"claim {claim.ref}, request {request.name}"

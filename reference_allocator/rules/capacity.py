@@ -12,7 +12,7 @@ below zero, which the API server refuses, are not computed with Go's overflow.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from reference_allocator import api
@@ -31,17 +31,21 @@ class CapacityError(Exception):
     """A request that no device may be tried for: fatal. The text names the capacity."""
 
 
-@dataclass(frozen=True, slots=True)
 class Consumption:
     """What one request takes of one device.
 
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
-        texts: the same as quantities, as every result of the request tells them.
     """
 
-    amounts: Mapping[str, int]
-    texts: Mapping[str, str]
+    def __init__(self, quantities: Mapping[str, Quantity]) -> None:
+        self._quantities = quantities
+        self.amounts = {name: amount.nanos for name, amount in quantities.items()}
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The amounts as quantities, as results of the request have them."""
+        return {name: str(amount) for name, amount in self._quantities.items()}
 
 
 def resolve(
@@ -70,8 +74,7 @@ def resolve(
     for name, capacity in device.capacity.items():
         if _violates(quantities[name], capacity.request_policy, features):
             return None
-    amounts = {name: amount.nanos for name, amount in quantities.items()}
-    return Consumption(amounts, {name: str(amount) for name, amount in quantities.items()})
+    return Consumption(quantities)
 
 
 def fits(

@@ -95,5 +95,7 @@ class AttributeConstraint:
             if state & values or (not self.lists and None in values):
                 return None
             return state | values
+        if state == values and None not in state:
+            return state
         shared = (state & values) - _INCOMPARABLE
         return shared or None

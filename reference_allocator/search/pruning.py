@@ -34,30 +34,25 @@ _MEMO_MAX: Final = 200_000
 
 
 class Pruner:
-    """The cuts of one search."""
+    """The cuts of one search.
+
+    Attributes:
+        active: whether cuts may be made at all.
+    """
 
     def __init__(self, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage) -> None:
-        self._claims = claims
         self._view = view
         self._usage = usage
-        self._asked = False
-        self._facts: CandidateFacts | None = None
+        self._facts = CandidateFacts.gather(claims, view, usage)
         self._bounds: Bounds | None = None
         self._failed: set[Hashable] = set()
         self._position_of: dict[DeviceUse, int] = {}
-
-    def active(self, failures: int) -> bool:
-        """Whether cuts may be made after this many devices have been given back."""
-        if not self._asked and failures >= START_AFTER:
-            self._asked = True
-            candidates = self._view.candidates
-            self._facts = CandidateFacts.gather(self._claims, self._view, self._usage)
-            if self._facts is not None:
-                self._bounds = Bounds(self._claims, candidates, self._facts, self._usage)
-                self._position_of = {
-                    entry.use: position for position, entry in enumerate(candidates)
-                }
-        return self._facts is not None
+        self.active = self._facts is not None
+        if self._facts is not None:
+            self._bounds = Bounds(claims, view.candidates, self._facts, usage)
+            self._position_of = {
+                entry.use: position for position, entry in enumerate(view.candidates)
+            }
 
     def possible(self, at: Position) -> bool:
         """See `Bounds.possible`; call only while `active`."""

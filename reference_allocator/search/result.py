@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from reference_allocator import api
+from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
-from reference_allocator.matching.resolved import ClaimRequests, Taken
+from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
 
 ShareIds = Callable[[str], str]
 """Makes a share id from a text that is unique for the share."""
@@ -25,75 +26,71 @@ def derived_share_id(text: str) -> str:
 
 def allocation_result(
     claim: ClaimRequests,
-    alternatives: Sequence[int],
+    config: list[dict[str, Any]],
     taken: Sequence[Taken],
     node: api.Node,
     features: Features,
-    rules: MinorRules,
     share_ids: ShareIds,
 ) -> dict[str, Any]:
     """The v1 AllocationResult of one claim.
 
     Args:
-        alternatives: for each request the index of the alternative that was used.
+        config: as `config_results` has it.
         taken: the devices in the order in which they were found.
         features: what results may contain.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
     """
-    chosen = [options[index] for options, index in zip(claim.requests, alternatives, strict=True)]
-    unique = claim.claim.uid or claim.claim.ref
-    results = [
-        _device(item, unique, number, features, share_ids) for number, item in enumerate(taken)
-    ]
-    config: list[dict[str, Any]] = []
-    if claim.claim.config or any(request.device_class.config for request in chosen):
-        config = config_results(
-            claim.claim,
-            [request.name for request in chosen],
-            [request.device_class for request in chosen],
-            rules,
-        )
     devices: dict[str, Any] = {}
-    if results:
+    result: dict[str, Any] = {"devices": devices}
+    if taken:
+        results: list[dict[str, Any]] = []
         devices["results"] = results
+        for item in taken:
+            request, entry = item.request, item.entry
+            driver, pool, device = entry.id
+            found: dict[str, Any] = {
+                "request": request.name,
+                "driver": driver,
+                "pool": pool,
+                "device": device,
+            }
+            if request.special:
+                _add_of_request(found, request)
+            if entry.special:
+                _add_of_device(found, entry, features)
+            if item.consumption is not None:
+                unique = claim.claim.uid or claim.claim.ref
+                found["shareID"] = share_ids(f"{unique}#{len(results)}:{driver}/{pool}/{device}")
+                if item.consumption.texts:
+                    found["consumedCapacity"] = dict(item.consumption.texts)
+            results.append(found)
     if config:
         devices["config"] = config
-    result: dict[str, Any] = {"devices": devices}
-    selector = _node_selector(taken, node, claim)
-    if selector is not None:
-        result["nodeSelector"] = selector
+    if taken:
+        selector = _node_selector(taken, node, claim)
+        if selector is not None:
+            result["nodeSelector"] = selector
     return result
 
 
-def _device(
-    taken: Taken, unique: str, number: int, features: Features, share_ids: ShareIds
-) -> dict[str, Any]:
-    request, entry = taken.request, taken.entry
-    device, name = entry.device, entry.id
-    result: dict[str, Any] = {
-        "request": request.name,
-        "driver": name.driver,
-        "pool": name.pool,
-        "device": name.device,
-    }
+def _add_of_request(result: dict[str, Any], request: Request) -> None:
     if request.admin_access:
         result["adminAccess"] = True
     if request.spec.tolerations:
         result["tolerations"] = [item.to_dict() for item in request.spec.tolerations]
+
+
+def _add_of_device(result: dict[str, Any], entry: PoolDevice, features: Features) -> None:
+    device = entry.device
     if features.device_binding_and_status:
         if device.binding_conditions:
             result["bindingConditions"] = list(device.binding_conditions)
         if device.binding_failure_conditions:
             result["bindingFailureConditions"] = list(device.binding_failure_conditions)
-    if taken.consumption is not None:
-        result["shareID"] = share_ids(f"{unique}#{number}:{name}")
-        if taken.consumption.texts:
-            result["consumedCapacity"] = dict(taken.consumption.texts)
     if entry.slice.skip_node_operations:
         result["skipNodeOperations"] = list(entry.slice.skip_node_operations)
-    return result
 
 
 def _node_selector(

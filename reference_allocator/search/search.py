@@ -27,11 +27,14 @@ from reference_allocator.search.frames import (
     EndOfClaim,
     Position,
 )
-from reference_allocator.search.pruning import Pruner
+from reference_allocator.search.pruning import START_AFTER, Pruner
 from reference_allocator.search.usage import Usage
 
 _CHECK_EVERY = 1024
 """After how many candidates the deadline is looked at, if none of them is taken."""
+
+_STEPS = 15
+"""The deadline is looked at in the first step, and whenever these bits of their number are 0."""
 
 
 class Search:
@@ -49,7 +52,7 @@ class Search:
         self._view = view
         self._usage = usage
         self._deadline = deadline
-        self._pruner = Pruner(claims, view, usage)
+        self._pruner: Pruner | None = None
         self._stack: list[EndOfClaim | AlternativesFrame | DeviceFrame] = []
         self._failures = 0
         self.steps = 0
@@ -84,8 +87,16 @@ class Search:
 
     def _step(self) -> None:
         self.steps += 1
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise SearchTimeoutError
+        if not (self.steps - 1) & _STEPS:
+            self._check_deadline()
+
+    def _pruning(self) -> Pruner | None:
+        """What cuts subtrees, once so much has failed that it is worth its cost."""
+        if self._pruner is None:
+            if self._failures < START_AFTER:
+                return None
+            self._pruner = Pruner(self._claims, self._view, self._usage)
+        return self._pruner if self._pruner.active else None
 
     def _request(self, claim_index: int, request_index: int) -> Ending:
         """Goes on with a request until there is something to undo, or everything is found."""
@@ -121,7 +132,9 @@ class Search:
         usage = self._usage
         results = usage.results[claim_index]
         while True:
-            self._step()
+            self.steps += 1
+            if not (self.steps - 1) & _STEPS:
+                self._check_deadline()
             wanted = request.all_devices
             if wanted is not None and not wanted:
                 return Ending.FAILED
@@ -146,17 +159,14 @@ class Search:
         assert request.all_devices is not None
         usage = self._usage
         entry = request.all_devices[index]
-        if (
-            entry.suitability.get(request.kind) == PLAIN
-            and not request.constraints
-            and not entry.use.capacity
-        ):
-            if not usage.available(request, entry, claim_index):
-                return None
-            return usage.take_plain(request, entry, claim_index)
-        usage.matcher.suitability(request, entry)
-        pool = self._view.pool_of(entry)
-        return usage.take(request, entry, pool, claim_index, must=True)
+        suits = entry.suitability.get(request.kind)
+        if suits is None:
+            suits = usage.matcher.suitability(request, entry)
+        if suits == UNSUITABLE or not usage.available(request, entry, claim_index):
+            return None
+        if suits == PLAIN and not entry.use.capacity:
+            return usage.take_plain(request, entry, claim_index, must=True)
+        return usage.take(request, entry, self._view.pool_of(entry), claim_index, must=True)
 
     def _device_failed(self, frame: DeviceFrame, ending: Ending) -> Ending:
         """Gives a device back that led nowhere, and goes on with another."""
@@ -170,10 +180,11 @@ class Search:
         if ending is Ending.EXCEEDED:
             self._stack.pop()
             return ending
-        if self._pruner.active(self._failures):
+        pruner = self._pruning()
+        if pruner is not None:
             if frame.failed is None:
                 frame.failed = set()
-            frame.failed.add(self._pruner.kind(frame.position))
+            frame.failed.add(pruner.kind(frame.position))
         frame.position += 1
         if not self._take_next(frame):
             self._stack.pop()
@@ -199,15 +210,10 @@ class Search:
 
     def _take_next(self, frame: DeviceFrame) -> bool:
         """Takes the next candidate that can be taken; False where there is none."""
-        usage, pruner, claim_index, request = (
-            self._usage,
-            self._pruner,
-            frame.claim_index,
-            frame.request,
-        )
+        usage, claim_index, request = self._usage, frame.claim_index, frame.request
         candidates = self._view.candidates
-        pruning = pruner.active(self._failures)
-        kind, admin, constrained = request.kind, request.admin_access, bool(request.constraints)
+        pruner = self._pruning() if self._failures else None
+        kind, admin = request.kind, request.admin_access
         taken_by = usage.taken_by
         for position in range(frame.position, len(candidates)):
             entry = candidates[position]
@@ -217,7 +223,7 @@ class Search:
                     continue
             elif use.held or (taken_by and taken_by.get(use)):
                 continue
-            if pruning:
+            if pruner is not None:
                 if frame.state is None:
                     at = Position(claim_index, frame.request_index, request, frame.index, position)
                     if not pruner.possible(at):
@@ -234,20 +240,17 @@ class Search:
                 if position % _CHECK_EVERY == 0:
                     self._check_deadline()
                 continue
-            plain = suits == PLAIN and not use.capacity
-            if plain and not constrained:
-                frame.taken = usage.take_plain(request, entry, claim_index)
+            if suits == PLAIN and not use.capacity:
+                taken = usage.take_plain(request, entry, claim_index, must=False)
             else:
-                if not plain and not usage.has_capacity(request, entry):
-                    continue
                 pool = self._view.pool_at[position]
                 taken = usage.take(request, entry, pool, claim_index, must=False)
-                if taken is None:
-                    continue
-                frame.taken = taken
+            if taken is None:
+                continue
+            frame.taken = taken
             frame.position = position
             return True
-        if frame.state is not None:
+        if pruner is not None and frame.state is not None:
             pruner.remember(frame.state)
         return False
 

@@ -6,7 +6,8 @@ moments of a search can be recognised as equal.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final
 
 from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.cluster.state import DeviceUse
@@ -14,9 +15,11 @@ from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
-from reference_allocator.rules.capacity import Consumption
+from reference_allocator.rules.capacity import Consumption, fits
 from reference_allocator.rules.constraints import State
 from reference_allocator.search import partitions
+
+_NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Usage:
@@ -57,17 +60,15 @@ class Usage:
             return claim_index not in self.taken_by.get(entry.use, ())
         return not self.in_use(entry)
 
-    def has_capacity(self, request: Request, entry: PoolDevice) -> bool:
-        """Whether the device's capacity is enough for the request, now.
-
-        Raises:
-            AllocationError: the request cannot be computed for this device.
-        """
-        return self.matcher.has_capacity(request, entry, self.capacity.get(entry.use))
-
-    def take_plain(self, request: Request, entry: PoolDevice, claim_index: int) -> Taken:
-        """Gives a device to a request where no rule can forbid it."""
+    def take_plain(
+        self, request: Request, entry: PoolDevice, claim_index: int, *, must: bool
+    ) -> Taken | None:
+        """`take` for a device that only the constraints of the claim can forbid (`PLAIN`)."""
         taken = Taken(request, entry, claim_index)
+        if request.constraints:
+            if not self._admit(taken, must=must):
+                return None
+            self._swap_states(taken)
         users = self.taken_by.get(entry.use)
         if users is None:
             self.taken_by[entry.use] = [claim_index]
@@ -81,7 +82,8 @@ class Usage:
     ) -> Taken | None:
         """Gives the device to the request, or returns None where a rule forbids it.
 
-        The caller has checked selectors. The order of the checks is upstream's.
+        The caller has checked that it suits the request and is available. The order of the checks
+        is upstream's.
 
         Args:
             pool: its pool, for counters and groups.
@@ -91,18 +93,17 @@ class Usage:
         Raises:
             AllocationError: see `must`; or a derived attribute cannot be computed.
         """
-        if not self.available(request, entry, claim_index):
+        use, consumption = entry.use, self.matcher.consumption(request, entry)
+        assert consumption is not None  # It suits the request.
+        fitting = fits(consumption, entry.device, use.capacity, self.capacity.get(use) or _NOTHING)
+        if not fitting and not must:
             return None
-        if not self.matcher.supported(entry):
-            return None
-        use = entry.use
         taken = Taken(request, entry, claim_index)
-        device = entry.device
-        if entry.draws or device.consumes_counters:
+        if entry.draws or entry.device.consumes_counters:
             further = entry.shareable and (use.shares > 0 or self.shares.get(use, 0) > 0)
             if not further and not self._charge(taken, pool):
                 return None
-        if device.taints or request.constraints:
+        if request.constraints:
             try:
                 admitted = self._admit(taken, must=must)
             except AllocationError:
@@ -111,21 +112,17 @@ class Usage:
             if not admitted:
                 self._uncharge(taken)
                 return None
-        if must and not self.has_capacity(request, entry):
+        if not fitting:
             self._uncharge(taken)
             return None
         if entry.shareable:
-            consumption = self.matcher.consumption(request, entry)
-            assert consumption is not None  # has_capacity has been checked
             taken.consumption = consumption
             self.shares[use] = self.shares.get(use, 0) + 1
             self._consume(use, consumption, 1)
         else:
             self.taken_by.setdefault(use, []).append(claim_index)
         if taken.states is not None:
-            states = self.constraint_states[claim_index]
-            self.constraint_states[claim_index] = taken.states
-            taken.states = states
+            self._swap_states(taken)
         self.results[claim_index].append(taken)
         return taken
 
@@ -152,13 +149,16 @@ class Usage:
         counters = tuple((id(pool), stock.left) for pool, stock in self._stocks.items())
         return frozenset(counters), frozenset(self.groups.items())
 
+    def _swap_states(self, taken: Taken) -> None:
+        """The claim's constraints go on from the states that are in `taken`, which keeps theirs."""
+        before = self.constraint_states[taken.claim_index]
+        assert taken.states is not None
+        self.constraint_states[taken.claim_index] = taken.states
+        taken.states = before
+
     def _admit(self, taken: Taken, *, must: bool) -> bool:
-        """Whether taints and constraints let the device in; the new states are left in it."""
+        """Whether the constraints let the device in; the new states are left in it."""
         request, entry = taken.request, taken.entry
-        if entry.device.taints and self.matcher.tainted(request, entry):
-            return False
-        if not request.constraints:
-            return True
         states = list(self.constraint_states[taken.claim_index])
         for index, constraint in request.constraints:
             values = self.matcher.attributes.compared(request, entry, constraint)
