@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Obj, ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.scheduler import KUBE_SCHEDULER
 
 _UNUSABLE: Final = re.compile(
     r"asks for all devices, but resource pool (?P<pool>\S+) is currently"
@@ -85,7 +86,7 @@ class PodExpectation(Timed):
         phase = pod.get("status", {}).get("phase")
         node = pod["spec"].get("nodeName")
         condition = _scheduled_condition(pod)
-        bound = f"bound to {node}" if node else f"not scheduled: {_reason(condition)}"
+        bound = f"bound to {node}" if node else f"not scheduled: {_reason(condition, pod)}"
         wrong: list[str] = []
         if self.phase is not None:
             observed["phase"] = phase
@@ -97,7 +98,7 @@ class PodExpectation(Timed):
                 wrong.append(bound)
         if self.node is not None:
             observed["node"] = cluster.canonical(node or "")
-            if node != self.node:
+            if node != self.node and bound not in wrong:
                 wrong.append(bound)
         if self.pending is not None:
             observed["pending"] = condition.get("reason") if condition else None
@@ -107,7 +108,7 @@ class PodExpectation(Timed):
             elif self.pending.reason == "Unschedulable" and _waits_for_others(condition, cluster):
                 observed["pending"] = self.pending.reason
             elif condition.get("status") != "False" or condition["reason"] != self.pending.reason:
-                wrong.append(f"condition PodScheduled {_reason(condition)}")
+                wrong.append(f"condition PodScheduled {_reason(condition, pod)}")
             elif self.pending.message and self.pending.message not in message:
                 wrong.append(f"the message {message!r}")
         return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
@@ -147,9 +148,9 @@ def _scheduled_condition(pod: Obj) -> dict[str, Any]:
     return {}
 
 
-def _reason(condition: dict[str, Any]) -> str:
+def _reason(condition: dict[str, Any], pod: Obj) -> str:
     if not condition:
-        return "not reported yet"
+        return f"{pod['spec'].get('schedulerName', KUBE_SCHEDULER)} has reported nothing"
     return f"{condition.get('status')}, {condition.get('reason')}: {condition.get('message', '')}"
 
 
@@ -163,5 +164,5 @@ def _waiting(pod: Obj) -> str:
                 detail = state[kind].get("message") or state[kind].get("reason", "")
                 reasons.append(f"{status['name']} {kind}: {detail}")
     if not reasons and not pod["spec"].get("nodeName"):
-        reasons.append(_reason(_scheduled_condition(pod)))
+        reasons.append(_reason(_scheduled_condition(pod), pod))
     return f" ({'; '.join(reasons)})" if reasons else ""

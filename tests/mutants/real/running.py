@@ -96,7 +96,9 @@ class Schedulers:
         running = Running(self._cluster.layout, state, self._processes, driver)
         Components(running).launch(spec)
 
-    def meet(self, scenarios: Collection[str], folder: Path, seconds: float = 0) -> Seen:
+    def meet(
+        self, scenarios: Collection[str], folder: Path, seconds: float = 0, *options: str
+    ) -> Seen:
         """Run scenarios against the scheduler of the moment.
 
         Args:
@@ -104,6 +106,7 @@ class Schedulers:
             folder: where they and their results are written.
             seconds: how long they wait for what must come, instead of their own limits (0): most
                 of what a wrong scheduler does is that nothing comes.
+            options: more of ``run``.
         """
         files = {_impatient(name, folder, seconds): name for name in sorted(scenarios)}
         names = {file.stem: name for file, name in files.items()}
@@ -112,7 +115,7 @@ class Schedulers:
             [
                 *(sys.executable, "-m", "conformance", "run", "--target", "cluster"),
                 *("--cluster", "local", "--name", self._cluster.layout.name, "--compare"),
-                *("-n", "4", "-o", str(folder / "out"), *map(str, files)),
+                *("-n", "4", "-o", str(folder / "out"), *options, *map(str, files)),
             ],
             capture_output=True,
             text=True,
