@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,10 +34,11 @@ _PARTS = ("kube-scheduler", "kube-apiserver", "kube-controller-manager", "etcd")
 
 @dataclass
 class Measured:
-    """One batch of pods; seconds of processor time are those of the batch."""
+    """One batch of pods: seconds of processor time for it, and MiB of memory after it, by part."""
 
     pods_per_second: float
     cpu: dict[str, float]
+    memory: dict[str, int]
     latency: Latency | None
 
 
@@ -60,7 +61,9 @@ class Plane:
         accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
         _until(lambda: self._api.connection.request("GET", accounts)["items"], "service account")
 
-    def measure(self, workload: Workload, pods: int, scheduler: str) -> dict[str, Measured]:
+    def measure(
+        self, workload: Workload, pods: int, scheduler: str, fills: Sequence[str] = FILLS
+    ) -> dict[str, Measured]:
         """Each fill -> what came of a batch. Raises SystemExit: an allocation breaks a rule."""
         room = self.nodes * PODS_ON_A_NODE
         list(self._pool.map(self._make, workload.objects(self.nodes)))
@@ -68,6 +71,8 @@ class Plane:
         self._bound.clear()
         with self._followed() as latencies:
             for fill, before in zip(FILLS, (0, room // 2, room - pods), strict=True):
+                if fill not in fills:
+                    continue
                 self._schedule(workload, before - self._created, scheduler)
                 latencies.seconds.clear()
                 used, began = self._processor(), time.monotonic()
@@ -75,7 +80,8 @@ class Plane:
                 rate = round(pods / (time.monotonic() - began), 2)
                 now = self._processor()
                 spent = {name: round(now[name] - used[name], 3) for name in now}
-                found[fill] = Measured(rate, spent, Latency.of(latencies.seconds))
+                latency = Latency.of(latencies.seconds)
+                found[fill] = Measured(rate, spent, self._memory(), latency)
         self._judge(workload)
         self._empty()
         return found
@@ -152,12 +158,18 @@ class Plane:
         return found
 
     def _processor(self) -> dict[str, float]:
-        """Seconds of processor time so far, of each part and of this process (``suite``)."""
+        """Seconds of processor time so far, by part."""
+        times = {name: one.cpu_times() for name, one in self._processes().items()}
+        return {name: one.user + one.system for name, one in times.items()}
+
+    def _memory(self) -> dict[str, int]:
+        """MiB of memory at the moment, by part."""
+        return {name: one.memory_info().rss >> 20 for name, one in self._processes().items()}
+
+    def _processes(self) -> dict[str, psutil.Process]:
+        """The control plane's parts, and this process (``suite``)."""
         of = {row.name: row.pid for row in self._cluster.status() if row.name in _PARTS}
-        times = {name: psutil.Process(pid).cpu_times() for name, pid in of.items()}
-        return {name: one.user + one.system for name, one in times.items()} | {
-            "suite": time.process_time()
-        }
+        return {name: psutil.Process(pid) for name, pid in of.items()} | {"suite": psutil.Process()}
 
 
 def _until(condition: Any, what: str) -> None:

@@ -39,14 +39,23 @@ RESULTS = Path(__file__).parent / "results" / "scale.json"
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 HEAD = """# Pods with devices a second
 
-Written by `python -m benchmarks.scale`, on {date}: {nodes} hollow nodes with eight places each,
-{pods} pods at a time into a cluster that is empty, half full, and full but for them; medians of
-{rounds} rounds in turns, on {cores} cores (load {load} at the end). `pods/s` is from the first
-request to the last pod that is bound, p50 and p99 are seconds for which a claim and its pod waited
-for devices, and a ratio is the first control plane's rate over the other's. Each allocation was
-judged by the reference. The absolute numbers are of this machine, on which etcd, API server,
-controllers, scheduler and the suite share the cores.
+Written by `python -m benchmarks.scale`: hollow nodes with eight places each, and a number of pods
+at a time into a cluster that is empty, half full, and full but for them; medians of rounds in
+turns. `pods/s` is from the first request to the last pod that is bound, p50 and p99 are seconds for
+which a claim and its pod waited for devices, and a ratio is the first control plane's rate over the
+other's. Each allocation was judged by the reference. The absolute numbers are of the machine that
+ran it, on which etcd, API server, controllers, scheduler and the suite share the cores.
+"""
+SECTION = """
+## {nodes} nodes
 
+On {date}, `{command}`: {cores} cores, load {load} at the end.
+
+```
+{table}
+```
+
+{costs}
 """
 
 Batches = Mapping[str, Mapping[str, Mapping[str, list[Measured]]]]
@@ -67,17 +76,24 @@ def rows(measured: Batches, contenders: Sequence[str]) -> Iterator[str]:
             rate = _median(batches)
             told = "".join(f"{rate / _median(of[other][fill]):>11.2f}x" for other in others)
             bar = "" if others else "  " + "#" * max(1, round(20 * rate / most))
-            label = name if fill == FILLS[0] else ""
+            label = name if fill == next(iter(of[first])) else ""
             waits = f"{_wait(batches, 'p50'):>6} {_wait(batches, 'p99'):>6}"
             yield f"{label:<28} {fill:<6}{rate:>7.1f} {waits}{told}{bar}"
 
 
 def costs(measured: Batches, contender: str, pods: int) -> str:
-    """Milliseconds of processor time for a pod, by part."""
+    """Milliseconds of processor time for a pod, and most memory, by part."""
     batches = [one for of in measured.values() for many in of[contender].values() for one in many]
     parts = batches[0].cpu
     spent = {name: statistics.median(one.cpu[name] for one in batches) / pods for name in parts}
-    return ", ".join(f"{name} {1000 * one:.0f}" for name, one in spent.items())
+    most = {name: max(one.memory[name] for one in batches) for name in parts}
+    return "\n".join(
+        (
+            "ms of a processor for a pod: "
+            + ", ".join(f"{name} {1000 * one:.0f}" for name, one in spent.items()),
+            "most MiB of memory: " + ", ".join(f"{name} {one}" for name, one in most.items()),
+        )
+    )
 
 
 def _wait(batches: Sequence[Measured], percentile: str) -> str:
@@ -101,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", action="append", default=[], help="another one, repeatable")
     parser.add_argument("--scheduler", default="", help="another one beside the first")
     parser.add_argument("--scheduler-command", type=shlex.split, help="that starts it")
+    parser.add_argument("--fill", action="append", choices=FILLS, help="repeatable; all")
     parser.add_argument("--only", action="append", default=[], help="a workload, repeatable")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args(arguments)
@@ -112,6 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--pods {options.pods}: at most a quarter of the {room} that have room")
     if bool(options.scheduler) != bool(options.scheduler_command):
         parser.error("--scheduler and --scheduler-command go together")
+    fills = [one for one in FILLS if one in (options.fill or FILLS)]
     versions = [full_version(one) for one in (options.kubernetes, *options.against)]
     command = tuple(options.scheduler_command or ()) or None
     with ExitStack() as stack:
@@ -122,30 +140,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.scheduler:
             contenders[options.scheduler] = (contenders[versions[0]][0], options.scheduler)
         measured: Batches = {
-            workload.name: {name: {fill: [] for fill in FILLS} for name in contenders}
+            workload.name: {name: {fill: [] for fill in fills} for name in contenders}
             for workload in chosen
         }
         for workload in chosen:
             for number in range(options.rounds):
                 for name, (one, scheduler) in contenders.items():
                     print(f"{workload.name}: round {number + 1}, {name}", file=sys.stderr)
-                    batches = one.measure(workload, options.pods, scheduler)
+                    batches = one.measure(workload, options.pods, scheduler, fills)
                     for fill, batch in batches.items():
                         measured[workload.name][name][fill].append(batch)
     table = "\n".join(rows(measured, list(contenders)))
-    spent = f"ms of a processor for a pod: {costs(measured, versions[0], options.pods)}"
+    spent = costs(measured, versions[0], options.pods)
     print(f"{table}\n{spent}")
     about = {
         "date": datetime.now(UTC).date().isoformat(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
-        **{name: getattr(options, name) for name in ("nodes", "pods", "rounds")},
+        "nodes": options.nodes,
+        "command": shlex.join(["python", "-m", "benchmarks.scale", *(arguments or sys.argv[1:])]),
+        "table": table,
+        "costs": spent,
+        "measured": TypeAdapter(Batches).dump_python(measured, mode="json"),
     }
-    document = {**about, "measured": TypeAdapter(Batches).dump_python(measured, mode="json")}
-    written = options.output or RESULTS
-    written.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    if options.output is None:
-        PAGE.write_text(f"{HEAD.format(**about)}```\n{table}\n```\n\n{spent}\n", encoding="utf-8")
+    if options.output is not None:
+        options.output.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        return 0
+    sizes = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    sizes[str(options.nodes)] = about
+    RESULTS.write_text(json.dumps(sizes, indent=1) + "\n", encoding="utf-8")
+    sections = (SECTION.format(**sizes[size]) for size in sorted(sizes, key=int))
+    PAGE.write_text(HEAD + "".join(sections), encoding="utf-8")
     return 0
 
 
