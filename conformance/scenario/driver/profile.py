@@ -25,6 +25,7 @@ Trait = Literal[
     "cdiPerClaim",
     "deviceMetadata",
     "explainsHealth",
+    "namesShares",
     "nodeLocal",
     "refusesDevicesInUse",
     "rollingUpdate",
@@ -135,7 +136,8 @@ class ProfileSpec(Strict):
             "what the driver does and not every driver must: cdiPerClaim (it writes a CDI spec for"
             " each prepared claim and removes it again), deviceMetadata (containers have files that"
             " describe their devices), explainsHealth (it reports to the kubelet why a device"
-            " is unhealthy), nodeLocal (each device is of one node),"
+            " is unhealthy), namesShares (what it answers for a share of a device has the share's"
+            " id), nodeLocal (each device is of one node),"
             " refusesDevicesInUse (it prepares no claim with a device that is prepared for another"
             " one), rollingUpdate (two instances, told apart by POD_UID in their environment, run"
             " side by side on a node), taintsUnhealthyDevices (while a device is unhealthy, no new"

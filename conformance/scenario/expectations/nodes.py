@@ -166,6 +166,13 @@ class PodResources(Strict):
         )
     )
     cdi: bool = Field(default=False, description="each claim is listed with CDI devices")
+    shares: bool = Field(
+        default=False,
+        description=(
+            "devices that may be shared are listed with the ids of their shares; else only where"
+            " a driver says them"
+        ),
+    )
     extended: bool = Field(
         default=False, description="the claim of the pod's extended resources is listed, too"
     )
@@ -226,8 +233,11 @@ class PodResourcesExpectation(Timed):
                 return f"there is no claim {name} yet"
             meta, status = claim["metadata"], claim.get("status") or {}
             devices = (status.get("allocation") or {}).get("devices") or {}
-            own[meta["namespace"], meta["name"]] = sorted(
-                (one["driver"], one["pool"], one["device"], one.get("shareID") or "")
+            key = (meta["namespace"], meta["name"])
+            # A driver's answer may leave the ids out (kubelet/pkg/apis/dra/v1/api.proto, Device).
+            named = self.pod_resources.shares or any(one[3] for one in shown.get(key, ()))
+            own[key] = sorted(
+                (one["driver"], one["pool"], one["device"], named and one.get("shareID") or "")
                 for one in devices.get("results") or ()
             )
         if shown != own:
@@ -250,6 +260,8 @@ class PodResourcesExpectation(Timed):
         known.needed(("podResources",), "ability", "pod-resources")
         if wanted.cdi:
             known.needed(("podResources", "cdi"), "trait", "cdiPerClaim")
+        if wanted.shares:
+            known.needed(("podResources", "shares"), "trait", "namesShares")
         known.needed(("podResources",), "kubelet")
 
     def placed(self) -> Iterable[tuple[str, int]]:

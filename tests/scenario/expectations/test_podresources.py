@@ -49,6 +49,24 @@ def test_it_is_compared_with_the_allocation(listed: list[ListedClaim] | None, fo
     assert found in seen.found
 
 
+@pytest.mark.parametrize(
+    ("listed", "shares", "holds"),
+    [
+        ("s-0", False, True),
+        ("s-1", False, False),
+        ("", False, True),
+        ("s-0", True, True),
+        ("", True, False),
+    ],
+)
+def test_a_driver_may_leave_the_ids_of_shares_out(listed: str, shares: bool, holds: bool) -> None:
+    status = {"allocation": {"devices": {"results": [{**RESULT, "shareID": "s-0"}]}}}
+    device = ListedDevice("d", "n0", "gpu-0", (), listed)
+    allocated = {**CLAIM, "status": status}
+    seen = evaluate([claim(device)], allocated=allocated, claims=["gpu"], shares=shares)
+    assert seen.holds == holds
+
+
 def test_a_container_may_have_to_have_none() -> None:
     assert evaluate([], claims=[]).holds
     assert not evaluate([claim(GOOD)], claims=[]).holds
@@ -78,6 +96,7 @@ def evaluate(
     listed: list[ListedClaim] | None,
     also: list[ListedClaim] | None = None,
     pod: Any = None,
+    allocated: Any = CLAIM,
     **wanted: Any,
 ) -> Any:
     objects = {("Pod", "p"): pod, ("ResourceClaim", "one"): CLAIM}
@@ -85,7 +104,7 @@ def evaluate(
         observe=SimpleNamespace(
             pod_resources=lambda _pod, container: listed if container == "c" else also
         ),
-        claim_of=lambda _pod, _claim: CLAIM,
+        claim_of=lambda _pod, _claim: allocated,
         get=lambda kind, name: objects.get((kind, name)),
     )
     document = {"podResources": {"of": ["p/c"], **wanted}}
