@@ -40,20 +40,28 @@ class Situation:
         )
         selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
         self._create({**kit.device_class("gpu"), "spec": {"selectors": [selector]}})
-        for name, devices in (row.get("devices") or {"a": 2}).items():
+        nodes = row.get("devices") or {"a": 2}
+        for name, devices in nodes.items():
             self._create(kit.node(name))
             # A new node is tainted until its controller has seen that it is ready.
             assert self._scope.wait(partial(self._untainted, name), SECONDS), name
             self._slice(name, devices)
         for number, wanted in enumerate(row.get("users", ())):
             name, body = f"user-{number}", {"count": wanted} if isinstance(wanted, int) else wanted
-            self._want(name, {f"{name}-gpus": [body]}, {})
+            # One on each node, the rest on the last, whatever a scheduler would rather have.
+            node = list(nodes)[min(number, len(nodes) - 1)]
+            there = {"nodeSelector": {"kubernetes.io/hostname": node}}
+            self._want(name, {f"{name}-gpus": [body]}, there)
             self.await_devices(name)
         for node in row.get("cordon", ()):
             self._patch(node, {"spec": {"unschedulable": True}})
         for node, patch in row.get("before", {}).get("nodes", {}).items():
             self._patch(node, patch)
         self._want("p", self._claims(row), row.get("pod", {}))
+        if self._scope.wait(self._settled, SECONDS) == "bound":
+            # A scheduler may see the pod before what was changed on the nodes just before it.
+            self._forget("p", *self._claims(row))
+            self._want("p", self._claims(row), row.get("pod", {}))
         assert self._scope.wait(self._waits, SECONDS), "the pod does not wait"
 
     def explain(self) -> Told:
@@ -161,6 +169,9 @@ class Situation:
         told = [one for one in conditions if one["type"] == "PodScheduled"]
         gated = (pod.get("spec") or {}).get("schedulingGates")
         return True if gated or any(one["status"] == "False" for one in told) else None
+
+    def _settled(self) -> str | None:
+        return "bound" if self._bound("p") else "waits" if self._waits() else None
 
     def _bound(self, name: str) -> bool | None:
         space = self._scope.namespace
