@@ -42,6 +42,8 @@ PATIENCE = 30.0  # Seconds for which an unanswered request is repeated before it
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+"""What ``kubectl get`` asks for: rows with the columns that it prints."""
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 LIMITS = Limits()

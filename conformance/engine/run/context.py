@@ -154,6 +154,12 @@ class Context:
             key=lambda obj: str(obj["metadata"]["name"]),
         )
 
+    def columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
+        kind = selector.kind
+        place = None if kind in CLUSTER_SCOPED else selector.namespace or self.scope.namespace
+        version = selector.api_version or default_version(kind)
+        return self.scope.columns(Ref(version, kind, name, place))
+
     def watch(self, name: str, selector: ServerSelector) -> None:
         """Watch from now on, for :meth:`watched`."""
         self.progress.watches[name] = selector, self.scope.watch(_query(selector))

@@ -71,6 +71,9 @@ class Cluster(Protocol):
     def find(self, selector: ObjectSelector) -> list[Obj]:
         """All objects that a selector names, by name."""
 
+    def columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
+        """What ``kubectl get`` prints of a found object: column -> text."""
+
     def pods(self, selector: PodSelector) -> list[Obj]:
         """The pods of a Job, or with labels, by name."""
 

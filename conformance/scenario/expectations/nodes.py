@@ -237,7 +237,7 @@ class PodResourcesExpectation(Timed):
             # A driver's answer may leave the ids out (kubelet/pkg/apis/dra/v1/api.proto, Device).
             named = self.pod_resources.shares or any(one[3] for one in shown.get(key, ()))
             own[key] = sorted(
-                (one["driver"], one["pool"], one["device"], named and one.get("shareID") or "")
+                (one["driver"], one["pool"], one["device"], (named and one.get("shareID")) or "")
                 for one in devices.get("results") or ()
             )
         if shown != own:

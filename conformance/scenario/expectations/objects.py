@@ -24,15 +24,28 @@ class ObjectExpectation(Timed):
     cel: Cel | tuple[Cel, ...] = Field(
         default=(), description="CEL over `object` that must be true"
     )
+    columns: dict[str, str] = Field(
+        default={}, description="what `kubectl get` prints of it: column -> text"
+    )
 
     def describe(self) -> str:
         cel = " and ".join(_listed(self.cel))
-        return self.object.describe() + (f" with {cel}" if cel else "")
+        columns = ", ".join(f"{name} {text!r}" for name, text in self.columns.items())
+        return (
+            self.object.describe()
+            + (f" with {cel}" if cel else "")
+            + (f" printed with {columns}" if columns else "")
+        )
 
     def evaluate(self, cluster: Cluster) -> Seen:
         def wrong(found: Obj) -> Iterable[str]:
             yield from differences(self.match or {}, found)
             yield from unmet(_listed(self.cel), {**cluster.captured, "object": found})
+            if self.columns:
+                printed = cluster.columns(self.object, found["metadata"]["name"])
+                for name, text in self.columns.items():
+                    if printed.get(name) != text:
+                        yield f"column {name} is {printed.get(name, 'not there')!r}"
 
         return exactly_one(cluster, self.object, "object", wrong)
 

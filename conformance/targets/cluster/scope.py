@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing_extensions import override
 
 from conformance.kubeapi.api import selection
-from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
 from conformance.kubeapi.informer import Informer
 from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.targets.cluster.capture import snapshot_of
@@ -34,6 +34,7 @@ from conformance.targets.seam.values import (
     Request,
     TargetError,
     User,
+    cells_of,
 )
 from conformance.targets.seam.watching import Following, Watching
 
@@ -95,6 +96,18 @@ class ClusterScope(Scope):
     @override
     def find(self, query: Query) -> list[Obj]:
         return self._objects.find(query)
+
+    @override
+    def columns(self, ref: Ref) -> Mapping[str, str]:
+        resource, namespace = self._objects.place(ref)
+        path = resource.path(namespace, ref.name)
+        try:
+            found = self._api.connection.request("GET", path, accept=TABLE, agent=self._agent)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            found = {}
+        return cells_of(found)
 
     @override
     def watch(self, query: Query) -> Watching:

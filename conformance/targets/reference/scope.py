@@ -15,7 +15,16 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.overlaps import Overlap
 from conformance.targets.seam.pods import reduced_pod
 from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import Decision, Obj, Query, Ref, Request, TargetError, User
+from conformance.targets.seam.values import (
+    Decision,
+    Obj,
+    Query,
+    Ref,
+    Request,
+    TargetError,
+    User,
+    cells_of,
+)
 from conformance.targets.seam.watching import Following, Watching
 
 Labels = Mapping[str, str] | None
@@ -50,6 +59,13 @@ class ReferenceScope(Scope):
     def find(self, query: Query) -> list[Obj]:
         with self._lock:
             return self._world.api.list(*self._selected(query))
+
+    @override
+    def columns(self, ref: Ref) -> Mapping[str, str]:
+        with self._lock:
+            found = self._world.api.get(ref, self.namespace)
+            objects = [] if found is None else [found]
+            return cells_of(self._world.api.table(ref.kind, objects, {}) or {})
 
     @override
     def watch(self, query: Query) -> Watching:

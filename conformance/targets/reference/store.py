@@ -123,6 +123,10 @@ class Store:
         self._dry = False
         self.revision = 0
 
+    def age(self, timestamp: str) -> int:
+        """How many seconds ago a timestamp was."""
+        return int(self._clock.now - self._clock.seconds_of(timestamp))
+
     def listen(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
         """Call it with MODIFIED or DELETED and the object at every change of this kind."""
         self._listeners.setdefault(kind, []).append(listener)

@@ -48,6 +48,9 @@ class Objects(Protocol):
     def find(self, query: Query) -> list[Obj]:
         """All objects that are meant, by name."""
 
+    def columns(self, ref: Ref) -> Mapping[str, str]:
+        """What ``kubectl get`` prints of an object: column -> text; nothing where it is gone."""
+
     def watch(self, query: Query) -> Watching:
         """Watch from now on what :meth:`find` would show, until the scope is closed.
 

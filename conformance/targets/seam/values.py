@@ -6,7 +6,7 @@ and ``kind`` always set). The protocols themselves are in :mod:`conformance.targ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -224,6 +224,13 @@ def results_of(claim: Mapping[str, Any]) -> list[Obj]:
     """The devices that are allocated to a claim (``status.allocation.devices.results``)."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     return (allocation.get("devices") or {}).get("results") or []
+
+
+def cells_of(table: Mapping[str, Any]) -> Mapping[str, str]:
+    """Column -> text of the only row of a ``meta.k8s.io/v1`` Table; nothing where it has none."""
+    names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
+    rows: Sequence[Any] = table.get("rows") or ()
+    return dict(zip(names, map(str, rows[0]["cells"]), strict=True)) if len(rows) == 1 else {}
 
 
 def device_key(entry: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -120,7 +120,41 @@ def no_selecting_by_name(
     return original(version, kind, ns, labels, *(() if kind == CLAIM else f))
 
 
+def prints(kind: str, change: Callable[[Obj, list[str]], None]) -> Mutation:
+    """Cells of a table differ. ``change``: an object's metadata, and its cells."""
+
+    @instead("api.table")
+    def mutate(
+        _: World, original: Callable[..., Obj | None], of: str, objects: list[Obj], meta: Obj
+    ) -> Obj | None:
+        found = original(of, objects, meta)
+        for row in found["rows"] if found and of == kind else ():
+            change(row["object"]["metadata"], row["cells"])
+        return found
+
+    return mutate
+
+
+def _without(state: str) -> Callable[[Obj, list[str]], None]:
+    def change(_: Obj, cells: list[str]) -> None:
+        cells[1] = ",".join(one for one in cells[1].split(",") if one != state)
+
+    return change
+
+
+def _pending_for_good(_: Obj, cells: list[str]) -> None:
+    cells[1] = cells[1].replace("allocated,reserved", "pending")
+
+
+def _node_of_the_pool(_: Obj, cells: list[str]) -> None:
+    cells[1], cells[2] = cells[2], cells[1]
+
+
 DEFECTS: Defects = {
+    "prints-no-reservation": prints("ResourceClaim", _without("reserved")),
+    "prints-no-deletion": prints("ResourceClaim", _without("deleted")),
+    "prints-claims-as-pending": prints("ResourceClaim", _pending_for_good),
+    "prints-columns-of-slices-in-another-order": prints("ResourceSlice", _node_of_the_pool),
     "v1beta1-loses-tolerations": loses(OLD, without("tolerations")),
     "v1beta1-loses-capacity-requests": loses(OLD, of_kind(CLAIM, without("capacity"))),
     "v1beta1-loses-admin-access": loses(OLD, without("adminAccess")),

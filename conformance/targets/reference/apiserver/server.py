@@ -6,7 +6,7 @@ back in the version that was asked for. Controllers bypass it: what they write i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from conformance.kubeapi.store import has_labels
 from conformance.targets.reference.apiserver import (
@@ -15,6 +15,7 @@ from conformance.targets.reference.apiserver import (
     defaulting,
     deletion,
     disabled_fields,
+    tables,
     validation,
 )
 from conformance.targets.reference.apiserver.admission import Quotas, set_priority
@@ -82,6 +83,10 @@ class ApiServer:
         self.validate_new(kind, checked, labels)
         self.quotas.admit(checked)
         return conversion.to_version(self._store.add(new), obj["apiVersion"])
+
+    def table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
+        """Objects of a kind as ``kubectl get`` prints them; None: it has no columns of its own."""
+        return tables.table(kind, objects, self._store.age, metadata)
 
     def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
         """Check a new object in its stored version, complete with name and defaults.

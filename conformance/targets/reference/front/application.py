@@ -121,6 +121,10 @@ class Application:
         content_type = request.headers.get("content-type", "")
         body = bodies.decode(method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
+        if method == "GET" and "as=Table" in request.headers.get("accept", ""):
+            rows = [result] if call.name else result["items"]
+            meta = {} if call.name else result["metadata"]
+            result = self.backend.api.table(call.kind.name, rows, meta) or result
         return JSONResponse(result, 201 if method == "POST" else 200)
 
     def _call(self, method: str, path: str, query: Mapping[str, str], user: User | None) -> Call:

@@ -126,6 +126,10 @@ def test_kubectl_applies_watches_describes_and_deletes(kubectl: Kubectl) -> None
     assert "pod/pod serverside-applied" in kubectl(*more, stdin=changed)
     assert kubectl("get", "po", "-l", "step in (two)", "-o", "name") == "pod/pod\n"
     assert "gpu.nvidia.com" in kubectl("describe", "resourceclaims")
+    [titles, *claims] = kubectl("get", "resourceclaims").splitlines()
+    assert titles.split() == ["NAME", "STATE", "AGE"]
+    assert [one.split()[1] for one in claims] == ["allocated,reserved"]
+    assert kubectl("get", "resourceslices").split()[:5] == ["NAME", "NODE", "DRIVER", "POOL", "AGE"]
     assert "Scheduled" in kubectl("describe", "pod", "pod")
     assert "Ready" in kubectl("describe", "node", "reference-node-0")
     assert 'pod "pod" deleted' in kubectl("delete", "pod", "pod", "--timeout=60s")

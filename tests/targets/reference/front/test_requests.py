@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from conformance.kubeapi.api import Api, collect
-from conformance.kubeapi.connection import Connection
+from conformance.kubeapi.connection import TABLE, Connection
 from conformance.kubeapi.errors import Obj
+from conformance.targets.reference.apiserver.tables import human_duration
 from conformance.targets.reference.front.body import MAX_BODY
 from conformance.targets.reference.front.server import Front
+from conformance.targets.seam.values import cells_of
 from tests.targets.reference.front.conftest import ACCOUNT, CLAIMS, Client, claim
 
 ANY_CLAIM = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -60,6 +62,39 @@ def test_it_is_refused(
     answer = client.send(method, path, body, **headers)
     status = answer.json()
     assert (answer.status, status["kind"], status["code"]) == (code, "Status", code), status
+
+
+def test_a_table_is_answered_where_it_is_asked_for(client: Client) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    listed = client.send("GET", CLAIMS, accept=f"{TABLE},application/json").json()
+    assert [one["name"] for one in listed["columnDefinitions"]] == ["Name", "State", "Age"]
+    [row] = listed["rows"]
+    assert row["cells"][:2] == ["one", "pending"]
+    assert row["object"]["metadata"]["namespace"] == "default"
+    assert int(listed["metadata"]["resourceVersion"]) > 0
+    assert cells_of(client.send("GET", f"{CLAIMS}/one", accept=TABLE).json())["State"] == "pending"
+    # A client takes the objects instead, where a kind has no columns here.
+    assert client.send("GET", "/api/v1/pods", accept=TABLE).json()["kind"] == "PodList"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (301, "5m1s"),
+        (3600, "60m"),
+        (3 * 3600 + 60, "3h1m"),
+        (9 * 3600, "9h"),
+        (50 * 3600, "2d2h"),
+        (30 * 86400, "30d"),
+        (800 * 86400, "2y70d"),
+        (4000 * 86400, "10y"),
+    ],
+)
+def test_ages_are_as_kubectl_prints_them(seconds: int, text: str) -> None:
+    assert human_duration(seconds) == text
 
 
 def test_an_object_is_created_changed_and_deleted(client: Client) -> None:
