@@ -70,13 +70,17 @@ def rows(measured: Batches, contenders: Sequence[str]) -> Iterator[str]:
     first, *others = contenders
     ratios = "".join(f"{'/ ' + other[-9:]:>12}" for other in others)
     yield f"{first:<28} {'fill':<6}{'pods/s':>7} {'p50':>6} {'p99':>6}{ratios}"
-    most = max(_median(one) for of in measured.values() for one in of[first].values())
+    rates = [_median(one) for of in measured.values() for one in of[first].values() if one]
+    most = max(rates, default=1)
     for name, of in measured.items():
         for fill, batches in of[first].items():
-            rate = _median(batches)
-            told = "".join(f"{rate / _median(of[other][fill]):>11.2f}x" for other in others)
-            bar = "" if others else "  " + "#" * max(1, round(20 * rate / most))
             label = name if fill == next(iter(of[first])) else ""
+            if not batches:
+                yield f"{label:<28} {fill:<6} not in 600 s"
+                continue
+            rate = _median(batches)
+            told = "".join(_ratio(rate, of[other][fill]) for other in others)
+            bar = "" if others else "  " + "#" * max(1, round(20 * rate / most))
             waits = f"{_wait(batches, 'p50'):>6} {_wait(batches, 'p99'):>6}"
             yield f"{label:<28} {fill:<6}{rate:>7.1f} {waits}{told}{bar}"
 
@@ -84,6 +88,8 @@ def rows(measured: Batches, contenders: Sequence[str]) -> Iterator[str]:
 def costs(measured: Batches, contender: str, pods: int) -> str:
     """Milliseconds of processor time for a pod, and most memory, by part."""
     batches = [one for of in measured.values() for many in of[contender].values() for one in many]
+    if not batches:
+        return ""
     parts = batches[0].cpu
     spent = {name: statistics.median(one.cpu[name] for one in batches) / pods for name in parts}
     most = {name: max(one.memory[name] for one in batches) for name in parts}
@@ -99,6 +105,10 @@ def costs(measured: Batches, contender: str, pods: int) -> str:
 def _wait(batches: Sequence[Measured], percentile: str) -> str:
     found = [getattr(one.latency, percentile) for one in batches if one.latency is not None]
     return f"{statistics.median(found):.2f}" if found else "-"
+
+
+def _ratio(rate: float, others: Sequence[Measured]) -> str:
+    return f"{rate / _median(others):>11.2f}x" if others else "> 600 s".rjust(12)
 
 
 def _median(batches: Sequence[Measured]) -> float:
