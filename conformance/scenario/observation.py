@@ -150,6 +150,15 @@ class ListedClaim:
     devices: tuple[ListedDevice, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedDevice:
+    """A device as a ResourceSlice had it; ``node``: the slice's nodeName, "" of one without."""
+
+    node: str
+    pool: str
+    device: Mapping[str, Any]
+
+
 class Observation(Protocol):
     """Observes pods of one namespace, and the nodes and components of the whole cluster."""
 
@@ -181,3 +190,9 @@ class Observation(Protocol):
 
     def claims_in_use(self, node: str, driver: str) -> int:
         """How many claims with a driver's devices are allocated on a node and reserved."""
+
+    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
+        """Devices that a driver has published in this run, each as it was last.
+
+        Those that it still publishes may be among them.
+        """

@@ -19,7 +19,7 @@ from conformance.scenario.documents.yamlfile import Document
 from conformance.scenario.driver.simulated import Health
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.observation import Component, Sample
+from conformance.scenario.observation import Component, PublishedDevice, Sample
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.overlaps import Overlap
@@ -107,6 +107,9 @@ class MiniSurroundings:
 
     def claims_in_use(self, node: str, driver: str) -> int:
         return 0
+
+    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
+        return ()
 
     def disturb(self, component: str, action: str) -> None:
         self.target.on_fault(action)

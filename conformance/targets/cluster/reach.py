@@ -16,6 +16,7 @@ from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
 from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.cluster.observe.published import PublishedDevices
 from conformance.targets.seam.components import API, fault_abilities, meant
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError
@@ -167,6 +168,7 @@ class Shared:
     Attributes:
         informers: of what has no namespace, so that it is followed once for all.
         claims: which claims of the cluster have which devices.
+        published: what the drivers of scenarios have published so far.
         logs: component name -> its log file on this machine.
     """
 
@@ -177,6 +179,7 @@ class Shared:
     health: ClusterHealth
     recorder: Recorder | None
     claims: ClaimHolders
+    published: PublishedDevices
     logs: Mapping[str, Path]
     reach: Reach
     faults: ClusterFaults

@@ -15,6 +15,7 @@ from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.observe.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.overlaps import ClaimHolders
@@ -74,6 +75,7 @@ class ClusterTarget:
             health=health,
             recorder=self.recorder,
             claims=ClaimHolders(),
+            published=PublishedDevices([driver, other_driver]),
             logs=access.component_logs,
             reach=reach,
             faults=ClusterFaults(reach, health, self.recorder),
@@ -104,7 +106,7 @@ class ClusterTarget:
 
     def scope(self, namespace: str) -> ClusterScope:
         self._shared.health.start()
-        self._watch_claims()
+        self._watch()
         opened = ClusterScope(self._shared, namespace)
         with self._lock:
             self._scopes.append(opened)
@@ -128,18 +130,25 @@ class ClusterTarget:
         self._shared.informers.stop()
         self.api.connection.close()
 
-    def _watch_claims(self) -> None:
-        """Begin to look for devices in two claims, where there can be claims at all."""
+    def _watch(self) -> None:
+        """Begin to look for devices in two claims and, with a driver, for what it publishes.
+
+        Where there can be claims at all.
+        """
         with self._lock:
             if self._watching:
                 return
             try:
-                claims = self.api.discovery.find(self.api.discovery.dra_version(), "ResourceClaim")
+                version = self.api.discovery.dra_version()
+                claims = self.api.discovery.find(version, "ResourceClaim")
+                slices = self.api.discovery.find(version, "ResourceSlice")
             except ApiError as error:
                 if error.code == 404:
                     return
                 raise
             attach(self._watches.informer(claims, None), self._shared.claims.hear)
+            if self.driver is not None:
+                attach(self._shared.informers.informer(slices, None), self._shared.published.hear)
             self._watching = True
 
     def _wake(self) -> None:

@@ -14,6 +14,7 @@ from conformance.scenario.observation import (
     Component,
     ContainerView,
     ListedClaim,
+    PublishedDevice,
     Sample,
 )
 from conformance.targets.reference.cluster import admin_access
@@ -118,6 +119,10 @@ class ReferenceObservation:
     def claims_in_use(self, node: str, driver: str) -> int:
         with self._lock:
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
+
+    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
+        """None: the drivers of a reference publish a device for as long as there is one."""
+        return ()
 
 
 class ReferenceFaults:

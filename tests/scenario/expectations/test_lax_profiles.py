@@ -24,7 +24,8 @@ def seen_with(probe: dict[str, Any], wanted: dict[str, Any]) -> tuple[bool, str]
     cluster = SimpleNamespace(
         profile=PROFILE.model_copy(update={"spec": spec}),
         observe=SimpleNamespace(
-            container=lambda pod, _: ContainerView({"HOSTNAME": pod}, ("/dev/null",))
+            container=lambda pod, _: ContainerView({"HOSTNAME": pod}, ("/dev/null",)),
+            published_before=lambda _driver: (),
         ),
         get=lambda _kind, name: {
             "metadata": {"name": name},

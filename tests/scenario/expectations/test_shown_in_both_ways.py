@@ -40,7 +40,10 @@ def test_half_a_device_is_none(
 ) -> None:
     cluster = SimpleNamespace(
         profile=PROFILE,
-        observe=SimpleNamespace(container=lambda *_: ContainerView(environment, nodes)),
+        observe=SimpleNamespace(
+            container=lambda *_: ContainerView(environment, nodes),
+            published_before=lambda _driver: (),
+        ),
         get=lambda _kind, _name: POD,
         find=lambda _selector: [SLICE],
     )

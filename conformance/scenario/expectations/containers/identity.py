@@ -2,14 +2,15 @@
 
 A device is identified by driver, pool and name (`DeviceRequestAllocationResult`); its
 name alone says nothing where there are several nodes or pools. A container shows names only, so the
-pool comes from what its pod was allocated, or failing that from what its node has published.
+pool comes from what its pod was allocated, or failing that from what its node has published. That
+a driver publishes a device while a pod has it is nowhere asked for: what it had published counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from conformance.scenario.base import Obj, ObjectSelector, generate_name
@@ -209,20 +210,30 @@ def _published(name: str, node: str, cluster: Cluster) -> Iterator[str]:
 
 def _there(node: str, cluster: Cluster) -> Iterator[tuple[str, Obj]]:
     """The driver's devices that are on a node, or on no one node, each with its pool."""
-    assert cluster.profile is not None
-    for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
-        spec = found["spec"]
-        if spec["driver"] == cluster.profile.driver and spec.get("nodeName") in (None, node):
-            yield from ((spec["pool"]["name"], device) for device in spec.get("devices") or ())
+    for place, pool, device in _devices(cluster):
+        if place in ("", node):
+            yield pool, dict(device)
 
 
 def published(device: Device, cluster: Cluster) -> Obj:
-    """A device as its ResourceSlice has it; empty if none has."""
+    """A device as its ResourceSlice has it, or had it last; empty if none ever had."""
+    for _, pool, found in _devices(cluster):
+        if pool in device.pools and found["name"] == device.name:
+            return dict(found)
+    return {}
+
+
+def _devices(cluster: Cluster) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Node ("": none), pool and device: what the driver publishes, then what it did before."""
     assert cluster.profile is not None, "scenarios with devices run with a driver profile"
+    now: set[tuple[str, str, str]] = set()
     for found in cluster.find(ObjectSelector(kind="ResourceSlice")):
         spec = found["spec"]
-        if spec["driver"] == cluster.profile.driver and spec["pool"]["name"] in device.pools:
-            for one in spec.get("devices") or ():
-                if one["name"] == device.name:
-                    return dict(one)
-    return {}
+        if spec["driver"] == cluster.profile.driver:
+            node, pool = spec.get("nodeName") or "", spec["pool"]["name"]
+            for device in spec.get("devices") or ():
+                now.add((node, pool, device["name"]))
+                yield node, pool, device
+    for one in cluster.observe.published_before(cluster.profile.driver):
+        if (one.node, one.pool, one.device["name"]) not in now:
+            yield one.node, one.pool, one.device

@@ -21,6 +21,7 @@ from conformance.scenario.observation import (
     ContainerView,
     ListedClaim,
     ListedDevice,
+    PublishedDevice,
     Sample,
 )
 from conformance.targets.cluster.objects.objects import Objects
@@ -53,6 +54,7 @@ class ClusterObservation:
     def __init__(self, shared: Shared, objects: Objects, changes: Changes, namespace: str) -> None:
         self._api = shared.api
         self._reach = shared.reach
+        self._published = shared.published
         self._objects = objects
         self._changes = changes
         self._namespace = namespace
@@ -153,6 +155,10 @@ class ClusterObservation:
         """As the API server has them in all namespaces."""
         claims = self._api.discovery.find(self._api.discovery.dra_version(), "ResourceClaim")
         return in_use(self._api.list(claims, None, self._namespace), driver, node)
+
+    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
+        """As the target's watch of all ResourceSlices has brought them."""
+        return self._published.of(driver)
 
 
 def _status_of(pod: Obj, container: str) -> Obj | None:
