@@ -18,13 +18,14 @@ from dataclasses import dataclass, field, replace
 from conformance.compare.witness import REFERENCE
 from conformance.errors import UsageError
 from conformance.fuzz.cases import UNJUDGED, Answer
-from conformance.fuzz.problem import Generator, pod_of
+from conformance.fuzz.problem import Generator, claims_of, pod_of, resources_of, snapshot_of
 from conformance.fuzz.running import SETTLE, Runner
 from conformance.fuzz.shrink import shrink_together
 from conformance.targets.seam.values import Obj
 
 BATCH = 25
-_PARTS = ("claims", "allocated", "slices", "deviceClasses", "nodes")
+_PARTS = ("pods", "claims", "allocated", "slices", "taintRules", "deviceClasses", "nodes")
+_POD = ("resourceClaims", "containers", "initContainers")  # What is looked at of a pod.
 _ALIKE = 2  # Differences of one sort that are made small.
 _NAMES = re.compile(r"\S*[\d/]\S*|'[^']*'")
 
@@ -111,7 +112,7 @@ class Hunt:
 
         def fail(candidates: Sequence[Obj]) -> list[bool]:
             nonlocal found
-            problems = [replace(answer.problem, document=_whole(item)) for item in candidates]
+            problems = [replace(answer.problem, document=whole(item)) for item in candidates]
             answers = self.runner.answer(problems, settle, 10.0)
             same = [sort_of(one) == sort for one in answers]
             found = next(
@@ -119,7 +120,10 @@ class Hunt:
             )
             return same
 
-        parts = {name: answer.problem.document.get(name, []) for name in _PARTS}
+        document = answer.problem.document
+
+        def whole(candidate: Obj) -> Obj:
+            return {**document, **_whole(candidate)}
 
         def possible(candidate: Obj) -> bool:
             # A class without selectors would admit the devices of others.
@@ -128,24 +132,48 @@ class Hunt:
                 for item in candidate.get("deviceClasses", ())
             )
             try:
-                whole = _whole(candidate)
-                if not (admits and candidate.get("claims")) or self.generator.refused(whole):
+                tried = whole(candidate)
+                wants = [bool(claims_of(pod) or resources_of(pod)) for pod in tried["pods"]]
+                if not (admits and wants and all(wants)) or self.generator.refused(tried):
                     return False
-                for node in whole["nodes"]:
-                    REFERENCE.allocate(whole, whole["claims"], node["metadata"]["name"])
+                snapshot = snapshot_of(tried)
+                for node in tried["nodes"]:
+                    REFERENCE.allocate(snapshot, tried["claims"], node["metadata"]["name"])
             except (KeyError, TypeError, AttributeError, UsageError):
                 return False  # what was taken away is needed on a cluster, or by the reference
             return True
 
-        def _whole(candidate: Obj) -> Obj:
-            kept = {name: copy.deepcopy(candidate.get(name, [])) for name in _PARTS}
-            whole = {**answer.problem.document, **kept}
-            whole["pods"] = [pod_of([claim["metadata"]["name"] for claim in whole["claims"]])]
-            return whole
-
-        small = shrink_together(parts, fail, possible=possible)
-        (last,) = self.runner.answer([replace(answer.problem, document=_whole(small))])
+        small = shrink_together(_parts(document), fail, possible=possible)
+        (last,) = self.runner.answer([replace(answer.problem, document=whole(small))])
         return last if sort_of(last) == sort else found
+
+
+def _parts(document: Obj) -> Obj:
+    """What can be taken away from a problem."""
+    parts = {name: document[name] for name in _PARTS}
+    parts["pods"] = [
+        {
+            "metadata": {"name": pod["metadata"]["name"]},
+            "spec": {name: pod["spec"][name] for name in _POD if name in pod["spec"]},
+        }
+        for pod in parts["pods"]
+    ]
+    return parts
+
+
+def _whole(candidate: Obj) -> Obj:
+    """What is left, its pods complete, and without claims that are gone."""
+    found = {name: copy.deepcopy(candidate.get(name, [])) for name in _PARTS}
+    there = {claim["metadata"]["name"] for claim in found["claims"]}
+    for index, pod in enumerate(found["pods"]):
+        spec = pod.get("spec") or {}
+        entries = [
+            item
+            for item in spec.get("resourceClaims", ())
+            if item.get("resourceClaimName") in there
+        ]
+        found["pods"][index] = pod_of(pod["metadata"]["name"], {**spec, "resourceClaims": entries})
+    return found
 
 
 def sort_of(answer: Answer) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from conformance.engine.run.steps import hollow_node
-from conformance.fuzz.problem import DOMAIN, objects_of
+from conformance.fuzz.problem import DOMAIN, LISTS, objects_of
 from conformance.targets.seam.values import RUN_LABEL, Obj
 
 TEAM = "dra-conformance.dev/fuzz-nodes"
@@ -37,15 +37,10 @@ class Place:
     namespace: str
     labels: Mapping[str, str]
 
-    @property
-    def pod(self) -> str:
-        """The name of its pod."""
-        return f"pod-{self.token}"
-
     def objects(self, document: Obj) -> Iterator[Obj]:
-        """What is to be created, the pod last; claims in use with their status."""
+        """What is to be created, the pods last; claims in use with their status."""
         text = json.dumps(
-            {name: document.get(name, []) for name in _FIELDS},
+            {name: document.get(name, []) for name in LISTS},
         ).replace(DOMAIN, f"{self.token}.{DOMAIN}")
         renamed = json.loads(_NODE.sub(lambda found: f'"{self.team}-{found[1]}"', text))
         status = {item["metadata"]["name"]: item.get("status") for item in renamed["allocated"]}
@@ -54,7 +49,7 @@ class Place:
             if obj["kind"] == "ResourceSlice":
                 self._keep_apart(obj["spec"])
             if obj["kind"] == "Pod":
-                for entry in obj["spec"]["resourceClaims"]:
+                for entry in obj["spec"].get("resourceClaims", ()):
                     entry["resourceClaimName"] += f"-{self.token}"
                 obj["spec"]["nodeSelector"] = {TEAM: self.team}
             meta: Obj = {"labels": dict(self.labels)}
@@ -88,9 +83,6 @@ class Place:
             for term in (holder.get("nodeSelector") or {}).get("nodeSelectorTerms", ()):
                 ours = {"key": TEAM, "operator": "In", "values": [self.team]}
                 term["matchExpressions"] = [*term.get("matchExpressions", ()), ours]
-
-
-_FIELDS = ("deviceClasses", "slices", "allocated", "claims", "pods")
 
 
 def nodes_of(document: Obj, team: str, run: str) -> list[Obj]:

@@ -1,4 +1,4 @@
-"""A random problem for a scheduler: a snapshot in which one pod wants devices.
+"""A random problem for a scheduler: what is on a cluster when pods come and want devices.
 
 It is about two or three features, because defects sit where features meet, and its objects are such
 that an API server takes them: what the reference's own refuses is drawn again.
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from random import Random
 
 from conformance.fuzz.draw.dice import FOCUS, GATED, Dice
+from conformance.fuzz.draw.pods import pods, provided, taint_rules
 from conformance.fuzz.draw.problems import drawn
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from conformance.targets.seam.values import ApiError, Obj
-from reference_allocator.features import Features
+from reference_allocator.extended import IMPLICIT_PREFIX
+from reference_allocator.features import Features, gates_of
 from reference_allocator.gates import gates_for_version
+from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot
 
 DOMAIN = "example.com"
@@ -25,7 +28,14 @@ ANY = f"any.{DOMAIN}"
 """A class for the devices of all drivers of a problem, and of no other."""
 ADMIN_LABEL = {"resource.kubernetes.io/admin-access": "true"}
 NAMESPACE = "default"
+LISTS = ("deviceClasses", "taintRules", "slices", "allocated", "claims", "pods")
+"""What a problem has beside nodes, in the order in which it is created."""
 _DRA = "resource.k8s.io/v1"
+_GATES = {
+    "deviceTaintRules": ("DRADeviceTaintRules", "DRADeviceTaints"),
+    "extendedResource": ("DRAExtendedResource",),
+}
+"""Gates of what is no feature of the allocator alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,8 @@ class Problem:
     Attributes:
         id: ``SEED-NUMBER``, from which it can be drawn again for the same version and gates.
         focus: what it is about.
-        document: a snapshot's, with one pod.
+        document: a snapshot's fields, and the DeviceTaintRules, which its slices do not show;
+            the pods come one after the other, and one that waits is gone before the next comes.
     """
 
     id: str
@@ -63,6 +74,8 @@ class Generator:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": named}, ""
         )
         on = {name for name, is_on in self.features.to_dict().items() if is_on}
+        is_on = {name: gate.default for name, gate in known.items()} | dict(gates)
+        on |= {name for name, needed in _GATES.items() if all(map(is_on.get, needed))}
         self._on = frozenset(on)
         self._focus = [name for name in FOCUS if name in on or name not in GATED]
 
@@ -73,7 +86,7 @@ class Generator:
             focus = tuple(sorted(random.sample(self._focus, random.choice((2, 2, 3)))))
             small = random.randrange(3) > 0
             dice = Dice(random, calm=True, small=small, features=self._on, focus=frozenset(focus))
-            document = self._document(drawn(dice, f"{seed}-{number}"))
+            document = self._document(drawn(dice, f"{seed}-{number}"), dice)
             if not self.refused(document):
                 return Problem(f"{seed}-{number}", focus, document)
 
@@ -88,32 +101,57 @@ class Generator:
                     return f"{obj['kind']} {obj['metadata']['name']}: {error.message}"
         return ""
 
-    def _document(self, line: Obj) -> Obj:
-        """A line for `allocate` as a snapshot, with the classes that it uses and a pod."""
+    def _document(self, line: Obj, dice: Dice) -> Obj:
+        """A line for `allocate` as a snapshot, with pods and the classes that they use."""
+        drivers = sorted({item["spec"]["driver"] for item in line["slices"]})
+        resources = provided(dice, line["deviceClasses"], drivers)
+        coming = pods(dice, [claim["metadata"]["name"] for claim in line["claims"]], resources)
+        wanted = {name for pod in coming for name in claims_of(pod)}
         taken = [_taken(claim) for claim in line["allocated"] if claim["status"]]
-        claims = [_named_any(_typed("ResourceClaim", claim)) for claim in line["claims"]]
+        claims = [
+            _named_any(_typed("ResourceClaim", claim))
+            for claim in line["claims"]
+            if claim["metadata"]["name"] in wanted
+        ]
         classes = [
             *(item for item in line["deviceClasses"] if item["metadata"]["name"] != "any"),
             {"metadata": {"name": ANY}, "spec": {"selectors": [_selector()]}},
         ]
         used = {body["deviceClassName"] for claim in (*claims, *taken) for body in bodies(claim)}
-        return Snapshot(
+        asked = {name for pod in coming for name in resources_of(pod)}
+        snapshot = Snapshot(
             kubernetes=self.kubernetes,
             features=self.features,
             slices=tuple(_typed("ResourceSlice", item) for item in line["slices"]),
             device_classes=tuple(
-                _typed("DeviceClass", item) for item in classes if item["metadata"]["name"] in used
+                _typed("DeviceClass", item)
+                for item in classes
+                if item["metadata"]["name"] in used or not asked.isdisjoint(_resources(item))
             ),
             nodes=tuple({"apiVersion": "v1", "kind": "Node", **node} for node in line["nodes"]),
             claims=tuple(claims),
             allocated=tuple(taken),
-            pods=(pod_of([claim["metadata"]["name"] for claim in claims]),),
-        ).to_dict()
+            pods=tuple(pod_of(pod["metadata"]["name"], pod["spec"]) for pod in coming),
+        )
+        rules = [_typed("DeviceTaintRule", item) for item in taint_rules(dice, line["slices"])]
+        return {**snapshot.to_dict(), "taintRules": rules}
+
+
+def snapshot_of(document: Obj) -> Obj:
+    """The snapshot before the first pod comes: slices have the taints of the rules."""
+    found = {name: value for name, value in document.items() if name != "taintRules"}
+    found["slices"] = apply_taint_rules(document["slices"], document["taintRules"])
+    return found
+
+
+def gates_for(feature: str) -> tuple[str, ...]:
+    """The gates that are needed for what a problem is about."""
+    return _GATES.get(feature) or gates_of(feature)
 
 
 def objects_of(document: Obj) -> Iterator[Obj]:
-    """What is created for a problem, but for its nodes: in that order, the pod last."""
-    for field in ("deviceClasses", "slices", "allocated", "claims", "pods"):
+    """What is created for a problem, but for its nodes: in that order, the pods last."""
+    for field in LISTS:
         for obj in document.get(field, ()):
             yield {key: value for key, value in obj.items() if key != "status"}
 
@@ -126,19 +164,40 @@ def bodies(claim: Obj) -> Iterator[Obj]:
         yield from request.get("firstAvailable", ())
 
 
-def pod_of(claims: list[str]) -> Obj:
-    """A pod that has these claims and is kept from no node."""
+def pod_of(name: str, spec: Obj) -> Obj:
+    """A pod that is kept from no node. ``spec``: its claims and containers."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "pod", "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "containers": [{"name": "ctr0", "image": "none"}],
-            "resourceClaims": [{"name": name, "resourceClaimName": name} for name in claims],
+            **spec,
             "terminationGracePeriodSeconds": 0,
             "tolerations": [{"operator": "Exists"}],
         },
     }
+
+
+def claims_of(pod: Obj) -> list[str]:
+    """The names of the claims that a pod names."""
+    return [item["resourceClaimName"] for item in pod["spec"].get("resourceClaims", ())]
+
+
+def resources_of(pod: Obj) -> set[str]:
+    """The resources that a pod's containers ask for."""
+    spec = pod["spec"]
+    return {
+        name
+        for container in (*spec.get("initContainers", ()), *spec.get("containers", ()))
+        for name in container.get("resources", {}).get("limits", ())
+    }
+
+
+def _resources(device_class: Obj) -> tuple[str, ...]:
+    """The extended resources that a class provides."""
+    explicit = device_class["spec"].get("extendedResourceName", "")
+    return (explicit, f"{IMPLICIT_PREFIX}{device_class['metadata']['name']}")
 
 
 def _typed(kind: str, obj: Obj) -> Obj:

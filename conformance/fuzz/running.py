@@ -1,8 +1,9 @@
 """Problems on a real control plane, many at once, and what the reference says of each answer.
 
-All objects of a batch are made before its pods, so that a scheduler decides once. What is decided
-is judged as a scenario's decisions are (``conformance.compare.judging``), by the objects as the API
-server gave them back; a pod that waits counts as waiting once the reference agrees, or never did.
+All objects of a batch are made before its pods, so that a scheduler decides once, and a problem's
+pods come one after the other, so that each decision has one cluster that it can be judged by. What
+is decided is judged as a scenario's decisions are (``conformance.compare.judging``), by the objects
+as the API server gave them back; a pod that waits counts as waiting once the reference agrees.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 
+from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
@@ -32,7 +34,7 @@ DECIDE = 30.0  # Seconds within which a scheduler says something of a pod.
 _GONE = 120.0
 _RENEWAL = 20.0  # The node lifecycle controller's grace is 40 s, and 50 s since 1.32.
 _AT_ONCE = 8
-_OBJECTS = (("v1", "Pod"), (DRA, "ResourceClaim"), (DRA, "ResourceSlice"), (DRA, "DeviceClass"))
+_FOLLOWED = (("v1", "Pod"), (DRA, "ResourceClaim"))
 
 
 class Runner:
@@ -53,6 +55,7 @@ class Runner:
         self._lock = threading.Lock()
         self._free: dict[str, list[tuple[str, list[Obj]]]] = defaultdict(list)
         self._numbers = count()
+        self._kinds: dict[str, str] = {}  # kind -> apiVersion, of all that was made
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fuzz")
 
@@ -64,8 +67,9 @@ class Runner:
         """
         try:
             labels = {RUN_LABEL: self._run, **ADMIN_LABEL}
-            self._create({"metadata": {"name": self._namespace, "labels": labels}}, "Namespace")
-            for api_version, kind in _OBJECTS[:2]:
+            metadata = {"name": self._namespace, "labels": labels}
+            self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            for api_version, kind in _FOLLOWED:
                 self._informer(api_version, kind)
             yield self
         finally:
@@ -89,7 +93,6 @@ class Runner:
         cases = [self._case(problem, batch) for problem in problems]
         try:
             list(self._pool.map(self._publish, cases))
-            list(self._pool.map(self._start, cases))
             self._await(cases, settle, decide)
         finally:
             self._remove(f"{RUN_LABEL}={self._run},{BATCH}={batch}")
@@ -115,29 +118,34 @@ class Runner:
         place = Place(f"x{number}x{self._run}", team, self._namespace, labels)
         if not nodes:
             wanted = nodes_of(problem.document, team, self._run)
-            nodes = [reduced(self._create(node, "Node")) for node in wanted]
+            nodes = [reduced(self._create(node)) for node in wanted]
         return Case(problem, place, key, self._kubernetes, self._gates, made=list(nodes))
 
     def _publish(self, case: Case) -> None:
-        """Make all objects of a problem but its pod."""
+        """Make all objects of a problem but its pods."""
         try:
             for obj in case.place.objects(case.problem.document):
                 if obj["kind"] == "Pod":
-                    case.pod = obj
-                    return
-                made = self._create(obj, obj["kind"])
+                    case.pods.append(obj)
+                    continue
+                made = self._create(obj)
                 if "status" in obj:
                     made = self._write_status(made, obj["status"])
                 case.made.append(reduced(made))
         except ApiError as error:
             self._refused(case, obj, error)
 
-    def _start(self, case: Case) -> None:
-        if case.answer is None:
-            try:
-                self._create(case.pod, "Pod")
-            except ApiError as error:
-                self._refused(case, case.pod, error)
+    def _next(self, case: Case) -> None:
+        """Make a problem's next pod, where the one before does not wait any more."""
+        if case.earlier and not case.earlier[-1]:
+            last = case.pods[len(case.earlier) - 1]["metadata"]["name"]
+            path = self._api.discovery.find("v1", "Pod").path(self._namespace, last)
+            self._api.connection.request("DELETE", path, None, {"gracePeriodSeconds": 0})
+        try:
+            self._create(case.pod)
+        except ApiError as error:
+            self._refused(case, case.pod, error)
+        case.since = time.monotonic()
 
     def _refused(self, case: Case, obj: Obj, error: ApiError) -> None:
         if error.code not in (400, 403, 422):
@@ -145,10 +153,9 @@ class Runner:
         said = case.place.generic({"text": f"{obj['kind']}: {error.message}"})["text"]
         case.answer = Answer(case.problem, "refused", said)
 
-    def _create(self, obj: Obj, kind: str) -> Obj:
-        api_version = DRA if kind in _DRA_KINDS else "v1"
-        obj = {"apiVersion": api_version, "kind": kind, **obj}
-        resource = self._api.discovery.find(api_version, kind)
+    def _create(self, obj: Obj) -> Obj:
+        self._kinds[obj["kind"]] = obj["apiVersion"]
+        resource = self._api.discovery.find(obj["apiVersion"], obj["kind"])
         return self._creator.create(resource, obj["metadata"].get("namespace"), obj)
 
     def _write_status(self, claim: Obj, status: Obj) -> Obj:
@@ -162,39 +169,45 @@ class Runner:
     def _await(self, cases: Sequence[Case], settle: float, decide: float) -> None:
         """Wait for every answer."""
         changes = Changes()
-        for api_version, kind in _OBJECTS[:2]:
+        for api_version, kind in _FOLLOWED:
             changes.attach(self._informer(api_version, kind))
-        begun = time.monotonic()
         try:
-            while True:
-                seen, waited = changes.count, time.monotonic() - begun
-                left = [case for case in cases if case.answer is None]
+            while left := [case for case in cases if case.answer is None]:
+                seen = changes.count
+                list(self._pool.map(self._next, [case for case in left if not case.since]))
                 for case in left:
-                    self._look(case, settle, late=waited > decide)
-                if all(case.answer is not None for case in cases):
-                    return
+                    if case.answer is None:  # it may just have been refused
+                        self._look(case, settle, decide)
                 if self._stopping.is_set():
                     return
-                changes.wait(seen, begun + decide + LONGEST)
+                if all(case.answer is None and case.since for case in left):
+                    changes.wait(seen, time.monotonic() + LONGEST)
         finally:
             changes.detach()
 
-    def _look(self, case: Case, settle: float, *, late: bool) -> None:
+    def _look(self, case: Case, settle: float, decide: float) -> None:
         pods = self._informer("v1", "Pod").store
         claims = self._informer(DRA, "ResourceClaim").store
-        pod = pods.get(self._namespace, case.place.pod) or {}
-        now = [claims.get(self._namespace, name) or {} for name in case.claims]
-        case.look(pod, now, settle, late=late)
+        pod = pods.get(self._namespace, case.pod["metadata"]["name"]) or {}
+        now = [claims.get(self._namespace, name) or {} for name in claim_names(pod)]
+        case.look(pod, now, settle, decide)
 
     # -- removing -------------------------------------------------------------------------------
 
     def _remove(self, selector: str) -> None:
-        """Delete all objects of a batch; the claims that are in use go when their pods have."""
-        for api_version, kind in _OBJECTS:
-            self._delete_all(api_version, kind, selector)
+        """Delete all objects but nodes; the claims that are in use go when their pods have.
 
-    def _delete_all(self, api_version: str, kind: str, selector: str) -> None:
-        path = self._api.discovery.find(api_version, kind).path(self._namespace)
+        Pods that wait would be tried again for every object that goes. The other kinds go at once,
+        because the API server deletes the objects of one request one after the other.
+        """
+        if "Pod" in self._kinds:
+            self._delete_all("Pod", selector)
+        others = self._kinds.keys() - {"Pod", "Node", "Namespace"}
+        with ThreadPoolExecutor(len(others) or 1) as pool:
+            list(pool.map(lambda kind: self._delete_all(kind, selector), others))
+
+    def _delete_all(self, kind: str, selector: str) -> None:
+        path = self._api.discovery.find(self._kinds[kind], kind).path(self._namespace)
         query = {"labelSelector": selector}
         body = {"gracePeriodSeconds": 0} if kind == "Pod" else None
         # Cut off, it goes on where it was.
@@ -204,7 +217,8 @@ class Runner:
         """Remove all that was made, and wait until it is gone."""
         selector = f"{RUN_LABEL}={self._run}"
         self._remove(selector)
-        self._delete_all("v1", "Node", selector)
+        if "Node" in self._kinds:
+            self._delete_all("Node", selector)
         namespaces = self._api.discovery.find("v1", "Namespace")
         if self._api.read(namespaces, None, self._namespace) is not None:
             self._api.connection.request("DELETE", namespaces.path(None, self._namespace))
@@ -221,6 +235,3 @@ class Runner:
         return self._informers.informer(
             self._api.discovery.find(api_version, kind), self._namespace
         )
-
-
-_DRA_KINDS = frozenset(kind for _, kind in _OBJECTS[1:])

@@ -10,15 +10,16 @@ import yaml
 
 from conformance.compare.judging import judge_undecided
 from conformance.fuzz.cases import Answer
-from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN
+from conformance.fuzz.draw.pods import RESOURCES
+from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN, gates_for
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import Obj
-from reference_allocator.features import gates_of
 
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _WIDTH = 118
 _SHORT = 96
 _LETTERS = "abcdef"
+_WANTED = ("resourceClaims", "initContainers", "containers")
 
 
 def scenario_of(answer: Answer, kubernetes: str) -> str:
@@ -28,11 +29,11 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
     """
     document = answer.problem.document
     name = f"fuzz-{answer.problem.id}"
-    gates = [gate for item in answer.problem.focus for gate in gates_of(item)]
+    gates = sorted({gate for item in answer.problem.focus for gate in gates_for(item)})
     drivers = sorted({item["spec"]["driver"] for item in document["slices"]})
     spec: Obj = {
-        "summary": f"Where {', '.join(answer.problem.focus)} meet, the pod"
-        f" {'is scheduled' if _fits(answer) else 'waits'}.",
+        "summary": f"Where {', '.join(answer.problem.focus)} meet, the"
+        f" {'last ' if answer.earlier else ''}pod {'is scheduled' if _fits(answer) else 'waits'}.",
         "level": "extended",
         "feature": "ResourceClaim",
         "tier": "allocation",
@@ -95,6 +96,10 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
         selectors = [one["cel"]["expression"] for one in spec.pop("selectors", ())]
         objects.append({"class": item["metadata"]["name"], "selectors": selectors, **spec})
     objects += (
+        {**item, "metadata": {"name": f"${{name.{item['metadata']['name']}}}"}}
+        for item in document["taintRules"]
+    )
+    objects += (
         {"slice": f"${{name.{item['metadata']['name']}}}", **item["spec"]}
         for item in document["slices"]
     )
@@ -106,11 +111,20 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
         status = {"status": item["status"]}
         named = {"kind": "ResourceClaim", "name": item["metadata"]["name"]}
         yield {"patch": {**named, "subresource": "status", "patch": status}}
-    names = [item["metadata"]["name"] for item in document["claims"]]
-    claims = [{"name": name, "resourceClaimName": name} for name in names]
-    yield {"apply": [{"pod": "pod", "resourceClaims": claims}]}
-    seen = {"scheduled": True} if _fits(answer) else {"pending": {"reason": "Unschedulable"}}
-    yield {"expect": [{"pod": "pod", **seen}]}
+    scheduled = (*answer.earlier, _fits(answer))
+    for pod, is_scheduled in zip(document["pods"], scheduled, strict=False):
+        name, spec = pod["metadata"]["name"], pod["spec"]
+        wanted = {field: list(map(_bare, spec[field])) for field in _WANTED if spec.get(field)}
+        yield {"apply": [{"pod": name, **wanted}]}
+        seen = {"scheduled": True} if is_scheduled else {"pending": {"reason": "Unschedulable"}}
+        yield {"expect": [{"pod": name, **seen}]}
+        if not is_scheduled and pod is not document["pods"][-1]:
+            yield {"delete": [{"kind": "Pod", "name": name}]}
+
+
+def _bare(entry: Obj) -> Obj:
+    """A container without an image: scenarios have one that there is."""
+    return {name: value for name, value in entry.items() if name != "image"}
 
 
 def _claim(item: Obj) -> Obj:
@@ -123,15 +137,15 @@ def _fits(answer: Answer) -> bool:
     if not evidence:  # refused: the least that can be said is that it may wait
         return False
     snapshot = evidence["snapshot"]
-    pod = (
-        evidence["pod"] if isinstance(evidence["pod"], dict) else answer.problem.document["pods"][0]
-    )
+    pod = evidence["pod"]
+    if not isinstance(pod, dict):
+        pod = answer.problem.document["pods"][len(answer.earlier)]
     return judge_undecided({"snapshot": snapshot, "pod": pod}) is not None
 
 
 def _renamed(scenario: Obj, drivers: list[str]) -> Obj:
     """With the variables of scenarios in place of the names of a problem."""
-    text = json.dumps(scenario)
+    text = json.dumps(scenario).replace(RESOURCES, "dra-conformance.dev/${name.res}-")
     for index, driver in enumerate([*drivers, ANY]):
         short = driver.removesuffix(f".{DOMAIN}")
         text = text.replace(driver, f"${{name.{short}}}.{DOMAIN}" if index else "${driver}")

@@ -12,7 +12,7 @@ from conformance.compare.witness import REFERENCE
 from conformance.errors import UsageError
 from conformance.fuzz.cases import UNJUDGED, Answer
 from conformance.fuzz.hunting import Hunt
-from conformance.fuzz.problem import Generator, Problem
+from conformance.fuzz.problem import Generator, Problem, snapshot_of
 from conformance.fuzz.running import Runner
 from conformance.fuzz.scenario import scenario_of
 from conformance.scenario.selection import Selection, select
@@ -37,7 +37,8 @@ class CountsNothing:
 
     def _one(self, problem: Problem) -> Answer:
         document = problem.document
-        claims, seen = document["claims"], copy.deepcopy(document)
+        claims, snapshot = document["claims"], snapshot_of(document)
+        seen = copy.deepcopy(snapshot)
         for item in seen["slices"]:
             item["spec"].pop("sharedCounters", None)
             for device in item["spec"].get("devices", ()):
@@ -46,7 +47,7 @@ class CountsNothing:
             found = REFERENCE.allocate(seen, claims, node)
             if found.allocations is not None:
                 allocated = {"claims": claims, "allocations": list(found.allocations)}
-                evidence: dict[str, Any] = {"pod": "pod", "node": node, "snapshot": document}
+                evidence: dict[str, Any] = {"pod": "pod", "node": node, "snapshot": snapshot}
                 evidence |= allocated
                 judged = judge(evidence)
                 return Answer(problem, str(judged.verdict), judged.reason, evidence)
@@ -55,7 +56,7 @@ class CountsNothing:
 
 def test_a_defect_is_found_and_made_small(tmp_path: Path) -> None:
     hunt = Hunt(cast("Runner", CountsNothing()), Generator(VERSION, {}), "s", workers=1)
-    answer = next(hunt.differences(0, 100, 60.0, lambda: None))
+    answer = next(hunt.differences(30, 100, 60.0, lambda: None))
     document = answer.problem.document
     counting = [
         device

@@ -8,11 +8,14 @@ import pytest
 
 from conformance.fuzz.problem import Generator, Problem
 
-LISTS = ("slices", "deviceClasses", "claims", "allocated")
+LISTS = ("slices", "deviceClasses", "taintRules", "claims", "allocated", "pods")
 SHOWS = {
     "prioritizedList": '"firstAvailable"',
     "partitionableDevices": '"consumesCounters"',
     "deviceTaints": '"taints"',
+    "deviceTaintRules": '"deviceSelector"',
+    "extendedResource": '"limits"',
+    "pods": '"pod-1"',
     "deviceBindingAndStatus": '"bindingConditions"',
     "adminAccess": '"adminAccess": true',
     "all": '"allocationMode": "All"',
@@ -25,7 +28,7 @@ SHOWS = {
 @pytest.fixture(scope="module")
 def drawn() -> list[Problem]:
     generator = Generator("1.37.1", {})
-    return [generator.draw("a", number) for number in range(150)]
+    return [generator.draw("a", number) for number in range(400)]
 
 
 def test_a_problem_is_about_two_or_three_features_and_no_other(drawn: list[Problem]) -> None:
@@ -48,4 +51,5 @@ def test_nothing_is_about_a_gate_that_is_off() -> None:
     generator = Generator("1.34.0", {})
     focus = {name for number in range(80) for name in generator.draw("a", number).focus}
     assert "prioritizedList" in focus
-    assert not focus & {"consumableCapacity", "deviceTaints", "partitionableDevices"}
+    gated = {"consumableCapacity", "deviceTaintRules", "deviceTaints", "extendedResource"}
+    assert not focus & gated

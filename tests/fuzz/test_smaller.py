@@ -48,7 +48,7 @@ def snapshot(*devices: dict[str, Any]) -> dict[str, Any]:
         device_classes=({"metadata": {"name": "c"}, "spec": {}},),
         nodes=tuple({"metadata": {"name": node, "labels": {"a": "b"}}} for node in nodes),
         claims=(default_claim(claim),),
-        pods=(pod_of(["one"]),),
+        pods=(pod_of("pod", {"resourceClaims": [{"name": "one", "resourceClaimName": "one"}]}),),
     ).to_dict()
 
 

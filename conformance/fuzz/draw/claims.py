@@ -175,7 +175,8 @@ def _body(dice: Dice, driver: str, *, sub: bool) -> Json:
         ]
     if not sub and dice.allowed("adminAccess", 12):
         body["adminAccess"] = not dice.one_in(6)
-    if dice.about("deviceTaints", 6):
+    rules = dice.focus is not None and dice.about("deviceTaintRules", 2)
+    if rules or dice.about("deviceTaints", 6):
         body["tolerations"] = [_toleration(dice) for _ in range(dice.pick([1, 2]))]
     if dice.allowed("consumableCapacity", 2 if driver in (NIC, CPU) else 30):
         body["capacity"] = {"requests": _capacity(dice, driver)}

@@ -20,12 +20,14 @@ GATED = (
     "consumableCapacity",
     "derivedAttributes",
     "deviceBindingAndStatus",
+    "deviceTaintRules",
     "deviceTaints",
+    "extendedResource",
     "listTypeAttributes",
     "partitionableDevices",
     "prioritizedList",
 )
-"""Fields of `Features` that a problem can be about, where they are on."""
+"""What a problem can be about only where gates are on; most are fields of `Features`."""
 
 FOCUS = (
     *GATED,
@@ -35,6 +37,7 @@ FOCUS = (
     "constraints",
     "inUse",
     "nodes",
+    "pods",
     "selectors",
     "updating",
 )

@@ -67,15 +67,13 @@ def node_selector(dice: Dice) -> Json:
     return {"nodeSelectorTerms": terms}
 
 
-def _taints(dice: Dice) -> list[Json]:
-    return [
-        {
-            "key": dice.pick(["example.com/unhealthy", "example.com/maintenance"]),
-            "effect": dice.pick(["NoSchedule", "NoExecute", "None"]),
-            **({"value": dice.pick(["a", "b"])} if dice.one_in(2) else {}),
-        }
-        for _ in range(dice.pick([1, 1, 2]))
-    ]
+def taint(dice: Dice) -> Json:
+    """A taint that some requests tolerate."""
+    return {
+        "key": dice.pick(["example.com/unhealthy", "example.com/maintenance"]),
+        "effect": dice.pick(["NoSchedule", "NoExecute", "None"]),
+        **({"value": dice.pick(["a", "b"])} if dice.one_in(2) else {}),
+    }
 
 
 _TAGS: tuple[Json, ...] = (
@@ -95,7 +93,7 @@ _SINGLE_TAGS: tuple[Json, ...] = ({"string": "a"}, {"string": "b"}, {"int": 1})
 def _extras(dice: Dice, device: Json) -> Json:
     """What any device may have: taints, binding conditions, attributes with pitfalls."""
     if dice.about("deviceTaints", 10):
-        device["taints"] = _taints(dice)
+        device["taints"] = [taint(dice) for _ in range(dice.pick([1, 1, 2]))]
     if dice.about("deviceBindingAndStatus", 25):
         device["bindingConditions"] = ["example.com/attached"]
         if dice.one_in(2):

@@ -7,7 +7,8 @@ from conformance.fuzz.draw.cluster import nodes, slices
 from conformance.fuzz.draw.dice import Dice
 from conformance.fuzz.draw.inventories import GPU, Json
 
-_TIME = "2026-01-01T00:00:00Z"
+TIME = "2100-01-01T00:00:00Z"
+"""When taints were added: pods on devices with such a taint are evicted from then on, not now."""
 SHARE = "11111111-1111-1111-1111-11111111111{}"
 
 
@@ -18,7 +19,7 @@ def drawn(dice: Dice, identifier: str) -> Json:
     drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
     counts = [1, 1, 1, 1, 1, 2, 2, 3, 4]
     if dice.focus is not None:
-        counts = [2, 2, 3] if "claims" in dice.focus else [1]
+        counts = [1] if dice.focus.isdisjoint(("claims", "pods")) else [2, 2, 3]
     wanted = [
         claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
         for index in range(dice.pick(counts))
@@ -38,7 +39,7 @@ def dated(resource_slice: Json) -> Json:
     """The slice with the time of its taints, which the API server adds."""
     for device in resource_slice["spec"].get("devices") or ():
         for taint in device.get("taints") or ():
-            taint.setdefault("timeAdded", _TIME)
+            taint.setdefault("timeAdded", TIME)
     return resource_slice
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.targets.cluster.decisions.history import History
-from conformance.targets.cluster.decisions.snapshots import allocation_of, document
+from conformance.targets.cluster.decisions.snapshots import allocation_of, document, unallocated
 from conformance.targets.seam.overlaps import is_copied
 from conformance.targets.seam.values import Decision, Obj, selected_node
 
@@ -73,7 +73,7 @@ def decisions_of(
             for obj in history.at(first.version - 1)
             if obj["kind"] != "ResourceClaim" or obj["metadata"]["uid"] not in ours
         ]
-        claims = tuple(_unallocated(transition.before) for transition in group)
+        claims = tuple(unallocated(transition.before) for transition in group)
         allocations = tuple(allocation_of(transition.after) or {} for transition in group)
         gaps = (history.gap(transition.version) for transition in group)
         found.append(
@@ -127,16 +127,6 @@ def _groups(transitions: list[_Transition], states: _States) -> list[list[_Trans
             latest[pod] = group
         group.append(transition)
     return groups
-
-
-def _unallocated(claim: Obj) -> Obj:
-    """The claim without an allocation, also where only its allocated state was seen."""
-    status = {
-        field: value
-        for field, value in (claim.get("status") or {}).items()
-        if field not in ("allocation", "reservedFor", "devices")
-    }
-    return {**claim, "status": status}
 
 
 def _selected_node(allocations: tuple[Obj, ...]) -> str:

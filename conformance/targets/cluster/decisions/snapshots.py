@@ -71,6 +71,16 @@ def allocation_of(claim: Mapping[str, Any]) -> Obj | None:
     return (claim.get("status") or {}).get("allocation") or None
 
 
+def unallocated(claim: Obj) -> Obj:
+    """The claim without an allocation, also where only its allocated state was seen."""
+    status = {
+        field: value
+        for field, value in (claim.get("status") or {}).items()
+        if field not in ("allocation", "reservedFor", "devices")
+    }
+    return {**claim, "status": status}
+
+
 def document(
     kubernetes: str, gates: Mapping[str, bool], objects: Iterable[Obj], claims: Iterable[Obj]
 ) -> Obj:
