@@ -182,9 +182,9 @@ class Case:
         return document(self.kubernetes, self.gates, self.made, claims)
 
     def _extended(self, pod: Obj) -> Obj | None:
-        """The claim for a pod's extended resources, as the reference would make it."""
+        """The claim for a pod's extended resources; no node has any of its own."""
         classes = [item for item in self.made if item["kind"] == "DeviceClass"]
-        found = extended_claim(pod, self.nodes[0], classes_by_resource(classes))
+        found = extended_claim(pod, {}, classes_by_resource(classes))
         if found is None:
             return None
         name = f"{pod['metadata']['name']}-extended-resources"

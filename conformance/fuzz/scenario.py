@@ -11,7 +11,7 @@ import yaml
 from conformance.compare.judging import judge_undecided
 from conformance.fuzz.cases import Answer
 from conformance.fuzz.draw.pods import RESOURCES
-from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN, gates_for
+from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN, gates_for, resources_of
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import Obj
 
@@ -30,6 +30,8 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
     document = answer.problem.document
     name = f"fuzz-{answer.problem.id}"
     gates = sorted({gate for item in answer.problem.focus for gate in gates_for(item)})
+    requires: Obj = {"kubernetes": ">=1.37"} if document["taintRules"] else {}  # served as v1
+    requires |= {"featureGates": gates} if gates else {}
     drivers = sorted({item["spec"]["driver"] for item in document["slices"]})
     spec: Obj = {
         "summary": f"Where {', '.join(answer.problem.focus)} meet, the"
@@ -37,7 +39,7 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
         "level": "extended",
         "feature": "ResourceClaim",
         "tier": "allocation",
-        **({"requires": {"featureGates": gates}} if gates else {}),
+        **({"requires": requires} if requires else {}),
         "nodes": [_LETTERS[index] for index in range(len(document["nodes"]))],
         "references": [_REFERENCE],
         "steps": list(_steps(answer, drivers)),
@@ -115,6 +117,8 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
     for pod, is_scheduled in zip(document["pods"], scheduled, strict=False):
         name, spec = pod["metadata"]["name"], pod["spec"]
         wanted = {field: list(map(_bare, spec[field])) for field in _WANTED if spec.get(field)}
+        if not resources_of(pod):
+            del wanted["containers"]
         yield {"apply": [{"pod": name, **wanted}]}
         seen = {"scheduled": True} if is_scheduled else {"pending": {"reason": "Unschedulable"}}
         yield {"expect": [{"pod": name, **seen}]}
