@@ -97,7 +97,9 @@ class Case:
         node = (pod.get("spec") or {}).get("nodeName", "")
         if pod and all(allocations) and not self._lacks_claim(pod):
             chosen = [selected_node((one or {}).get("nodeSelector")) for one in allocations]
-            node = node or next(filter(None, chosen), "")
+            # A pod that waits for binding conditions is nominated, and its claim may name no node.
+            nominated = (pod.get("status") or {}).get("nominatedNodeName", "")
+            node = node or next(filter(None, chosen), nominated)
             if node or self._is_so_for(settle):
                 self._decided(pod, node, claims)
         elif node:
