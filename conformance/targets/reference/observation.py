@@ -120,7 +120,7 @@ class ReferenceObservation:
         with self._lock:
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 
-    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
+    def published_before(self, driver: str) -> Sequence[PublishedDevice]:  # noqa: ARG002
         """None: the drivers of a reference publish a device for as long as there is one."""
         return ()
 

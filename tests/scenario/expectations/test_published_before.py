@@ -32,6 +32,7 @@ def cluster(
     outputs = {f"dra.net/{way}": line for way in PROFILE.spec.probe.ways}
     spec = {"driver": "dra.net", "nodeName": "n0", "pool": {"name": "n0"}, "devices": now}
     result = {"request": "gpu", "driver": "dra.net", "pool": "n0", "device": has}
+    claim = {"status": {"allocation": {"devices": {"results": [result]}}}}
     found = SimpleNamespace(
         profile=PROFILE,
         observe=SimpleNamespace(
@@ -46,7 +47,7 @@ def cluster(
                 "containers": [{"name": "c", "resources": {"claims": [{"name": "gpu"}]}}],
             },
         },
-        claim_of=lambda _pod, _claim: {"status": {"allocation": {"devices": {"results": [result]}}}},
+        claim_of=lambda _pod, _claim: claim,
         find=lambda _selector: [{"spec": spec}],
     )
     return cast("Cluster", found)
