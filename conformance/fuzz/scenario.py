@@ -14,6 +14,7 @@ from conformance.fuzz.draw.pods import RESOURCES
 from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN, gates_for, resources_of
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import Obj
+from reference_allocator.extended import ANNOTATION, classes_by_resource, extended_claim
 
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _WIDTH = 118
@@ -121,9 +122,41 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
             del wanted["containers"]
         yield {"apply": [{"pod": name, **wanted}]}
         seen = {"scheduled": True} if is_scheduled else {"pending": {"reason": "Unschedulable"}}
-        yield {"expect": [{"pod": name, **seen}]}
+        extended = _expected_claim(pod, document["deviceClasses"]) if is_scheduled else []
+        yield {"expect": [{"pod": name, **seen}, *extended]}
         if not is_scheduled and pod is not document["pods"][-1]:
             yield {"delete": [{"kind": "Pod", "name": name}]}
+
+
+def _is_extended(claim: Obj) -> bool:
+    return ANNOTATION in claim["metadata"].get("annotations", ())
+
+
+def _extended_claim(pod: Obj, classes: list[Obj]) -> Obj | None:
+    """The claim for a pod's extended resources, if it has any."""
+    spec = dict(pod["spec"])
+    for field in ("initContainers", "containers"):
+        spec[field] = [
+            {**item, "resources": {"requests": (item.get("resources") or {}).get("limits", {})}}
+            for item in spec.get(field, ())
+        ]
+    found = extended_claim({**pod, "spec": spec}, {}, classes_by_resource(classes))
+    if found is None:
+        return None
+    metadata = {"name": "extended", "namespace": pod["metadata"]["namespace"], "uid": "extended"}
+    return {**found.claim, "metadata": metadata}
+
+
+def _expected_claim(pod: Obj, classes: list[Obj]) -> list[Obj]:
+    """That the claim for a pod's extended resources asks for the right devices, if it has any."""
+    claim = _extended_claim(pod, classes)
+    if claim is None:
+        return []
+    bodies = [item["exactly"] for item in claim["spec"]["devices"]["requests"]]
+    asked = ", ".join(f"'{body['deviceClassName']} {body['count']}'" for body in bodies)
+    each = "r.exactly.deviceClassName + ' ' + string(r.exactly.count)"
+    owned = {"kind": "ResourceClaim", "ownedBy": pod["metadata"]["name"]}
+    return [{"object": owned, "cel": f"object.spec.devices.requests.map(r, {each}) == [{asked}]"}]
 
 
 def _bare(entry: Obj) -> Obj:
@@ -136,7 +169,10 @@ def _claim(item: Obj) -> Obj:
 
 
 def _fits(answer: Answer) -> bool:
-    """Whether the reference finds devices for the pod on one of the nodes."""
+    """Whether the reference finds devices for the pod on one of the nodes.
+
+    The claim for extended resources is the right one, which may not be what the cluster made.
+    """
     evidence = answer.evidence
     if not evidence:  # refused: the least that can be said is that it may wait
         return False
@@ -144,7 +180,11 @@ def _fits(answer: Answer) -> bool:
     pod = evidence["pod"]
     if not isinstance(pod, dict):
         pod = answer.problem.document["pods"][len(answer.earlier)]
-    return judge_undecided({"snapshot": snapshot, "pod": pod}) is not None
+    claims = [item for item in snapshot["claims"] if not _is_extended(item)]
+    right = _extended_claim(pod, snapshot["deviceClasses"])
+    if right is not None:
+        claims.append(right)
+    return judge_undecided({"snapshot": {**snapshot, "claims": claims}, "pod": pod}) is not None
 
 
 def _renamed(scenario: Obj, drivers: list[str]) -> Obj:

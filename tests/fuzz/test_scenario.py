@@ -23,6 +23,7 @@ KINDS = {
     24: "DeviceTaintRules",
     25: "two pods that share counters",
     36: "extended resources beside what is in use",
+    44: "more than one device of an extended resource",
 }
 
 
