@@ -230,10 +230,14 @@ class MinorRules:
         config_names_requests: whether a configuration names requests also where it is for all of
             them, and is listed once for each that it names; until 1.36 (Allocate in
             allocator_stable.go).
+        slices_in_any_order: whether the slices of a pool are tried as the lister happens to give
+            them, so that a search may or may not meet a device on which a selector fails; until
+            1.34 (GatherPools in pools_stable.go).
     """
 
     uses_incomplete_pools: bool = False
     config_names_requests: bool = False
+    slices_in_any_order: bool = False
 
     @classmethod
     def of(cls, kubernetes: str) -> MinorRules:
@@ -242,4 +246,5 @@ class MinorRules:
         return cls(
             uses_incomplete_pools=minor <= MINORS.index("1.34"),
             config_names_requests=minor <= MINORS.index("1.36"),
+            slices_in_any_order=minor <= MINORS.index("1.34"),
         )

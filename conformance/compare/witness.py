@@ -16,6 +16,7 @@ from reference_allocator.api import ResourceClaim, schema
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError, describe
 from reference_allocator.checks import check
+from reference_allocator.gates import MinorRules
 from reference_allocator.snapshot import Snapshot
 
 SEARCH_SECONDS = 30.0
@@ -29,7 +30,8 @@ class Answer:
     Attributes:
         allocations: ``status.allocation`` of each claim, in order; None if there is no allocation.
         reason: why not; empty otherwise.
-        proven: False where the search gave up, so that "none" proves nothing.
+        proven: False where the search gave up, or met an error that it meets in one order of slices
+            and not in another, so that "none" proves nothing.
         failed: a selector failed on a device, and the scheduler tries no other node.
     """
 
@@ -64,7 +66,10 @@ class Witness:
             if outcome.kind == "timeout":
                 return Answer(None, f"no answer within {SEARCH_SECONDS:.0f} s", proven=False)
             reason = outcome.error or "no combination of devices fits"
-            return Answer(None, reason, failed=bool(outcome.error))
+            chance = bool(outcome.error) and MinorRules.of(read.kubernetes).slices_in_any_order
+            if chance:
+                reason += f"; {read.kubernetes} tries slices in any order"
+            return Answer(None, reason, proven=not chance, failed=bool(outcome.error))
 
         return reading(ask)
 

@@ -11,6 +11,7 @@ from conformance.compare.judging import devices_of, judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
 from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.errors import UsageError
+from reference_allocator.features import Features
 from tests.compare.cluster import (
     Scripted,
     allocated,
@@ -323,3 +324,27 @@ def test_a_kind_of_request_that_the_reference_does_not_know_is_no_verdict() -> N
     unknown["spec"]["devices"]["requests"] = [{"name": "gpu", "someday": {}}]
     with pytest.raises(UsageError, match="newer Kubernetes than the suite knows"):
         judge(decision([unknown], [allocation("gpu-0")]), Unknowing())
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "expected"), [("1.34.4", Verdict.ADMISSIBLE), ("1.35.4", Verdict.IMPOSSIBLE)]
+)
+def test_a_selector_that_fails_is_met_by_chance_where_slices_come_in_any_order(
+    kubernetes: str, expected: Verdict
+) -> None:
+    """The first slice's device lacks what the selector reads; another slice's has it."""
+    pool = {"name": "node-a", "generation": 1, "resourceSliceCount": 2}
+    without, suits = resource_slice(sizes=("40Gi",)), resource_slice(sizes=("40Gi",))
+    for item, name in ((without, "a"), (suits, "b")):
+        item["metadata"]["name"] = name
+        item["spec"] |= {"pool": pool}
+    del without["spec"]["devices"][0]["capacity"]
+    suits["spec"]["devices"][0]["name"] = "gpu-1"
+    state = snapshot(
+        kubernetes=kubernetes,
+        features=Features.for_version(kubernetes),
+        slices=(without, suits),
+    )
+    judgement = judge(decision([claim(memory="40Gi")], [allocation("gpu-1")], state))
+    assert judgement.verdict is expected, judgement.reason
+    assert "no such key: memory" in judgement.reason
