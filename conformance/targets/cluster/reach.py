@@ -16,7 +16,7 @@ from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
 from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.cluster.observe.published import PublishedDevices
+from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.seam.components import API, fault_abilities, meant
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError

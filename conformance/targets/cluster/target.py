@@ -15,7 +15,7 @@ from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
-from conformance.targets.cluster.observe.published import PublishedDevices
+from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.overlaps import ClaimHolders
