@@ -31,8 +31,10 @@ here is a certificate; each page says whose fault a failure is.
 ABSENT: Final = """
 ## Not run
 
-Of these no Go module could be downloaded. Their commands build a checkout that `SOURCE=/FOLDER`
-names; they were written by the drivers' sources, and nobody has run them.
+Of these no Go module could be downloaded: on 26 November 2026, too, proxy.golang.org answered 403
+("This module version is not available") for every version that was asked for. Their commands build
+a checkout that `SOURCE=/FOLDER` names; they were written by the drivers' sources, and nobody has
+run them.
 
 - `ci/drivers/intel-gpu` (github.com/intel/intel-resource-drivers-for-kubernetes): its releases have
   tags that are no versions of a Go module.
