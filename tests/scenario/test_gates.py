@@ -16,7 +16,7 @@ from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import ANOTHER_SCHEDULER
+from conformance.targets.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.kill_matrix import driver_profile
 from tests.scenario.sampling import SAMPLE, sample
@@ -47,12 +47,13 @@ def finished(
     return {item.scenario.id: item for item in result.finished}
 
 
+LACKING = {ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES}
+
+
 def by_itself() -> list[LoadedScenario]:
-    """Those that the reference can run with one scheduler."""
+    """Those that the reference can run with one scheduler and whole GPUs."""
     return [
-        one
-        for one in on_reference()
-        if ANOTHER_SCHEDULER not in one.scenario.spec.requires.abilities
+        one for one in on_reference() if LACKING.isdisjoint(one.scenario.spec.requires.abilities)
     ]
 
 
