@@ -153,6 +153,9 @@ class MiniScope(Scope):
     def get(self, ref: Ref) -> Obj | None:
         return self.target.objects.get(ref)
 
+    def columns(self, ref: Ref) -> Mapping[str, str]:
+        return {}
+
     def find(self, query: Query) -> list[Obj]:
         return [
             obj
