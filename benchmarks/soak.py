@@ -10,7 +10,6 @@ always of one size here, and not with time. The rate of ``fuzz`` is printed by i
 from __future__ import annotations
 
 import argparse
-import signal
 import statistics
 import subprocess
 import sys
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with subprocess.Popen([*_SUITE, "fuzz", "--target", "cluster", *where, *asked]) as fuzz:
                 memory = _memory(audit.pid, fuzz)
             took = time.monotonic() - began
-            audit.send_signal(signal.SIGINT)
+            audit.terminate()
             found, _ = audit.communicate()
     finally:
         cluster.down()
