@@ -49,10 +49,13 @@ def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
     )
 
 
-def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
+def eligible_nodes(
+    snapshot: Obj, pod: Object | None = None, *, of_claims: bool = True
+) -> tuple[str, ...]:
     """The nodes of a snapshot that suit a v1 Pod, in its order. Raises UsageError: malformed.
 
     Without a pod, any pod is meant: a node with a blocking taint then counts for none.
+    ``of_claims``: only those where the devices that the pod has been given can be used.
     """
 
     def ask() -> tuple[str, ...]:
@@ -62,7 +65,7 @@ def eligible_nodes(snapshot: Obj, pod: Object | None = None) -> tuple[str, ...]:
         if pod is not None:
             try:
                 pod_spec = child(pod, "spec", mapping) or {}
-                wanted = selectors_of(pod, read)
+                wanted = selectors_of(pod, read) if of_claims else []
                 obstacle({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
             except InputError as error:
                 raise error.under("pod") from None

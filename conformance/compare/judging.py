@@ -171,12 +171,15 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
     claims = undecided_claims(document)
     if not claims:
         return None
-    nodes = eligible_nodes(document, pod)
-    answers = {node: witness.allocate(document, claims, node) for node in nodes}
+    # The scheduler allocates on a node before it minds whether the pod's other claims can be used
+    # there (dynamicresources.go, Filter).
+    asked = eligible_nodes(document, pod, of_claims=False)
+    answers = {node: witness.allocate(document, claims, node) for node in asked}
     if any(answer.failed for answer in answers.values()):
         return None  # An error on one node ends the scheduler's attempt, whatever others have.
+    nodes = eligible_nodes(document, pod)
     for node, answer in answers.items():
-        if answer.allocations is not None:
+        if node in nodes and answer.allocations is not None:
             if lacks_node_resources(document, pod, answer.allocations):
                 continue
             names = ", ".join(map(name_of, claims))

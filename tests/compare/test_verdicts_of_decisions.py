@@ -287,6 +287,26 @@ def test_a_pod_that_waits_for_what_devices_take_of_their_node_was_not_missed(
     assert (judgement is not None) is missed
 
 
+@pytest.mark.parametrize(("lacks_memory", "missed"), [(False, True), (True, False)])
+def test_an_error_on_a_node_that_the_pod_cannot_use_ends_the_attempt(
+    lacks_memory: bool, missed: bool
+) -> None:
+    # Its other claim has a device of node-a, and the scheduler asks for devices on node-b as well.
+    entries = [{"name": name, "resourceClaimName": name} for name in ("claim-0", "given")]
+    elsewhere = resource_slice("node-b")
+    for device in elsewhere["spec"]["devices"] if lacks_memory else ():
+        del device["capacity"]
+    state = snapshot(
+        slices=(resource_slice(), elsewhere),
+        nodes=(node(), node("node-b")),
+        claims=(claim(memory="40Gi"),),
+        allocated=(allocated("given", "gpu-0"),),
+    )
+    judgement = judge_undecided({"snapshot": state, "pod": pod(resourceClaims=entries)})
+    assert (judgement is not None) is missed
+    assert judgement is None or judgement.node == "node-a"
+
+
 def test_a_pod_whose_devices_take_nothing_of_their_node_was_missed() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "Insufficient cpu"}
     waiting = {**pod(), "status": {"conditions": [condition]}}
