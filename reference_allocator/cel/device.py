@@ -36,10 +36,6 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
     Raises:
         CelRuntimeError: no value is set, or a version does not parse.
     """
-    if len(attribute) == 1:
-        ((name, value),) = attribute.items()
-        if name in ("int", "bool", "string") and value is not None:
-            return value
     if lists:
         for name in ("ints", "bools", "strings"):
             if attribute.get(name) is not None:

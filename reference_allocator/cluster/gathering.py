@@ -112,10 +112,9 @@ class PoolBuilder:
             }
         other_devices = self._devices(others)
         for entry in (*devices, *other_devices):
-            if entry.device.consumes_counters:
-                reason = _unknown_counter(entry.device, counters)
-                if reason:
-                    return self._pool(targeting[0], invalid=reason)
+            reason = _unknown_counter(entry.device, counters)
+            if reason:
+                return self._pool(targeting[0], invalid=reason)
         return Pool(pool_id, use, devices, other_devices, counters)
 
     def _devices(self, slices: Iterable[ResourceSlice]) -> tuple[PoolDevice, ...]:

@@ -137,6 +137,14 @@ def from_this_machine(pod: Json, image: str, command: list[str]) -> None:
         ]
 
 
+def for_a_client(pod: Json, image: str, command: list[str]) -> None:
+    """`from_this_machine` for a pod that asks the API server by the name of its service."""
+    from_this_machine(pod, image, command)
+    # This machine's Python may be in root's home; of root's capabilities the pod has none.
+    pod["securityContext"] |= {"runAsUser": 0, "runAsNonRoot": False}
+    pod["hostAliases"] = [{"ip": SERVICE_IP, "hostnames": ["kubernetes.default.svc"]}]
+
+
 def call(*command: str) -> str:
     """Standard output of a command that must succeed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

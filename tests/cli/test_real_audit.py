@@ -9,9 +9,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.controlplane.credentials import SERVICE_IP
 from tests.cli import deployment
-from tests.cli.plain_client import Api, Json, eventually
+from tests.cli.plain_client import Api, eventually
 from tests.clusters import local_support as support
 from tests.compare import cluster as objects
 
@@ -25,13 +24,6 @@ pytestmark = [
 AUDIT = deployment.ROOT / "ci" / "deploy" / "audit"
 PODS = "/api/v1/namespaces/dra-conformance-audit/pods"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-
-
-def for_this_machine(pod: Json, image: str) -> None:
-    """Change of a pod's spec what this machine has not."""
-    deployment.from_this_machine(pod, image, ["dra-conformance"])
-    pod["securityContext"] |= {"runAsUser": 0, "runAsNonRoot": False}
-    pod["hostAliases"] = [{"ip": SERVICE_IP, "hostnames": ["kubernetes.default.svc"]}]
 
 
 def given_twice(admin: Api) -> None:
@@ -59,7 +51,8 @@ def test_the_deployment_tells_of_a_device_in_two_claims() -> None:
                     if one["kind"] == "Namespace":
                         del one["metadata"]["labels"]  # folders of the node are not for restricted
                     if one["kind"] == "Deployment":
-                        for_this_machine(one["spec"]["template"]["spec"], access.image)
+                        pod = one["spec"]["template"]["spec"]
+                        deployment.for_a_client(pod, access.image, ["dra-conformance"])
                     admin.create(one)
 
                 def log() -> str:

@@ -17,7 +17,6 @@ import pytest
 import yaml
 
 from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.controlplane.credentials import SERVICE_IP
 from conformance.errors import ExitCode
 from conformance.report.folder import RESULTS
 from conformance.resultfile.read import load_results
@@ -39,10 +38,7 @@ CHOSEN = ("two-requests-two-devices", "shared-claim-pods-see-same-device", "exac
 
 def for_this_machine(pod: Json, image: str, results: Path) -> None:
     """Change of a pod's spec what this machine has not."""
-    deployment.from_this_machine(pod, image, [])
-    # This machine's Python may be in root's home; of root's capabilities the pod has none.
-    pod["securityContext"] |= {"runAsUser": 0, "runAsNonRoot": False}
-    pod["hostAliases"] = [{"ip": SERVICE_IP, "hostnames": ["kubernetes.default.svc"]}]
+    deployment.for_a_client(pod, image, [])
     [volume] = [one for one in pod["volumes"] if one["name"] == "results"]
     del volume["persistentVolumeClaim"]
     volume["hostPath"] = {"path": str(results)}

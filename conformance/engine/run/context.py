@@ -131,8 +131,11 @@ class Context:
         self, kind: str, name: str, api_version: str | None = None, namespace: str | None = None
     ) -> Obj | None:
         """An object of a namespace (by default the scenario's), or a cluster-scoped one."""
+        return self.scope.get(self._ref(kind, name, api_version, namespace))
+
+    def _ref(self, kind: str, name: str, api_version: str | None, namespace: str | None) -> Ref:
         place = None if kind in CLUSTER_SCOPED else namespace or self.scope.namespace
-        return self.scope.get(Ref(api_version or default_version(kind), kind, name, place))
+        return Ref(api_version or default_version(kind), kind, name, place)
 
     def user(self, account: AccountName | None) -> User | None:
         """The user of requests that say ``as``."""
@@ -155,10 +158,8 @@ class Context:
         )
 
     def columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
-        kind = selector.kind
-        place = None if kind in CLUSTER_SCOPED else selector.namespace or self.scope.namespace
-        version = selector.api_version or default_version(kind)
-        return self.scope.columns(Ref(version, kind, name, place))
+        version, namespace = selector.api_version, selector.namespace
+        return self.scope.columns(self._ref(selector.kind, name, version, namespace))
 
     def watch(self, name: str, selector: ServerSelector) -> None:
         """Watch from now on, for :meth:`watched`."""
