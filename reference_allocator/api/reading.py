@@ -158,13 +158,7 @@ def list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, (list, tuple)):
             raise InputError(f"expected a list, got {describe(value)}")
-        found: list[T] = []
-        for index, item in enumerate(value):
-            try:
-                found.append(parse(item))
-            except InputError as error:
-                raise error.under(index) from None
-        return tuple(found)
+        return tuple(read_all(value, parse))
 
     return read
 
@@ -203,16 +197,16 @@ def text_item(value: object) -> str:
     return value
 
 
-def read_all(values: Iterable[object], parse: Callable[[Any], T], name: str) -> list[T]:
+def read_all(values: Iterable[object], parse: Callable[[Any], T], *path: str) -> list[T]:
     """Values read by `parse`.
 
     Raises:
-        InputError: a value has not the form of its kind; the path starts with `$.<name>[i]`.
+        InputError: a value has not the form of its kind; its path starts with `path` and its index.
     """
     found: list[T] = []
-    for index, value in enumerate(values):
-        try:
-            found.append(parse(value))
-        except InputError as error:
-            raise error.under(name, index) from None
+    try:
+        for value in values:
+            found.append(parse(value))  # noqa: PERF401 - an error tells how many there are
+    except InputError as error:
+        raise error.under(*path, len(found)) from None
     return found

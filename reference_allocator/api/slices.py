@@ -11,6 +11,7 @@ from reference_allocator.api import reading
 from reference_allocator.api.nodes import NodeSelector
 from reference_allocator.api.quantity import Quantity
 from reference_allocator.api.records import At, Record, quantity
+from reference_allocator.api.semver import SemverError, parse_semver
 
 AttributeKind = Literal["int", "bool", "string", "version"]
 Scalar = int | bool | str
@@ -59,11 +60,15 @@ class Attribute:
     """v1.DeviceAttribute: one value, or a list of values of one kind (KEP-5491).
 
     An attribute without a value (a kind that a newer API version added) has kind None.
+
+    Attributes:
+        always_converts: it is a value for every expression, in each minor.
     """
 
     kind: AttributeKind | None
     values: tuple[Scalar, ...]
     is_list: bool = False
+    always_converts: bool = field(default=False, compare=False, repr=False)
 
     @classmethod
     def from_dict(cls, value: object) -> Attribute:
@@ -86,7 +91,14 @@ class Attribute:
 
 @lru_cache(maxsize=16_384, typed=True)
 def _single(kind: AttributeKind, value: Scalar) -> Attribute:
-    return Attribute(kind, (value,))
+    return Attribute(kind, (value,), always_converts=kind != "version" or _is_semver(value))
+
+
+def _is_semver(value: Scalar) -> bool:
+    try:
+        return bool(parse_semver(str(value)))
+    except SemverError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

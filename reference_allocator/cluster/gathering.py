@@ -27,13 +27,16 @@ class PoolBuilder:
         self._rules = rules
         self._state = state
         self._entries: dict[ResourceSlice, tuple[PoolDevice, ...]] = {}
+        self._usable: dict[ResourceSlice, bool] = {}
 
     def forget(self, item: ResourceSlice) -> None:
         self._entries.pop(item, None)
+        self._usable.pop(item, None)
 
     def replace(self, old: ResourceSlice, new: ResourceSlice) -> None:
         """Lets go of the devices of a slice, apart from what is known about unchanged ones."""
-        entries = self._entries.pop(old, ())
+        entries = self._entries.get(old, ())
+        self.forget(old)
         if not entries or old.driver != new.driver:
             return
         known = {entry.id.device: entry for entry in entries}
@@ -44,11 +47,13 @@ class PoolBuilder:
 
     def usable(self, item: ResourceSlice) -> bool:
         """Whether the features allow to look at the slice at all."""
-        if not self._features.partitionable_devices and (
-            item.per_device_node_selection is not None or item.shared_counters
-        ):
-            return False
-        return self._features.compatibility_groups or not item.uses_compatibility_groups
+        known = self._usable.get(item)
+        if known is None:
+            partitions = item.per_device_node_selection is not None or item.shared_counters
+            known = self._usable[item] = (
+                self._features.partitionable_devices or not partitions
+            ) and (self._features.compatibility_groups or not item.uses_compatibility_groups)
+        return known
 
     def build(
         self, relevant: Sequence[ResourceSlice], everywhere: Iterable[ResourceSlice]
@@ -153,8 +158,16 @@ class PoolBuilder:
                 or device.binding_failure_conditions
                 or item.skip_node_operations
             ),
+            _convertible(device),
             {},
         )
+
+
+def _convertible(device: Device) -> bool:
+    for attribute in device.attributes.values():  # noqa: SIM110 - half the time of `all`
+        if not attribute.always_converts:
+            return False
+    return True
 
 
 def consumption(device: Device) -> Iterator[tuple[CounterKey, int]]:

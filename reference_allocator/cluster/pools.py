@@ -60,6 +60,8 @@ class PoolDevice:
         shareable: several claims can have a share of it.
         of_node: whether it suits depends on the node.
         special: results may say more of it than its name.
+        convertible: each of its attributes is a value for CEL, so that expressions which ask for
+            none of them have one.
         suitability: memo of `Matcher`; the keys are those of `Request.kind`.
     """
 
@@ -72,6 +74,7 @@ class PoolDevice:
     shareable: bool
     of_node: bool
     special: bool
+    convertible: bool
     suitability: dict[int, int]
     facts: DeviceFacts = field(init=False)
 

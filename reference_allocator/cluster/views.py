@@ -8,6 +8,7 @@ the node has and not what the cluster holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Final
 
 from reference_allocator.api import Node, PoolId, ResourceSlice
@@ -23,6 +24,8 @@ _OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
 _MAX_KEPT: Final = 2_000_000
 """How many candidates all views together may have; beyond it the oldest are built anew."""
 _MAX_LOG: Final = 10_000
+_BY_ID: Final = attrgetter("id")
+_HAS_BINDING_CONDITIONS: Final = attrgetter("has_binding_conditions")
 
 
 class NodeView:
@@ -52,18 +55,19 @@ class NodeView:
 
     def arrange(self) -> None:
         """Puts everything in order after `by_id` has changed."""
-        pools = [self.by_id[pool_id] for pool_id in sorted(self.by_id)]
-        if any(pool.has_binding_conditions for pool in pools):
-            pools.sort(key=lambda pool: pool.has_binding_conditions)
-        self.pools = pools
-        usable = [pool for pool in pools if pool.usable]
-        self.candidates = (
-            usable[0].devices
-            if len(usable) == 1
-            else tuple(entry for pool in usable for entry in pool.devices)
-        )
-        self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
-        self.has_invalid = any(pool.invalid_reason for pool in pools)
+        self.pools = sorted(self.by_id.values(), key=_BY_ID)
+        self.pools.sort(key=_HAS_BINDING_CONDITIONS)
+        usable = [pool for pool in self.pools if pool.usable]
+        self.has_invalid = False
+        if len(usable) == 1:
+            (pool,) = usable
+            self.candidates = pool.devices
+            self.pool_at = (pool,) * len(pool.devices)
+        else:
+            self.candidates = tuple([entry for pool in usable for entry in pool.devices])
+            self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
+        if len(usable) < len(self.pools):
+            self.has_invalid = any(pool.invalid_reason for pool in self.pools)
         self._included.clear()
         self._pool_of = None
 
@@ -119,6 +123,8 @@ class Views:
         self._log: list[PoolId] = []
         for item in slices:
             self._insert(item)
+        for of_pool in self._of_pool.values():
+            self._prepare(next(iter(of_pool.values())))
 
     def slices(self) -> Iterator[ResourceSlice]:
         """All slices; those that were updated keep their place."""
@@ -139,6 +145,7 @@ class Views:
             self.remove(item.name)
             self._insert(item)
         self._touch(item.pool_id, item)
+        self._prepare(item)
 
     def remove(self, name: str) -> bool:
         """Removes a slice; False where there is none of that name."""
@@ -255,6 +262,18 @@ class Views:
             self._of_node.setdefault(item.node_name, {})[key] = item
         else:
             self._shared[key] = item
+
+    def _prepare(self, item: ResourceSlice) -> None:
+        """Builds a node's pool when its last slice comes, so that no decision waits for it."""
+        items = self._of_pool[item.pool_id].values()
+        if len(items) != item.resource_slice_count:
+            return
+        relevant: list[ResourceSlice] = []
+        for other in items:
+            if item.node_name and other.node_name == item.node_name and self._builder.usable(other):
+                keep_newest(relevant, other)
+        if relevant:
+            self._pool(item.pool_id, tuple(relevant))
 
     def _touch(self, pool_id: PoolId, item: ResourceSlice) -> None:
         """Notes that a pool has changed, for the nodes that can have it."""

@@ -81,6 +81,8 @@ class Matcher:
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise SearchTimeoutError
         for selectors in (request.class_selectors, request.selectors):
+            if not selectors:
+                continue
             failure = self._selectors.first_failure(selectors, entry)
             if failure is None:
                 continue

@@ -8,9 +8,9 @@ published one of the same name (KEP-6080; lookupAttribute in allocator_experimen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from reference_allocator.api import Attribute
 from reference_allocator.cel import (
@@ -32,6 +32,8 @@ _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
     " has() for optional fields"
 )
+_UNASKED: Final = object()
+_MAX_EXPRESSIONS: Final = 4096
 _MAX_OUTCOMES: Final = 256
 """Of how many selectors a device keeps the outcome; claims can bring any number of them."""
 
@@ -64,6 +66,7 @@ class Selectors:
 
     def __init__(self, environment: CelFeatures) -> None:
         self.environment = environment
+        self._of_driver: dict[tuple[str, str], bool | str | None] = {}
         self.attributes = AttributeSource(self)
 
     def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
@@ -77,11 +80,10 @@ class Selectors:
                 continue
             if outcome is None:
                 try:
-                    program = compile_selector(expression, features=self.environment)
+                    outcome = self._evaluate(expression, entry)
                 except CelCompileError as error:
                     text = f"CEL compile error: {error}"
                     return SelectorFailure(index, expression, text, at_compile_time=True)
-                outcome = self._evaluate(expression, program, entry)
                 if outcome is True:
                     continue
             if outcome is False:
@@ -89,18 +91,31 @@ class Selectors:
             return SelectorFailure(index, expression, f"CEL runtime error: {outcome}")
         return None
 
-    def _evaluate(self, expression: str, program: Selector, entry: PoolDevice) -> bool | str:
-        outcome: bool | str
-        try:
-            outcome = program.matches(self.device(entry))
-        except CelRuntimeError as error:
-            text = str(error)
-            outcome = text + _HINT if "no such key:" in text else text
+    def _evaluate(self, expression: str, entry: PoolDevice) -> bool | str:
+        outcome = self._of_any_device(expression, entry.id.driver) if entry.convertible else None
+        if outcome is None:
+            program = compile_selector(expression, features=self.environment)
+            outcome = _outcome(program, lambda: self.device(entry))
         known = entry.facts.outcomes
         if len(known) >= _MAX_OUTCOMES:
             known.clear()
         known[expression] = outcome
         return outcome
+
+    def _of_any_device(self, expression: str, driver: str) -> bool | str | None:
+        """What it says of each device of a driver; None where it asks for more than the driver."""
+        key = (expression, driver)
+        outcome = self._of_driver.get(key, _UNASKED)
+        if outcome is _UNASKED:
+            program = compile_selector(expression, features=self.environment)
+            try:
+                outcome = _outcome(program, lambda: CelDevice(_DriverAlone(driver=driver)))
+            except _MoreAskedError:
+                outcome = None
+            if len(self._of_driver) >= _MAX_EXPRESSIONS:
+                self._of_driver.clear()
+            self._of_driver[key] = outcome
+        return cast("bool | str | None", outcome)
 
     def device(self, entry: PoolDevice) -> CelDevice:
         """The device as CEL sees it, converted once.
@@ -113,6 +128,33 @@ class Selectors:
             device = converted(self.environment, entry.id.driver, entry.device.raw)
             entry.facts.cel = device
         return device
+
+
+def _outcome(program: Selector, device: Callable[[], CelDevice]) -> bool | str:
+    """What a selector says of a device, or the text of its error."""
+    try:
+        return program.matches(device())
+    except CelRuntimeError as error:
+        text = str(error)
+        return text + _HINT if "no such key:" in text else text
+
+
+class _MoreAskedError(Exception):
+    """An expression asked for more than a device's driver."""
+
+
+class _DriverAlone(dict[str, Any]):
+    """The fields of a device of which only the driver may be asked for.
+
+    The selector of nearly every class asks for no more, and the devices of a driver are alike then;
+    so do many requests for devices of other drivers.
+    """
+
+    def _more(self, *_: object) -> Any:
+        raise _MoreAskedError
+
+    __missing__ = __contains__ = __eq__ = __ne__ = __iter__ = __len__ = _more
+    get = items = keys = values = _more
 
 
 _MAX_KEPT: Final = 64

@@ -60,7 +60,7 @@ def resolve(
             before any policy, so that the answer does not depend on the order of names.
     """
     requested = {} if requirements is None else requirements.requests
-    if any(name not in device.capacity for name in requested):
+    if not device.capacity.keys() >= requested.keys():
         return None
     quantities: dict[str, Quantity] = {}
     for name, capacity in device.capacity.items():
@@ -72,7 +72,8 @@ def resolve(
             raise CapacityError(f'capacity "{name}": capacity value is negative')
         quantities[name] = amount
     for name, capacity in device.capacity.items():
-        if _violates(quantities[name], capacity.request_policy, features):
+        policy = capacity.request_policy
+        if policy is not None and _violates(quantities[name], policy, features):
             return None
     return Consumption(quantities)
 
@@ -165,9 +166,7 @@ def _next_step(requested: int, low: int, step: int) -> int | None:
     return found if found <= _INT64_MAX else None
 
 
-def _violates(amount: Quantity, policy: api.RequestPolicy | None, features: Features) -> bool:
-    if policy is None:
-        return False
+def _violates(amount: Quantity, policy: api.RequestPolicy, features: Features) -> bool:
     if policy.default is not None and _same_representation(amount, policy.default):
         return False
     if policy.valid_range is not None:

@@ -45,10 +45,11 @@ class Usage:
         self.shares: dict[DeviceUse, int] = {}
         self.capacity: dict[DeviceUse, dict[str, int]] = {}
         self.groups: dict[tuple[Pool, str], partitions.Groups] = {}
-        self.constraint_states: list[tuple[State, ...]] = [
-            (None,) * len(claim.constraints) for claim in claims
-        ]
-        self.results: list[list[Taken]] = [[] for _ in claims]
+        self.constraint_states: list[tuple[State, ...]] = []
+        self.results: list[list[Taken]] = []
+        for claim in claims:
+            self.constraint_states.append((None,) * len(claim.constraints))
+            self.results.append([])
 
     def in_use(self, entry: PoolDevice) -> bool:
         """Whether a claim, allocated or being allocated, has the device for itself."""

@@ -279,3 +279,16 @@ def test_shares_that_consume_nothing_can_go_one_after_the_other() -> None:
         index.put_claim(allocated(share, name=name))
     assert index.remove_claim("default", "a")
     assert index.remove_claim("default", "b")
+
+
+def test_a_pool_that_was_whole_is_outdated_by_a_slice_that_comes_later() -> None:
+    of_two_nodes = [
+        resource_slice(devices(1), name="a", node="node-a", slices=2),
+        resource_slice(devices(1), name="b", node="node-b", slices=2),
+    ]
+    newer = resource_slice(devices(1), name="c", node="node-c", slices=1, generation=2)
+    late = Index(ALL, of_two_nodes, [device_class()])
+    late.put_slice(newer)
+    for index in (Index(ALL, [*of_two_nodes, newer], [device_class()]), late):
+        assert Allocator(index).allocate(node("node-b"), [WANTED[0]]).kind == "none"
+        assert Allocator(index).allocate(node("node-c"), [WANTED[0]]).kind == "allocated"

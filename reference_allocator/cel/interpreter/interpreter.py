@@ -6,7 +6,7 @@ Errors are values here (`Err`), because `&&`, `||` and folds carry on after one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reference_allocator.cel import ast
@@ -45,19 +45,6 @@ class Interpreter(Evaluation):
     the next step of a fold stops it with a CelInterruptedError: only folds take long.
     """
 
-    def __init__(self, limit: int | None = None, deadline: float | None = None) -> None:
-        super().__init__(limit, deadline)
-        self._evaluators: dict[type, Callable[[Any, dict[str, Any]], Any]] = {
-            ast.Literal: lambda node, _: node.value,
-            ast.Ident: self.ident,
-            ast.Select: self.attribute,
-            ast.Call: self.call,
-            ast.ListExpr: self.elements,
-            ast.MapExpr: self.entries,
-            ast.StructExpr: self.message,
-            ast.Comprehension: self.fold,
-        }
-
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         """The value of an expression.
 
@@ -75,7 +62,7 @@ class Interpreter(Evaluation):
     def evaluate(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         if node.folded is not ast.NOT_FOLDED:
             return node.folded
-        return self._evaluators[node.__class__](node, scope)
+        return _EVALUATORS[node.__class__](self, node, scope)
 
     # Calls, of cel-go's ``interpreter/interpretable.go``
 
@@ -115,11 +102,13 @@ class Interpreter(Evaluation):
             if of_fold and isinstance(args[1], list):
                 args[0].extend(args[1])
                 return args[0]
-        values = [plain(arg) for arg in args]
+        for index, arg in enumerate(args):
+            if arg.__class__ is Growing:
+                args[index] = plain(arg)
         try:
             if node.members is not None:
-                return is_member(node.members, values[0])
-            return node.implementation(*values)
+                return is_member(node.members, args[0])
+            return node.implementation(*args)
         except (CelCostError, CelInternalError):
             raise
         except CelRuntimeError as failure:
@@ -234,3 +223,15 @@ class Interpreter(Evaluation):
             if name in scope:
                 inner[name] = scope[name]
         return plain(self.evaluate(node.result, inner))
+
+
+_EVALUATORS: Final[Mapping[type, Callable[[Interpreter, Any, dict[str, Any]], Any]]] = {
+    ast.Literal: lambda _self, node, _scope: node.value,
+    ast.Ident: Interpreter.ident,
+    ast.Select: Interpreter.attribute,
+    ast.Call: Interpreter.call,
+    ast.ListExpr: Interpreter.elements,
+    ast.MapExpr: Interpreter.entries,
+    ast.StructExpr: Interpreter.message,
+    ast.Comprehension: Interpreter.fold,
+}
