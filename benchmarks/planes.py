@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import psutil
@@ -19,6 +20,8 @@ from conformance.engine.events.result import Latency
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.informer import Informer
+from conformance.kubeapi.kubeconfig import ClientConfig, load_config
+from conformance.kubeapi.transport import Stream
 from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.latency import ClaimLatencies
@@ -34,22 +37,48 @@ _PARTS = ("kube-scheduler", "kube-apiserver", "kube-controller-manager", "etcd")
 
 @dataclass
 class Measured:
-    """One batch of pods: seconds of processor time for it, and MiB of memory after it, by part."""
+    """One batch of pods: seconds of processor time for it, and MiB of memory after it, by part.
+
+    ``requests``: of the suite, a watch being one.
+    """
 
     pods_per_second: float
     cpu: dict[str, float]
     memory: dict[str, int]
     latency: Latency | None
+    requests: int = 0
+
+
+class _Counted(Connection):
+    """Counts requests; one that is repeated counts once."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        super().__init__(config)
+        self._lock = Lock()
+        self.sent = 0
+
+    def text(self, *args: Any, **options: Any) -> bytes:
+        with self._lock:
+            self.sent += 1
+        return super().text(*args, **options)
+
+    def stream(self, *args: Any, **options: Any) -> Stream:
+        with self._lock:
+            self.sent += 1
+        return super().stream(*args, **options)
 
 
 class Plane:
     """A control plane with hollow nodes, started here and for this alone."""
 
-    def __init__(self, version: str, api: Api, cluster: LocalCluster, nodes: int) -> None:
+    def __init__(
+        self, version: str, connection: _Counted, cluster: LocalCluster, nodes: int
+    ) -> None:
         self.version, self.nodes = version, nodes
-        self._api, self._cluster = api, cluster
+        self._connection, self._cluster = connection, cluster
+        self._api = Api(connection)
         self._pool = ThreadPoolExecutor(_AT_ONCE)
-        self._hollow = HollowNodes(api.connection, _RENEWAL)
+        self._hollow = HollowNodes(connection, _RENEWAL)
         self._bound: dict[str, float] = {}
         self._created = 0
 
@@ -59,7 +88,7 @@ class Plane:
         self._make({"apiVersion": "v1", "kind": "Namespace", **namespace})
         list(self._pool.map(self._node, range(self.nodes)))
         accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
-        _until(lambda: self._api.connection.request("GET", accounts)["items"], "service account")
+        _until(lambda: self._connection.request("GET", accounts)["items"], "service account")
 
     def measure(
         self, workload: Workload, pods: int, scheduler: str, fills: Sequence[str] = FILLS
@@ -78,7 +107,7 @@ class Plane:
                     continue
                 in_time = self._schedule(workload, before - self._created, scheduler)
                 latencies.seconds.clear()
-                used, began = self._processor(), time.monotonic()
+                used, sent, began = self._processor(), self._connection.sent, time.monotonic()
                 if not in_time or not self._schedule(workload, pods, scheduler):
                     print(f"{workload.name}, {fill}: {self._missing()}", file=sys.stderr)
                     break
@@ -86,7 +115,8 @@ class Plane:
                 now = self._processor()
                 spent = {name: round(now[name] - used[name], 3) for name in now}
                 latency = Latency.of(latencies.seconds)
-                found[fill] = Measured(rate, spent, self._memory(), latency)
+                asked = self._connection.sent - sent
+                found[fill] = Measured(rate, spent, self._memory(), latency, asked)
         self._judge(workload, whole=len(found) == len(fills))
         self._empty()
         return found
@@ -112,9 +142,9 @@ class Plane:
     @contextmanager
     def _followed(self) -> Iterator[ClaimLatencies]:
         latencies = ClaimLatencies(NAMESPACE)
-        pods = Informer(self._api.connection, self._api.discovery.find("v1", "Pod"), NAMESPACE)
+        pods = Informer(self._connection, self._api.discovery.find("v1", "Pod"), NAMESPACE)
         claims = Informer(
-            self._api.connection, self._api.discovery.find(DRA, "ResourceClaim"), NAMESPACE
+            self._connection, self._api.discovery.find(DRA, "ResourceClaim"), NAMESPACE
         )
 
         def hear(change: str, pod: Json) -> None:
@@ -152,7 +182,7 @@ class Plane:
             place = NAMESPACE if resource.namespaced else None
             query = {} if kind == "ResourceClaim" else {"labelSelector": f"{RUN_LABEL}=bench"}
             path = resource.path(place)
-            self._api.connection.request("DELETE", path, query, patience=_LONGEST)
+            self._connection.request("DELETE", path, query, patience=_LONGEST)
             _until(lambda: not self._api.list(resource, place), f"{kind} to go")  # noqa: B023
 
     def _node(self, number: int) -> None:
@@ -163,7 +193,7 @@ class Plane:
     def _make(self, obj: Json) -> Json:
         resource = self._api.discovery.find(obj["apiVersion"], obj["kind"])
         path = resource.path(obj["metadata"].get("namespace"))
-        found: Json = self._api.connection.request("POST", path, None, obj)
+        found: Json = self._connection.request("POST", path, None, obj)
         return found
 
     def _processor(self) -> dict[str, float]:
@@ -212,8 +242,8 @@ def plane(version: str, nodes: int, command: tuple[str, ...] | None) -> Iterator
     )
     access = cluster.up(lambda line: print(line, file=sys.stderr))
     try:
-        connection = Connection.open(access.kubeconfig, access.context)
-        found = Plane(version, Api(connection), cluster, nodes)
+        connection = _Counted(load_config(access.kubeconfig, access.context))
+        found = Plane(version, connection, cluster, nodes)
         try:
             found.furnish()
             yield found

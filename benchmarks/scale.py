@@ -92,12 +92,14 @@ def costs(measured: Batches, contender: str, pods: int) -> str:
         return ""
     parts = batches[0].cpu
     spent = {name: statistics.median(one.cpu[name] for one in batches) / pods for name in parts}
+    asked = statistics.median(one.requests for one in batches)
     most = {name: max(one.memory[name] for one in batches) for name in parts}
     return "\n".join(
         (
             "ms of a processor for a pod: "
             + ", ".join(f"{name} {1000 * one:.0f}" for name, one in spent.items()),
             "most MiB of memory: " + ", ".join(f"{name} {one}" for name, one in most.items()),
+            f"requests of the suite for a pod: {asked / pods:.1f}",
         )
     )
 
