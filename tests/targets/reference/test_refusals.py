@@ -8,7 +8,7 @@ import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import ApiError, Ref
+from conformance.targets.seam.values import ApiError, Ref, Request
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 from tests.targets.reference.record import CASES, NAMESPACE
@@ -64,3 +64,61 @@ def test_a_patch_of_what_has_changed_or_is_not_there_is_refused(
     with pytest.raises(ApiError, match=text) as caught:
         scope.patch(kit.claim_ref(name), {"metadata": meta})
     assert caught.value.code == code
+
+
+def test_toleration_may_have_the_effect_none(scope: ReferenceScope) -> None:
+    """Whatever the API's documentation says: ``validDeviceTaintEffects`` has it since 1.35."""
+    tolerations = [{"key": "a", "operator": "Exists", "effect": "None"}]
+    assert scope.create(kit.claim("c", kit.request(tolerations=tolerations)))
+    tolerations[0]["effect"] = "Never"
+    answer = refused(scope, kit.claim("d", kit.request(tolerations=tolerations)))
+    assert '"NoExecute", "NoSchedule", "None"' in answer["message"]
+
+
+def test_annotations_of_a_template_have_the_form_of_annotations(scope: ReferenceScope) -> None:
+    template = kit.template("t")
+    template["spec"]["metadata"] = {"annotations": {"Example.com/Note": "any text", "a b": ""}}
+    answer = refused(scope, template)
+    assert [cause["field"] for cause in answer["causes"]] == ["spec.metadata.annotations"]
+
+
+@pytest.mark.parametrize(
+    ("found", "field"),
+    [
+        ({"bindingConditions": ["a"]}, "bindingFailureConditions"),
+        (
+            {"bindingConditions": ["a", "a"], "bindingFailureConditions": ["b"]},
+            "bindingConditions[1]",
+        ),
+        ({"skipNodeOperations": ["NodePrepareResources"]}, "skipNodeOperations"),
+    ],
+)
+def test_what_an_allocation_copies_of_a_device_has_its_form(
+    scope: ReferenceScope, found: dict[str, Any], field: str
+) -> None:
+    scope.create(kit.claim("c"))
+    result = {"request": "gpu", "driver": kit.DRIVER, "pool": "p", "device": "d", **found}
+    allocation = {"devices": {"results": [result]}}
+    patch = Request("patch", kit.claim_ref("c"), {"status": {"allocation": allocation}}, "status")
+    with pytest.raises(ApiError) as caught:
+        scope.send(patch)
+    (cause,) = caught.value.causes
+    assert cause.field == f"status.allocation.devices.results[0].{field}"
+
+
+def test_claim_is_not_made_of_a_template_that_is_no_longer_allowed(scope: ReferenceScope) -> None:
+    """Admin access, after the label of the namespace was taken away."""
+    namespace = Ref("v1", "Namespace", "ns")
+
+    def label(value: str | None) -> None:
+        labels = {"resource.kubernetes.io/admin-access": value}
+        scope.patch(namespace, {"metadata": {"labels": labels}})
+
+    label("true")
+    scope.create(kit.template("t", kit.request(adminAccess=True)))
+    label(None)
+    scope.create(kit.pod("p", templates={"gpu": "t"}))
+    assert kit.claims_of(scope) == []
+    assert "admin access to devices requires" in kit.events(scope, "FailedResourceClaimCreation")[0]
+    label("true")
+    kit.runs(scope, "p")

@@ -1,7 +1,7 @@
 """The API server: every request goes through here, and through nothing else.
 
 Decoding is strict, objects are converted to their stored version, completed and checked, and come
-back in the version that was asked for. Controllers bypass it: what they write is valid.
+back in the version that was asked for. Controllers bypass it where what they write is valid.
 """
 
 from __future__ import annotations
@@ -75,6 +75,15 @@ class ApiServer:
         if kind.name == "Pod":
             set_priority(self._store, new)
         disabled_fields.drop(self._cluster.gates, new)
+        self.admit(kind, new)
+        return conversion.to_version(self._store.add(new), obj["apiVersion"])
+
+    def admit(self, kind: Kind, new: Obj) -> None:
+        """Whether a new object may be stored, complete but for a name that is generated.
+
+        Raises ApiError: refused (403, 404 or 422).
+        """
+        meta = new["metadata"]
         labels = deletion.namespace_labels(self._store, kind, new)
         checked = new
         if not meta.get("name") and meta.get("generateName"):
@@ -82,7 +91,6 @@ class ApiServer:
         disabled_fields.admit(self._cluster.gates, self._store, checked)
         self.validate_new(kind, checked, labels)
         self.quotas.admit(checked)
-        return conversion.to_version(self._store.add(new), obj["apiVersion"])
 
     def table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
         """Objects of a kind as ``kubectl get`` prints them; None: it has no columns of its own."""

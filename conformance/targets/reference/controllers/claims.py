@@ -11,6 +11,7 @@ from conformance.scenario.base import POD_CLAIM_ANNOTATION, generate_name
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import clone, keep, name_of, namespace_of, uid_of
 from conformance.targets.seam.values import ApiError, Obj
 from reference_allocator.api.limits import RESERVED_FOR_MAX
@@ -22,7 +23,9 @@ FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 class ClaimController:
     """Reconciles pods (claims they need) and claims (users they have)."""
 
-    watches = frozenset({"Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"})
+    watches = frozenset(
+        {"Namespace", "Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"}
+    )
 
     def __init__(self, cluster: Cluster, api: ApiServer) -> None:
         self._cluster = cluster
@@ -88,7 +91,7 @@ class ClaimController:
             return None
         claim = self.new_claim(pod, pod_claim, template)
         try:
-            self._api.quotas.admit(claim)
+            self._api.admit(KINDS["ResourceClaim"], claim)
         except ApiError as error:
             self._cluster.counts.created(_COMPONENT, claim, success=False)
             self._report(

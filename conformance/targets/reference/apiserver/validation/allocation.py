@@ -3,7 +3,6 @@
 Sources: validateResourceClaimStatusUpdate and what it calls in
 pkg/apis/resource/validation/validation.go, with the sizes and the form of ``shareID`` that
 k8s.io/api/resource/v1 declares, and AuthorizedForAdminStatus in pkg/registry/resource/utils.go.
-What binding conditions must be like is not checked.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from conformance.targets.reference.apiserver.validation.constraints import (
     check_references,
     request_names,
 )
+from conformance.targets.reference.apiserver.validation.device import check_binding
 from conformance.targets.reference.apiserver.validation.device_requests import (
     claim_config,
     toleration,
@@ -38,6 +38,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     unique,
 )
 from conformance.targets.reference.apiserver.validation.nodes import check_node_selector
+from conformance.targets.reference.apiserver.validation.resource_slice import check_skipped
 from conformance.targets.seam.values import Obj, results_of
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX, CONFIGS_MAX, RESERVED_FOR_MAX
 
@@ -114,6 +115,7 @@ def _result(result: Obj, path: str, known: dict[str, set[str]]) -> Iterator[Fiel
     for error in check_references([result.get("request") or ""], "", known):
         yield FieldError(f"{path}.request", error.reason, error.body)
     yield from fields(result, path, names.DEVICE)
+    yield from check_binding(result, path)
     for index, tolerated in enumerate(result.get("tolerations") or []):
         yield from toleration(tolerated, f"{path}.tolerations[{index}]")
     share = result.get("shareID")
@@ -123,6 +125,7 @@ def _result(result: Obj, path: str, known: dict[str, set[str]]) -> Iterator[Fiel
             " lowercase hexadecimal characters"
         )
         yield invalid(f"{path}.shareID", share, detail)
+    yield from check_skipped(result.get("skipNodeOperations") or [], f"{path}.skipNodeOperations")
 
 
 def _config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:

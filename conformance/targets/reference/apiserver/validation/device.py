@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.targets.reference.apiserver.validation import names
+from conformance.targets.reference.apiserver.validation.device_requests import TAINT_EFFECTS
 from conformance.targets.reference.apiserver.validation.errors import (
     Check,
     FieldError,
@@ -75,7 +76,7 @@ def check_device(
     consumed, inner = device.get("consumesCounters") or [], f"{path}.consumesCounters"
     yield from unique(consumed, CONSUMES_COUNTERS_MAX, _consumption, inner, by="counterSet")
     yield from _nodes(device, path, per_device=per_device)
-    yield from _binding(device, path)
+    yield from check_binding(device, path)
     resources = device.get("nodeAllocatableResources") or {}
     yield from check_node_allocatable(resources, capacity, f"{path}.nodeAllocatableResources")
 
@@ -118,7 +119,7 @@ def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
         yield invalid(path, "{" + ", ".join(f"`{field}`" for field in chosen) + "}", rule)
 
 
-def _binding(device: Obj, path: str) -> Iterator[FieldError]:
+def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
     """``validateDeviceBindingParameters``."""
     wanted, failed = (device.get(field) or [] for field in _BINDING_FIELDS)
     for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
@@ -168,7 +169,7 @@ def _is_semver(text: str) -> bool:
 _TAINT: Final[Mapping[str, Check]] = {
     "key": names.label_key,
     "value": names.label_value,
-    "effect": one_of("NoExecute", "NoSchedule", "None"),
+    "effect": one_of(*TAINT_EFFECTS),
 }
 
 

@@ -40,6 +40,10 @@ from reference_allocator.api.limits import (
     SELECTORS_MAX,
 )
 
+TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+"""``validDeviceTaintEffects``: those of a taint are those of a toleration, whatever the API's
+documentation says of the latter."""
+
 _ORDER: Final = (
     "name",
     "exactly",
@@ -148,8 +152,8 @@ def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
     else:
         yield from one_of("Equal", "Exists")(operator, f"{path}.operator")
     effect = tolerated.get("effect")
-    if effect and effect not in {"NoSchedule", "NoExecute"}:
-        yield not_supported(f"{path}.effect", effect, ("NoExecute", "NoSchedule"))
+    if effect:
+        yield from one_of(*TAINT_EFFECTS)(effect, f"{path}.effect")
 
 
 def claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:

@@ -37,6 +37,7 @@ def check_template(
 ) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
+    yield from names.annotation_keys(meta.get("annotations") or {}, "spec.metadata.annotations")
     yield from names.labels(meta.get("labels") or {}, "spec.metadata.labels")
     for field in sorted(meta.keys() - {"annotations", "labels"}):
         yield forbidden(f"spec.metadata.{field}", "cannot be set")

@@ -50,9 +50,7 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
     else:
         yield from subdomain(name, "metadata.name")
     yield from labels(meta.get("labels") or {}, "metadata.labels")
-    for key in meta.get("annotations") or {}:
-        for problem in label_key_problems(key.lower()):
-            yield invalid("metadata.annotations", key, problem)
+    yield from annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
     for index, owner in enumerate(meta.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
@@ -60,6 +58,12 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
                 yield invalid(path, "", "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         yield from label_key(finalizer, f"metadata.finalizers[{index}]")
+
+
+def annotation_keys(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Keys of annotations (also those of a template of claims); values have any form."""
+    for key in values:
+        yield from (invalid(path, key, problem) for problem in label_key_problems(key.lower()))
 
 
 def labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:

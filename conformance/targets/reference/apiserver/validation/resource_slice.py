@@ -62,7 +62,7 @@ def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldEr
     yield from unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
     if spec.get("partitionTypeAttribute") is not None:
         yield from _partition_type(spec, spec["partitionTypeAttribute"])
-    yield from _skipped(spec.get("skipNodeOperations") or [])
+    yield from check_skipped(spec.get("skipNodeOperations") or [], "spec.skipNodeOperations")
 
 
 def _partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
@@ -92,18 +92,18 @@ def _partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
             yield invalid(inner, found, detail)
 
 
-def _skipped(operations: list[str]) -> Iterator[FieldError]:
+def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
     """What the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
     for index, operation in enumerate(operations):
         if operation in operations[:index]:
-            yield duplicate(f"spec.skipNodeOperations[{index}]", operation)
+            yield duplicate(f"{path}[{index}]", operation)
         if operation not in _NODE_OPERATIONS:
-            yield not_supported(f"spec.skipNodeOperations[{index}]", operation, _NODE_OPERATIONS)
+            yield not_supported(f"{path}[{index}]", operation, _NODE_OPERATIONS)
     if "NodePrepareResources" in operations and not {"*", "NodeUnprepareResources"} & {*operations}:
         detail = (
             "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
         )
-        yield invalid("spec.skipNodeOperations", operations, detail)
+        yield invalid(path, operations, detail)
 
 
 def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
