@@ -19,6 +19,8 @@ _MERGE_KEYS: Final = {
     "initContainers": "name",
     "ownerReferences": "uid",
     "ports": "containerPort",
+    "reservedFor": "uid",
+    "resourceClaimStatuses": "name",
     "resourceClaims": "name",
     "schedulingGates": "name",
     "topologySpreadConstraints": "topologyKey",
