@@ -10,13 +10,16 @@ from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
+from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from reference_allocator.api import DeviceId
+from reference_allocator.api import DeviceId, ResourceSlice
+from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.control.evicting import Original, evictions
 from tests.mutants.control.extending import made, of_pod
-from tests.mutants.replacing import Defects, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.scheduler import counts_node_resources
 
 
 def _with_first_claim(pod: Obj) -> Obj:
@@ -119,6 +122,38 @@ def _own_requests(pod: Obj, _: Obj, mappings: list[Obj]) -> None:
             mapping["requestName"] = "-".join(("container", str(own), *rest))
 
 
+class FirstClaimAlone(NodeAllocatable):
+    """Of the claims of a pod one takes something of its node."""
+
+    def fit(self, pod: Obj, claims: Any, node: Obj, others: Any) -> tuple[list[Obj], list[Misfit]]:
+        return super().fit(pod, claims[:1], node, others)
+
+
+def _costs(change: Callable[[Obj], object]) -> Mutation:
+    """What devices take of their node is read in another way, in place."""
+
+    @instead("scheduler.filter.allocatable")
+    def mutate(world: World, original: Callable[[], NodeAllocatable | None]) -> Any:
+        if original() is None:
+            return None
+        slices = [clone(item) for item in world.cluster.slices()]
+        for item in slices:
+            for device in item["spec"].get("devices") or []:
+                for taken in (device.get("nodeAllocatableResources") or {}).values():
+                    change(taken)
+        return NodeAllocatable([ResourceSlice.from_dict(item) for item in slices])
+
+    return mutate
+
+
+def _once(taken: Obj) -> None:
+    overhead = taken.get("overhead") or {}
+    if "perContainer" in overhead:
+        amounts = [parse_quantity(overhead.pop("perContainer"))]
+        amounts += [parse_quantity(overhead[name]) for name in ("perPod",) if name in overhead]
+        overhead["perPod"] = f"{sum(amount.nanos for amount in amounts) // 10**6}m"
+
+
 DEFECTS: Defects = {
     "bound-pods-reserve-their-first-claim": _reserves_first,
     "unreserves-the-first-claim": _unreserves_first,
@@ -128,5 +163,10 @@ DEFECTS: Defects = {
     "templates-keep-admin-access": _makes_without_admission,
     "evicts-for-old-generations": evictions(_of_every_generation),
     "sidecars-lend-to-later-init-containers": of_pod(_sidecars_last),
+    "overhead-of-containers-counts-once": _costs(_once),
+    "capacity-multipliers-are-ignored": _costs(
+        lambda taken: (taken.get("mapping") or {}).pop("capacityMultiplier", None)
+    ),
+    "first-claim-alone-costs": counts_node_resources(FirstClaimAlone),
     "init-containers-name-requests-that-are-not-made": made(_own_requests),
 }
