@@ -102,6 +102,13 @@ def lose_alternatives_defaults(stored: Obj, sent: Obj) -> None:
                 wanted.pop(field, None)
 
 
+def default_counts(stored: Obj, sent: Obj) -> None:
+    """A request that says its mode gets the default count, whatever count it has."""
+    for new, old in zip(alternatives(stored), alternatives(sent), strict=False):
+        if old.get("allocationMode") == "ExactCount" and "count" in new:
+            new["count"] = 1
+
+
 def lose_operators(stored: Obj, _: Obj) -> None:
     for wanted in alternatives(stored):
         for toleration in wanted.get("tolerations") or []:
@@ -204,6 +211,7 @@ DEFECTS: Defects = {
     "templates-get-no-defaults": after_creation(TEMPLATE, lose("allocationMode", "count")),
     "alternatives-get-no-defaults": after_creation(CLAIM, lose_alternatives_defaults),
     "tolerations-get-no-operator": after_creation(CLAIM, lose_operators),
+    "explicit-modes-lose-their-count": after_creation(CLAIM, default_counts),
     "all-gets-a-count": after_creation(CLAIM, count_all),
     "claims-lose-order-of-configs": after_creation(CLAIM, _sort_configs),
     "classes-lose-order-of-configs": after_creation(CLASS, _sort_configs),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -87,7 +88,15 @@ def waits_for_a_claim_twice(_: World, original: Callable[[Obj], Any], pod: Obj) 
     return None if len(uids) > len({*uids}) else found
 
 
+@instead("scheduler.binder.fail")
+def names_no_missing_class(
+    _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
+) -> None:
+    original(pod, reason, re.sub(r"device class \S+ does not", "device class does not", message))
+
+
 DEFECTS: Defects = {
+    "does-not-name-the-missing-class": names_no_missing_class,
     "claims-need-no-labels-of-nodes": needs_no_labels,
     "compares-no-numbers-of-nodes": reads("resource_slices", any_number_will_do),
     "deletes-generated-claims-that-others-use": deletes_what_others_use,

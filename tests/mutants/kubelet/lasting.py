@@ -59,14 +59,17 @@ def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
 
 
 @instead("managers._entry_for")
-def takes_namesakes(manager: DRAManager, _original: object, claim: Obj, pod: Obj) -> Prepared:
-    """A claim counts as prepared where one of its name was, whatever its uid."""
+def takes_namesakes(
+    manager: DRAManager, original: Callable[[Obj, Obj], Prepared], claim: Obj, pod: Obj
+) -> Prepared:
+    """A claim counts as prepared where another of its name was."""
     key = (namespace_of(claim), name_of(claim))
-    same = (one for one in manager.prepared.values() if one.claim == key)
-    entry = next(same, Prepared(claim=key))
-    entry.pods.add(uid_of(pod))
-    entry.complete = bool(entry.devices)
-    return manager.prepared.setdefault(uid_of(claim), entry)
+    for uid, one in manager.prepared.items():
+        if one.claim == key and one.devices and uid != uid_of(claim):
+            one.pods.add(uid_of(pod))
+            one.complete = True
+            return manager.prepared.setdefault(uid_of(claim), one)
+    return original(claim, pod)
 
 
 @instead("managers._let_go")

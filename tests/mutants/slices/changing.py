@@ -52,6 +52,19 @@ def stores(kind_name: str, wrong: Callable[[Obj, Obj | None], None]) -> Mutation
     return mutate
 
 
+@instead("api.create")
+def keeps_partition_types(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
+    """The attribute of a slice that tells the type of partitions is behind no gate."""
+    created = original(obj, *args)
+    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
+    sent = (obj.get("spec") or {}).get("partitionTypeAttribute")
+    if obj["kind"] == "ResourceSlice" and sent and stored is not None:
+        world.cluster.store.modify(
+            stored, lambda new: new["spec"].update(partitionTypeAttribute=sent)
+        )
+    return created
+
+
 def _stays(new: Obj, before: Obj | None) -> None:
     new["metadata"]["generation"] = 1
 
@@ -197,6 +210,7 @@ DEFECTS: Defects = {
     "rules-get-a-new-time-with-each-change": stores("DeviceTaintRule", _new_time),
     "status-of-rules-changes-their-spec": _status_changes_spec,
     "changed-rules-lose-their-status": _spec_changes_status,
+    "keeps-partition-types-of-a-gate-that-is-off": keeps_partition_types,
     "new-rules-bring-their-status": _takes_status("DeviceTaintRule"),
     "generations-of-pools-must-grow": never_goes_back,
     "lists-slices-of-all-drivers": lists_without("spec.driver"),
