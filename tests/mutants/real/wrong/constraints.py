@@ -54,7 +54,7 @@ WRONGS = (
                 "if attribute == nil {",
             ),
         ),
-        ("core/match-attribute-picks-common-root", "core/match-attribute-across-requests"),
+        ("core/match-attribute-picks-common-root",),
         judged=True,
     ),
     Wrong(

@@ -58,7 +58,7 @@ WRONGS = (
                 "if WRONG { slicesForNode = alloc.allSlices }",
             ),
         ),
-        ("core/allocation-bound-to-device-node", "core/exact-count-above-inventory-stays-pending"),
+        ("core/allocation-bound-to-device-node",),
         judged=True,
     ),
     Wrong(
