@@ -33,7 +33,12 @@ pytestmark = [
 
 SHARDED = deployment.ROOT / "ci" / "job" / "sharded"
 PODS = "/api/v1/namespaces/dra-conformance/pods"
-CHOSEN = ("two-requests-two-devices", "shared-claim-pods-see-same-device", "exact-count*", "late-*")
+CHOSEN = (
+    "two-requests-two-devices",
+    "shared-claim-released-after-last-pod",
+    "exact-count*",
+    "late-*",
+)
 
 
 def for_this_machine(pod: Json, image: str, results: Path) -> None:

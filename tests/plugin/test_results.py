@@ -15,7 +15,7 @@ from conformance.resultfile.read import load_results
 from tests.plugin.conftest import Session
 
 CORE = scenarios_dir() / "core"
-FILES = (CORE / "two-requests-two-devices.yaml", CORE / "pod-claim-without-source-rejected.yaml")
+FILES = (CORE / "two-requests-two-devices.yaml", CORE / "pod-claim-with-both-sources-rejected.yaml")
 
 
 @pytest.fixture

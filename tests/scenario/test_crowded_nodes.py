@@ -31,7 +31,7 @@ from tests.targets.devices import (
 
 FREED = "core/cleanup-waiting-pod-gets-freed-device"
 ISOLATION = "core/isolation-pod-without-claim"
-SHARED = "core/shared-claim-pods-see-same-device"
+SHARED = "core/shared-claim-released-after-last-pod"
 SPEC = PROFILE.spec.model_copy(update={"tolerations": ({"key": "k", "operator": "Exists"},)})
 TOLERANT = PROFILE.model_copy(update={"spec": SPEC})
 Do = Callable[[ReferenceScope], object]

@@ -38,7 +38,7 @@ class DriverFault:
     breaks: str = ""
 
 
-_SHARE = ("shared-claim-pods-see-same-device",)
+_SHARE = ("shared-claim-released-after-last-pod",)
 _EACH = ("template-gives-each-pod-a-device",)
 _AGAIN = ("cleanup-claim-used-again",)
 _FREED = ("cleanup-waiting-pod-gets-freed-device",)

@@ -22,8 +22,8 @@ PROFILE: DriverProfile = load_profile("gpu.example.com", ROOT / "drivers")
 SEPARATE = "core/template-gives-each-pod-a-device"
 TWO_REQUESTS = "core/two-requests-two-devices"
 ONE_EACH = "core/container-sees-only-its-request"
-RESERVED = "core/generated-claim-reserved-for-pod"
-SHARED = "core/shared-claim-pods-see-same-device"
+RESERVED = "core/generated-claim-belongs-to-pod"
+SHARED = "core/shared-claim-released-after-last-pod"
 JOB = "core/job-separate-and-shared-claims"
 
 

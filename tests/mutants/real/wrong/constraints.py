@@ -10,10 +10,7 @@ WRONGS = (
         "ignores-match-attribute",
         "devices need not agree in the attribute of a matchAttribute constraint",
         (instead(ALLOCATOR, "if m.numDevices == 0 {", "if m.numDevices == 0 || WRONG {"),),
-        (
-            "core/match-attribute-separate-roots-stays-pending",
-            "core/match-attribute-picks-common-root",
-        ),
+        ("core/match-attribute-picks-common-root",),
         judged=True,
     ),
     Wrong(
