@@ -158,6 +158,25 @@ def take_retired(world: World, kinds: Collection[str]) -> None:
     replace(world.api, "delete", by_ref)
 
 
+def serves_claims_of_v1alpha3(world: World) -> None:
+    """The version is there for other kinds, so claims are taken in it, too, as in v1beta1."""
+    old, successor = f"{DRA_GROUP}/v1alpha3", f"{DRA_GROUP}/v1beta1"
+
+    def create(original: Create, obj: Obj, namespace: str) -> Obj:
+        if obj.get("apiVersion") != old or obj["kind"] != "ResourceClaim":
+            return original(obj, namespace)
+        return {**original({**obj, "apiVersion": successor}, namespace), "apiVersion": old}
+
+    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+        if ref.api_version == old and ref.kind == "ResourceClaim":
+            ref = changed(ref, api_version=successor)
+        return original(ref, *args)
+
+    replace(world.api, "create", create)
+    replace(world.api, "get", by_ref)
+    replace(world.api, "delete", by_ref)
+
+
 def spec_today(obj: Obj) -> Obj:
     """The spec of the successor; a class keeps nothing."""
     spec = obj.get("spec") or {}
@@ -255,9 +274,13 @@ DEFECTS: Defects = {
     "loses-capacity": loses("v1beta2", lose_capacity),
     "no-request-defaults": no_request_defaults,
     "returns-stored-form": returns_stored_form,
+    "serves-claims-of-v1alpha3": serves_claims_of_v1alpha3,
     "serves-retired-claims": serves_retired("ResourceClaim"),
     "serves-retired-classes": serves_retired("ResourceClass"),
     "serves-retired-templates": serves_retired("ResourceClaimTemplate"),
+    "sources-of-later-pod-claims-are-not-checked": accept_in_spite_of(
+        "spec.resourceClaims[1]", "ust specify"
+    ),
     "shows-new-form-to-old-clients": shows_new_form_to_old_clients,
     "wrong-version-conversion": loses("v1beta1", lose_selectors),
 }

@@ -14,7 +14,7 @@ from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocat
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.allocator.inputs import changed
+from tests.mutants.allocator.inputs import changed, devices
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Ready = Callable[[Obj], list[Obj] | None]
@@ -123,6 +123,26 @@ def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
 def revision_if_changed(obj: Obj) -> object:
     meta = obj["metadata"]
     return meta["resourceVersion"] if meta.get("generation", 1) > 1 else ""
+
+
+def spec_without(lose: Callable[[Obj], object]) -> Callable[[Obj], object]:
+    """What a slice says, without something in its devices."""
+
+    def change(resource_slice: Obj) -> None:
+        for device in devices(resource_slice):
+            lose(device)
+
+    def spec(resource_slice: Obj) -> object:
+        (copy,) = changed([resource_slice], change)
+        return name_of(copy), copy["spec"]
+
+    return spec
+
+
+def lose_values_of_taints(device: Obj) -> None:
+    for taint in device.get("taints") or []:
+        for field in ("value", "timeAdded"):
+            taint.pop(field, None)
 
 
 @instead("scheduler.filter.prefilter")
@@ -256,6 +276,12 @@ DEFECTS: Defects = {
     "misses-lifted-taint": misses("DeviceTaintRule"),
     "misses-new-claim": misses_new_claim,
     "misses-changed-class": sees_only("DeviceClass", name_of),
+    "misses-changed-capacity": sees_only(
+        "ResourceSlice", spec_without(lambda device: device.pop("capacity", None))
+    ),
+    "misses-changed-values-of-taints": sees_only(
+        "ResourceSlice", spec_without(lose_values_of_taints)
+    ),
     "misses-changed-slice": sees_only("ResourceSlice", name_of),
     "misses-new-class": sees_only("DeviceClass", revision_if_changed),
     "misses-new-slice": misses("ResourceSlice"),

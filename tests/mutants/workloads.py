@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,6 +57,30 @@ def stateful_pods_get_new_names(world: World) -> None:
     replace(part(world, StatefulSetController), "pod_name", pod_name)
 
 
+def stateful_sets_count_on(world: World) -> None:
+    """A set that was scaled to 0 gives its next pods the numbers after those of the last."""
+    first: defaultdict[str, int] = defaultdict(int)
+    last: defaultdict[str, int] = defaultdict(int)
+
+    def ordinals(original: Callable[[Obj], range], stateful_set: Obj) -> range:
+        found, uid = original(stateful_set), uid_of(stateful_set)
+        if not found:
+            first[uid] = last[uid]
+        shifted = range(found.start + first[uid], found.stop + first[uid])
+        last[uid] = max(last[uid], shifted.stop)
+        return shifted
+
+    replace(part(world, StatefulSetController), "ordinals", ordinals)
+
+
+@instead("GarbageCollector.is_ownerless")
+def running_pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
+    """Nobody takes the Job controller's finalizer from a pod that runs when its Job is deleted."""
+    owners = obj["metadata"].get("ownerReferences") or []
+    of_job = obj["kind"] == "Pod" and any(owner["kind"] == "Job" for owner in owners)
+    return original(obj) and not (of_job and obj["status"].get("phase") == "Running")
+
+
 def stateful_sets_keep_old_pods(world: World) -> None:
     replace(part(world, StatefulSetController), "roll", lambda *_: None)
 
@@ -84,7 +109,9 @@ DEFECTS: Defects = {
     "deployments-keep-their-pods": deployments_keep_their_pods,
     "recreates-while-old-pods-run": recreates_while_old_pods_run,
     "rolls-without-waiting": rolls_without_waiting,
+    "running-pods-outlive-their-job": running_pods_outlive_jobs,
     "stateful-pods-get-new-names": stateful_pods_get_new_names,
+    "stateful-sets-count-on": stateful_sets_count_on,
     "stateful-sets-end-first-pods-first": stateful_sets_end_first_pods_first,
     "stateful-sets-keep-old-pods": stateful_sets_keep_old_pods,
     "stateful-sets-keep-their-pods": stateful_sets_keep_their_pods,

@@ -186,6 +186,25 @@ def all_decimal(world: World) -> None:
     reads("claims", lambda claim: decimal(claim.get("status") or {}))(world)
 
 
+def as_decimal(version: str) -> str:
+    """9.10 is the number 9.1, and so less than 9.9."""
+    return re.sub(
+        r"^(\d+)\.(\d+)", lambda found: f"{found[1]}.{int(found[2].ljust(6, '0'))}", version
+    )
+
+
+def decimal_versions(view: View) -> None:
+    for selector in [one for found in selectors(view) for one in found]:
+        expression = selector["cel"]["expression"]
+        selector["cel"]["expression"] = re.sub(
+            r"""(semver\(["'])([^"']+)""", lambda found: found[1] + as_decimal(found[2]), expression
+        )
+    for device in [one for item in view.slices for one in devices(item)]:
+        for value in (device.get("attributes") or {}).values():
+            if "version" in value:
+                value["version"] = as_decimal(value["version"])
+
+
 LIBRARIES = {
     "bindings": r"cel\.bind\(",
     "comparisons-of-quantities": r"compareTo\(|isGreaterThan\(|isLessThan\(",
@@ -218,5 +237,6 @@ DEFECTS: Defects = {
         r"""(?:attributes|capacity)\[["']([^"']+)""", is_unknown_domain
     ),
     "values-that-are-not-bool-do-not-match": rewritten(lambda text: f"({text}) == true"),
+    "versions-compare-as-decimals": sees(decimal_versions),
     "versions-lose-pre-releases": attributes(partial(without_suffix, "-")),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
@@ -21,7 +22,7 @@ from tests.mutants.allocator.inputs import (
     results,
     wanted,
 )
-from tests.mutants.allocator.remembering import place
+from tests.mutants.allocator.remembering import place, used
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.replacing import Defects, instead
 
@@ -126,6 +127,31 @@ def score_of_first_request(_: World, original: Callable[[Plan], int], plan: Plan
     return original(first)
 
 
+def others_in_use(world: World, claim: Obj, allocation: Obj) -> bool:
+    """All devices that match are free, but some other device of their pools is not."""
+    selects = any(takes_all(claim) and item.get("selectors") for item in wanted(claim))
+    return selects and shares_pool_with_others(world, allocation)
+
+
+def shares_pool_with_others(world: World, allocation: Obj) -> bool:
+    pools = {place(result)[:2] for result in results(allocation)}
+    claims = world.cluster.store.all("ResourceClaim")
+    return any(device[:2] in pools for claim in claims for device in used(claim))
+
+
+def kept_for_who_waits(world: World, claim: Obj, allocation: Obj) -> bool:
+    """A pod waits for all devices, some of which are in use: the others are kept for it."""
+    if takes_all(claim) or not shares_pool_with_others(world, allocation):
+        return False
+    waiting = [
+        other
+        for pod in world.cluster.store.all("Pod")
+        if not pod["spec"].get("nodeName") and not pods.is_deleted(pod)
+        for _, other in world.cluster.claims_of(pod)
+    ]
+    return any(other and takes_all(other) and not used(other) for other in waiting)
+
+
 def is_full(_world: World, _claim: Obj, allocation: Obj) -> bool:
     return len(results(allocation)) == ALLOCATION_RESULTS_MAX
 
@@ -136,6 +162,7 @@ DEFECTS: Defects = {
     "admin-access-repeats-devices": allows(where(is_admin, device_by_device)),
     "all-is-cut-to-32-devices": allows(where(takes_all, first_32)),
     "all-takes-devices-of-other-requests": allows(where(all_beside_others, by_request)),
+    "all-waits-for-devices-that-do-not-match": refuses(others_in_use),
     "alternatives-go-together": refuses(of_different_places),
     "claims-of-a-pod-get-the-same-device": allows(one_by_one),
     "claims-without-requests-wait": refuses(lambda _world, claim, _found: not requests(claim)),
@@ -145,4 +172,5 @@ DEFECTS: Defects = {
     "refuses-32-devices": refuses(is_full),
     "scores-first-claim-only": score_of_first_claim,
     "scores-first-request-only": score_of_first_request,
+    "waiting-for-all-keeps-free-devices": refuses(kept_for_who_waits),
 }

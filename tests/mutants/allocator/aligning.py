@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from conformance.targets.reference.world import World
@@ -18,12 +19,47 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
+from tests.mutants.allocator.remembering import Device, place, used
 from tests.mutants.allocator.selecting import constraints_of, no_distinct_attribute
 from tests.mutants.replacing import Defects, Mutation
 
 
 def takes_all(claim: Obj) -> bool:
     return any(item.get("allocationMode") == "All" for item in wanted(claim))
+
+
+def of_two_slices(world: World, claim: Obj, allocation: Obj) -> bool:
+    """Devices of one pool agree in an attribute, but stand in two of its slices."""
+    if not any(item.get("matchAttribute") for item in constraints_of(claim)):
+        return False
+    chosen = {place(result) for result in results(allocation)}
+    slices = [
+        pool_of(item)
+        for item in world.cluster.slices()
+        if any((*pool_of(item), device["name"]) in chosen for device in devices(item))
+    ]
+    return len(slices) > len({*slices})
+
+
+def not_of_first_group(world: World, claim: Obj, allocation: Obj) -> bool:
+    """A constraint that is alone is met by a short cut: the first devices that agree and suffice.
+
+    Whether they are in use is seen too late to try the next ones.
+    """
+    if len(constraints_of(claim)) != 1:
+        return False
+    name = (constraints_of(claim)[0].get("matchAttribute") or "").rpartition("/")[2]
+    chosen = {place(result) for result in results(allocation)}
+    pools = {device[:2] for device in chosen}
+    groups: defaultdict[str, set[Device]] = defaultdict(set)
+    for item in world.cluster.slices():
+        for device in devices(item) if pool_of(item) in pools else ():
+            for key, value in (device.get("attributes") or {}).items():
+                if key.rpartition("/")[2] == name:
+                    groups[str(value)].add((*pool_of(item), device["name"]))
+    enough = [group for group in groups.values() if len(group) >= len(chosen)]
+    in_use = {one for other in world.cluster.store.all("ResourceClaim") for one in used(other)}
+    return bool(enough) and not chosen <= enough[0] and not in_use.isdisjoint(enough[0])
 
 
 def places(world: World, driver: str) -> list[tuple[str, str]]:
@@ -153,6 +189,8 @@ DEFECTS: Defects = {
     "all-grows-with-its-pool": all_grows,
     "all-is-tried-on-the-first-node": refuses(not_on_first_node),
     "constraints-are-tried-in-the-first-pool": refuses(not_in_first_pool),
+    "constraints-count-devices-in-use": refuses(not_of_first_group),
+    "constraints-hold-within-a-slice": refuses(of_two_slices),
     "constraints-spare-all": reads_claims(constraints_spare_all),
     "derived-lists-are-nothing": without_derived(is_list),
     "devices-with-conditions-go-first": reads_all("resource_slices", conditions_first),

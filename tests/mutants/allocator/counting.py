@@ -21,6 +21,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
+from tests.mutants.allocator.remembering import place
 from tests.mutants.allocator.selecting import no_distinct_attribute
 from tests.mutants.replacing import Defects, Mutation
 
@@ -92,6 +93,22 @@ def each_share_pays(world: World) -> None:
     reads("resource_slices", change)(world)
 
 
+def one_device_pays(world: World) -> None:
+    """Of the devices that a claim has got, only the first consumes counters."""
+
+    def change(resource_slice: Obj) -> None:
+        free = {
+            place(result)
+            for claim in world.cluster.store.all("ResourceClaim")
+            for result in results(claim["status"].get("allocation") or {})[1:]
+        }
+        for device in devices(resource_slice):
+            if (*pool_of(resource_slice), device["name"]) in free:
+                device.pop("consumesCounters", None)
+
+    reads("resource_slices", change)(world)
+
+
 def first_choice_with_counters(world: World) -> None:
     def first(claims: Sequence[Obj]) -> list[Obj]:
         return first_request(claims) if counters_of(world.cluster.slices()) else []
@@ -143,6 +160,7 @@ def distinct_spares_alternatives(claim: Obj) -> None:
 DEFECTS: Defects = {
     "all-ignores-capacity-requests": reads_claims(all_for_nothing),
     "alternatives-lose-capacity": reads_claims(alternatives_for_nothing),
+    "claims-consume-counters-of-one-device": one_device_pays,
     "counters-are-cut-to-what-there-is": consumption(at_most_all),
     "devices-stay-on-their-first-node": where_they_were,
     "distinct-spares-alternatives": reads_claims(distinct_spares_alternatives),

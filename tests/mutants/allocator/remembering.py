@@ -11,7 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.replacing import Defects, Mutation
+from tests.mutants.replacing import Defects, Mutation, replace
 
 Device = tuple[str, str, str]
 
@@ -61,6 +61,31 @@ def forgets_withdrawn(world: World) -> None:
         return uid_of(claim) in away
 
     forgets(world, is_forgotten)
+
+
+def known_by_slice(world: World) -> None:
+    """A device that another slice publishes now is taken for another one, which is free."""
+    first: dict[tuple[str, Device], str] = {}
+
+    def is_forgotten(claim: Obj) -> bool:
+        slices = {
+            (*pool_of(item), device["name"]): name_of(item)
+            for item in world.cluster.slices()
+            for device in devices(item)
+        }
+        there = [device for device in used(claim) if device in slices]
+        return any(
+            first.setdefault((uid_of(claim), device), slices[device]) != slices[device]
+            for device in there
+        )
+
+    forgets(world, is_forgotten)
+
+    def sync(original: Callable[[], None]) -> None:
+        world.scheduler.filter.listers.claims()  # As in a real scheduler, which sees each change.
+        original()
+
+    replace(world.scheduler, "sync", sync)
 
 
 def frees_with_first_pod(world: World) -> None:
@@ -151,6 +176,7 @@ DEFECTS: Defects = {
     "frees-devices-with-monitor": frees_with_monitor,
     "claims-of-one-name-are-one": reads_all("claims", one_of_each_name),
     "counters-end-with-taints": without_counters_once_tainted,
+    "devices-in-use-are-known-by-their-slice": known_by_slice,
     "forgets-withdrawn-devices": forgets_withdrawn,
     "frees-devices-with-first-pod": frees_with_first_pod,
     "frees-devices-with-first-claim": frees_with_first(shares=False),

@@ -134,6 +134,24 @@ def spares(claims: Callable[[Obj], bool]) -> Mutation:
     return mutate
 
 
+def claims_stay_with_jobs(world: World) -> None:
+    """What the pods of a Job have stays until the pods go, since the Job may try again."""
+
+    def is_of_job(claim: Obj) -> bool:
+        owners = [
+            world.cluster.store.by_uid(owner["uid"])
+            for owner in claim["metadata"].get("ownerReferences") or []
+        ]
+        return any(
+            reference["kind"] == "Job"
+            for pod in owners
+            if pod is not None and not pods.is_deleted(pod)
+            for reference in pod["metadata"].get("ownerReferences") or []
+        )
+
+    spares(is_of_job)(world)
+
+
 def is_extended(claim: Obj) -> bool:
     return ANNOTATION in (claim["metadata"].get("annotations") or {})
 
@@ -150,6 +168,7 @@ def deletes_named_claims(
 
 
 DEFECTS: Defects = {
+    "claims-of-ended-pods-stay-with-their-job": claims_stay_with_jobs,
     "claims-of-extended-resources-outlive-finished-pods": spares(is_extended),
     "deallocates-claims-that-nobody-uses": deallocates_unused,
     "deletes-claims-of-users": deletes_named_claims,

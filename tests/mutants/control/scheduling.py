@@ -153,6 +153,44 @@ def says_it_once(
         original(pod, reason, message)
 
 
+@instead("scheduler.ready_claims")
+def allocates_what_is_there(
+    world: World, original: Callable[[Obj], list[Obj] | None], pod: Obj
+) -> list[Obj] | None:
+    """While a claim that the user has to make is missing, the pod's others are allocated."""
+    ready = original(pod)
+    found = [*world.cluster.claims_of(pod)]
+    missing = [entry for entry, claim in found if claim is None]
+    there = [one for _, one in found if one and not pods.is_deleted(one) and not allocated(one)]
+    if ready is None and there and missing and all("resourceClaimName" in e for e in missing):
+        scheduler, plan = world.scheduler, Plan(there)
+        if scheduler.filter.prefilter(pod, there) is None:
+            scheduler.filter.filter(pod, plan, scheduler._nodes())
+        if plan.node is not None:
+            scheduler.binder.reserve(pod, plan)
+    return ready
+
+
+def allocated(claim: Obj) -> bool:
+    return "allocation" in claim["status"]
+
+
+def wakes_one_pod(world: World) -> None:
+    """Slices that are new make one waiting pod be tried again."""
+    known: dict[str, frozenset[str]] = {}
+    woken = set()
+
+    def schedule(original: Callable[[Obj, list[Obj]], None], pod: Obj, claims: list[Obj]) -> None:
+        now = frozenset(map(uid_of, world.cluster.store.all("ResourceSlice")))
+        new = now - known.get(uid_of(pod), now)
+        if not new or new not in woken:
+            known[uid_of(pod)] = now
+            woken.add(new)
+            original(pod, claims)
+
+    replace(world.scheduler, "_schedule", schedule)
+
+
 def overlooks_other_schedulers(world: World) -> None:
     """A scheduler counts devices as in use only where its own pods have them."""
 
@@ -171,9 +209,11 @@ def overlooks_other_schedulers(world: World) -> None:
 
 DEFECTS: Defects = {
     "admin-access-of-new-claims-is-not-counted": admin_access_is_not_told,
+    "allocates-before-all-claims-are-there": allocates_what_is_there,
     "alternatives-of-later-claims-do-not-score": first_claim_scores,
     "alternatives-without-class-are-skipped": skips_missing_classes,
     "claims-that-were-refused-count-as-made": failures_count_as_successes,
+    "new-slices-wake-one-pod": wakes_one_pod,
     "later-alternatives-score-more": scoring(lambda *of: sum(place + 1 for place in places(*of))),
     "misses-releases-in-other-namespaces": retries_own_namespace,
     "overlooks-other-schedulers": overlooks_other_schedulers,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.nodes import podstatus
@@ -109,6 +110,26 @@ def ends_pods_first(kubelet: Kubelet, original: Callable[[PodRun], None], run: P
     run.released = released
 
 
+def adds_to_former_devices(manager: DRAManager) -> None:
+    """What was prepared for a claim is kept beside what is prepared for it later."""
+    former: defaultdict[str, list[str]] = defaultdict(list)
+
+    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
+        before = {uid: [*manager.devices_of(uid)] for uid in manager.prepared}
+        original(pod_uid)
+        for uid, ids in before.items():
+            if uid not in manager.prepared:
+                former[uid] += ids
+
+    def devices_of(
+        original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+    ) -> Iterator[str]:
+        yield from [*former[claim_uid], *original(claim_uid, request)]
+
+    replace(manager, "unprepare", unprepare)
+    replace(manager, "devices_of", devices_of)
+
+
 def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
     try:
         kubelet.dra_manager.unprepare(uid_of(run.pod))
@@ -180,6 +201,9 @@ def wipes_what_came_back(kubelet: Kubelet) -> None:
 
 
 DEFECTS: Defects = {
+    "kubelet-adds-devices-to-former-ones": in_kubelets(
+        lambda kubelet: adds_to_former_devices(kubelet.dra_manager)
+    ),
     "kubelet-ends-pods-before-unpreparing": ends_pods_first,
     "kubelet-forgets-devices-at-its-start": when_started(forget_devices),
     "kubelet-forgets-sharing-pods-at-its-start": when_started(remember_one_pod),

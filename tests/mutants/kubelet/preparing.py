@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from conformance.scenario.observation import CALLS
 from conformance.targets.reference.nodes.dra_manager import (
@@ -12,7 +12,7 @@ from conformance.targets.reference.nodes.dra_manager import (
     NotPreparedError,
 )
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.store import uid_of
+from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import take_any_reservation
@@ -49,6 +49,22 @@ def gives_up_refused(manager: DRAManager) -> None:
             raise
 
     replace(manager, "prepare", prepare)
+
+
+@instead("managers.claims_of")
+def claims_of_any_namespace(
+    manager: DRAManager, original: Callable[[Obj], Iterator[tuple[str, Obj | None]]], pod: Obj
+) -> Iterator[tuple[str, Obj | None]]:
+    """Claims that users make are looked up by their names alone; the oldest is taken."""
+    named = {
+        entry["name"]: entry["resourceClaimName"]
+        for entry in pod["spec"].get("resourceClaims") or []
+        if "resourceClaimName" in entry
+    }
+    everywhere = manager._cluster.store.all("ResourceClaim")
+    for entry, claim in original(pod):
+        same = (one for one in everywhere if name_of(one) == named.get(entry))
+        yield entry, next(same, claim)
 
 
 def takes_missing_for_unneeded(manager: DRAManager) -> None:
@@ -135,6 +151,7 @@ DEFECTS: Defects = {
     "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
     "kubelet-ignores-reservations": take_any_reservation,
     "kubelet-prepares-for-each-pod": prepares_for_each_pod,
+    "kubelet-reads-claims-of-any-namespace": claims_of_any_namespace,
     "kubelet-skips-all-for-any-operation": skips(any_skip_is_both),
     "kubelet-skips-drivers-for-one-device": skips_for_one_device,
     "kubelet-skips-wildcards-only": skips(only_star),
