@@ -247,7 +247,8 @@ def test_its_pods_run_on_any_node_that_has_their_devices_and_on_no_hollow_one_wi
     wrong = []
     for loaded in shipped():
         for spec in pod_specs(loaded):
-            limits = [item.get("resources", {}).get("limits") for item in spec["containers"]]
+            every = (*spec.get("initContainers", ()), *spec["containers"])
+            limits = [item.get("resources", {}).get("limits") for item in every]
             bound_to_devices = spec.get("resourceClaims") or any(limits)
             everything = [{"operator": "Exists"}] if bound_to_devices else []
             synthetic = loaded.scenario.spec.tier == "allocation"
