@@ -28,7 +28,7 @@ from conformance.targets.opening.target import open_reference
 
 Records = list[dict[str, Any]]
 WAITS = "core/all-mode-waits-for-device-in-use"
-"""Allocation tier: two decisions, one pod that is seen to wait."""
+"""Allocation tier: three decisions, one pod that is seen to wait."""
 SHARED = "core/generated-claim-containers-share-device"
 """Node tier: one decision."""
 REJECTED = "core/pod-claim-with-both-sources-rejected"

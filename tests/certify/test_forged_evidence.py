@@ -46,7 +46,7 @@ def test_genuine_evidence_is_reported_and_verified(forgery: Forgery) -> None:
     assert forgery.claim() == "uncertified"
     assert forgery.verify().discrepancies == ()
     counts = {name: len(forgery.compared(name)["judgements"]) for name in (WAITS, SHARED, JOB)}
-    assert counts == {WAITS: 2, SHARED: 1, JOB: 4}
+    assert counts == {WAITS: 3, SHARED: 1, JOB: 4}
 
 
 def a_step_failed(it: Forgery) -> None:
@@ -108,7 +108,7 @@ def no_decisions(it: Forgery) -> None:
 
 
 def one_decision_less(it: Forgery) -> None:
-    it.forget_decisions(WAITS, lambda index: index != 1)
+    it.forget_decisions(WAITS, lambda index: index != 2)
 
 
 def one_decision_of_a_job_less(it: Forgery) -> None:
