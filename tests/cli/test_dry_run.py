@@ -45,7 +45,7 @@ def test_what_a_scenario_makes_is_counted_by_kind(command: Call) -> None:
     assert code == 0
     assert lines[:2] == [
         "run   core/all-mode-waits-for-device-in-use",
-        "      1 DeviceClass, 1 Namespace, 1 Node, 2 Pod, 2 ResourceClaim, 1",
+        "      1 DeviceClass, 1 Namespace, 1 Node, 3 Pod, 3 ResourceClaim, 1",
     ]
     assert "would run 1 scenario and skip 0" in " ".join(lines)
     assert "      cluster-wide: 1 DeviceClass, 1 Namespace, 1 Node, 1 ResourceSlice" in lines
