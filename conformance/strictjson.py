@@ -24,8 +24,7 @@ def loads(text: bytes | str) -> Any:
 def read_object(path: Path, most: int) -> dict[str, Any]:
     """The JSON object in a regular file of at most so many bytes, also when it is unpacked (gzip).
 
-    Raises:
-        UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
+    Raises UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
     try:
         document = loads(_unpacked(read_regular(path, most), most))

@@ -81,8 +81,7 @@ def public_path(file: str, scenario_id: str) -> str:
         file: as the loader names it, often absolute.
         scenario_id: the public id, which is the path below the root without suffix.
 
-    Returns:
-        ``core/name.yaml`` where the file is the one the id names, else the bare file name.
+    Returns ``core/name.yaml`` where the file is the one the id names, else the bare file name.
     """
     path = PurePosixPath(Path(file).as_posix())
     named = PurePosixPath(scenario_id)

@@ -60,12 +60,8 @@ def claim_statuses(
     """What each claim of a pod comes to, for `status.nodeAllocatableResourceClaimStatuses`.
 
     Claims without devices that have to do with the node's resources are left out.
-
-    Args:
-        pod: a v1 Pod; which of its containers refer to which claim.
-
-    Returns:
-        v1 NodeAllocatableResourceClaimStatus objects, sorted by the name of the claim.
+    ``pod``: a v1 Pod; which of its containers refer to which claim.
+    Returns v1 NodeAllocatableResourceClaimStatus objects, sorted by the name of the claim.
 
     Raises:
         AllocatableError: a device is gone or not for this node, or the capacity that a mapping
@@ -161,8 +157,7 @@ def lacking(
 def is_exclusive(allocation: Object, slices: Iterable[ResourceSlice], node: Node) -> bool:
     """Whether a claim must not be shared by pods, because a device stands for node resources.
 
-    Raises:
-        InputError: the allocation has not its form.
+    Raises InputError: the allocation has not its form.
     """
     published = list(slices)
     return any(

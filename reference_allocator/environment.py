@@ -21,8 +21,7 @@ _DERIVED_SINCE: Final = "1.37"
 def selector_environment(features: Features, kubernetes: str) -> CelFeatures:
     """The environment of the selectors of classes and requests.
 
-    Args:
-        kubernetes: its version; for one that is not known, the nearest that is.
+    ``kubernetes``: its version; for one that is not known, the nearest that is.
     """
     return CelFeatures(
         list_type_attributes=features.list_type_attributes, kubernetes=nearest_minor(kubernetes)
@@ -33,9 +32,7 @@ def converted(environment: CelFeatures, driver: str, device: Mapping[str, Any]) 
     """A v1 Device as the selectors of an environment see it.
 
     Lists are values since 1.36, where they have a gate of their own.
-
-    Raises:
-        CelRuntimeError: an attribute has no usable value; every expression fails then.
+    Raises CelRuntimeError: an attribute has no usable value; every expression fails then.
     """
     minor = MINORS.index(environment.kubernetes) - MINORS.index(_LISTS_SINCE)
     lists = minor > 0 or (minor == 0 and environment.list_type_attributes)

@@ -53,9 +53,7 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
 
     Of several classes with one `extendedResourceName` the newest provides it, of equally old ones
     the first by name.
-
-    Raises:
-        InputError: a class has no name, or a field has another type than it should.
+    Raises InputError: a class has no name, or a field has another type than it should.
     """
     read = [_class(item) for item in classes]
     read.sort(key=lambda item: item[1])
@@ -71,11 +69,8 @@ def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
     """The claim for the resources of a pod that devices have to satisfy on this node.
 
-    Returns:
-        None where the pod needs no device for its resources here.
-
-    Raises:
-        InputError: pod or node has not its form.
+    Returns None where the pod needs no device for its resources here.
+    Raises InputError: pod or node has not its form.
     """
     allocatable = _allocatable(node)
     names = sorted(

@@ -59,8 +59,7 @@ class Features:
             gates: gates set explicitly, on top of the defaults; gates that the allocator does not
                 ask are ignored.
 
-        Raises:
-            ValueError: the minor is not known.
+        Raises ValueError: the minor is not known.
         """
         merged = {name: gate.default for name, gate in gates_for_version(version).items()}
         merged.update(gates or {})
@@ -79,8 +78,7 @@ class Features:
     def changed(self, version: str, gates: Mapping[str, bool]) -> Features:
         """These features with some gates set otherwise; others are the version's defaults.
 
-        Raises:
-            ValueError: the minor is not known.
+        Raises ValueError: the minor is not known.
         """
         other = Features.for_version(version, gates)
         asked = [field for field, names in _GATES.items() if not gates.keys().isdisjoint(names)]
@@ -90,8 +88,7 @@ class Features:
     def from_dict(cls, value: object) -> Features:
         """Reads upstream's lowerCamel field names: {"adminAccess": true, ...}.
 
-        Raises:
-            InputError: not an object, an unknown field, or a value that is no boolean.
+        Raises InputError: not an object, an unknown field, or a value that is no boolean.
         """
         source = mapping(value)
         names = {_lower_camel(field.name): field.name for field in fields(cls)}

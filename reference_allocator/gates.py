@@ -86,8 +86,7 @@ _STAGES: Final[Mapping[str, Stage]] = {"A": "Alpha", "B": "Beta", "G": "GA"}
 def minor_of(version: str) -> str:
     """The minor ("1.37") of a Kubernetes version ("v1.37.1", "1.37.0-rc.1", "1.37").
 
-    Raises:
-        ValueError: the text is no version, or the minor is not in `MINORS`.
+    Raises ValueError: the text is no version, or the minor is not in `MINORS`.
     """
     parts = version.strip().removeprefix("v").split(".")
     minor = ".".join(parts[:2])
@@ -118,8 +117,7 @@ def _numbers(version: str) -> tuple[int, int]:
 def gates_for_version(version: str) -> Mapping[str, Gate]:
     """The DRA gates of a Kubernetes version: gate name -> `Gate`.
 
-    Raises:
-        ValueError: see `minor_of`.
+    Raises ValueError: see `minor_of`.
     """
     column = MINORS.index(minor_of(version))
     found: dict[str, Gate] = {}
@@ -191,9 +189,8 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
         version: a version whose minor is in `MINORS`.
         chosen: gate name -> on; only gates that concern DRA.
 
-    Raises:
-        ValueError: a gate is unknown, locked to the other value, or depends on one that is off; or
-            see `minor_of`.
+    Raises ValueError: a gate is unknown, locked to the other value, or depends on one that is off;
+    or see `minor_of`.
     """
     minor, known = minor_of(version), gates_for_version(version)
     for name, value in chosen.items():

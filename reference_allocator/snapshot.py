@@ -64,8 +64,7 @@ class Snapshot:
     def from_dict(cls, value: object) -> Snapshot:
         """Reads a snapshot document and checks every object in it.
 
-        Raises:
-            InputError: not a snapshot, or an object in it has a wrong form; names the path.
+        Raises InputError: not a snapshot, or an object in it has a wrong form; names the path.
         """
         source = reading.mapping(value)
         reading.only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))

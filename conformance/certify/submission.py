@@ -83,13 +83,9 @@ def write_submission(
     """Write a submission.
 
     ``folder``: its own, see :func:`folder_of`.
-
-    Returns:
-        Whether the submission of another run was overwritten.
-
-    Raises:
-        UsageError: the folder has a submission of another run, or a file cannot be written, or the
-            key cannot sign.
+    Returns whether the submission of another run was overwritten.
+    Raises UsageError: the folder has a submission of another run, or a file cannot be written, or
+    the key cannot sign.
     """
     other = _is_of_another_run(folder, report)
     if other and not overwrite:

@@ -98,8 +98,7 @@ _FORMS = {
 def implementation(**options: object) -> Implementation:
     """The implementation as described by command-line options: field -> what was given.
 
-    Raises:
-        UsageError: one of them has not its form; names the option.
+    Raises UsageError: one of them has not its form; names the option.
     """
     try:
         return Implementation.model_validate(options)

@@ -113,8 +113,7 @@ def _options(
 ) -> None:
     """Options of every command.
 
-    Raises:
-        UsageError: an argument is empty; as a path it would be the current folder.
+    Raises UsageError: an argument is empty; as a path it would be the current folder.
     """
     for argument in sys.argv[1:]:
         if not argument or (argument.startswith("--") and argument.endswith("=")):

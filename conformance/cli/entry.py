@@ -34,9 +34,7 @@ def main() -> None:
 
     SIGTERM, which CI systems cancel with, and SIGHUP, which a terminal that is closed sends, end a
     run as Ctrl-C does: what was made is removed, and what had run is reported.
-
-    Raises:
-        SystemExit: always.
+    Raises SystemExit: always.
     """
     open_streams()
     try:

@@ -35,9 +35,7 @@ def write_named(file: Path, content: bytes) -> None:
     """Write a file and create its folders; if that fails, what was there stays.
 
     A pipe or a device (``/dev/stdout``) is written to, and never replaced.
-
-    Raises:
-        UsageError: it cannot be written.
+    Raises UsageError: it cannot be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -112,8 +112,7 @@ class Cluster(Protocol):
     def down(self, progress: Progress = silent) -> None:
         """Give back all that `up` took. May be called twice, and after a failed `up`.
 
-        Raises:
-            ClusterError: something could not be removed; the message names it.
+        Raises ClusterError: something could not be removed; the message names it.
         """
         ...
 

@@ -23,8 +23,7 @@ NEEDED = (1, 26, 6)  # What the modules' `go` lines ask for.
 def find_go() -> str:
     """Absolute path of a `go` command that is new enough.
 
-    Raises:
-        ClusterUsageError: there is none; the message is what is missing and how to get it.
+    Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
     old = []
     for path in (os.environ.get("PATH"), str(Path(sys.executable).parent)):
@@ -49,8 +48,7 @@ def environment() -> dict[str, str]:
 def compiler() -> tuple[str, ...]:
     """Command line of a C compiler.
 
-    Raises:
-        ClusterUsageError: there is none; the message is what is missing and how to get it.
+    Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
     try:
         return build.compiler()

@@ -53,8 +53,7 @@ def remedies(
 ) -> list[Remedy]:
     """The smallest change of each kind that helps, from the least; else the smallest two.
 
-    Args:
-        alike: names of nodes that lack the same; a few of each are tried.
+    ``alike``: names of nodes that lack the same; a few of each are tried.
 
     Raises InputError: an object has not the form of its kind.
     """

@@ -34,9 +34,7 @@ def shard_of(
 
     The longest come first, each to the shard with the least so far. The same scenarios give the
     same shards, whatever their order.
-
-    Raises:
-        UsageError: there are fewer scenarios than shards.
+    Raises UsageError: there are fewer scenarios than shards.
     """
     if shard is None:
         return list(scenarios), None

@@ -28,8 +28,7 @@ def reason_to_skip(
 ) -> str | None:
     """Why the scenario cannot run on the target, None if it can.
 
-    Args:
-        other: the profile of another driver on the same nodes.
+    ``other``: the profile of another driver on the same nodes.
     """
     needs = spec.requires
     if spec.tier not in capabilities.tiers:

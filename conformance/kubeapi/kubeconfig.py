@@ -76,10 +76,8 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
     """One context of the file.
 
     ``kubeconfig``: a file, or several joined by ``:``; of several, some may be missing.
-
-    Raises:
-        KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the
-            context cannot be used; the message says what to do, and never shows a credential.
+    Raises KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the
+    context cannot be used; the message says what to do, and never shows a credential.
     """
     merged = _merged(kubeconfig)
     where = str(kubeconfig)

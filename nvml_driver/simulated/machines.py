@@ -50,9 +50,7 @@ class Machine:
         - ``recovery <GPU> <NVML_GPU_RECOVERY_ACTION_*>``
         - ``mig <GPU> create <profile id> <start>``, ``... destroy <GPU instance id>`` and
           ``... mode <0 or 1>``: what somebody else does with ``nvidia-smi mig``
-
-        Raises:
-            NvmlUnavailableError: a line cannot be obeyed; those before it have been.
+        Raises NvmlUnavailableError: a line cannot be obeyed; those before it have been.
         """
         text = "".join(f"{line}\n" for line in lines).encode()
         message = ctypes.create_string_buffer(512)

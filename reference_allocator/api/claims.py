@@ -146,8 +146,7 @@ class _Results(Record):
 def read_results(value: object) -> tuple[AllocatedDevice, ...]:
     """The device results of a v1.AllocationResult.
 
-    Raises:
-        InputError: the object has not the form of an AllocationResult; names the path.
+    Raises InputError: the object has not the form of an AllocationResult; names the path.
     """
     devices = child(mapping(value), "devices", _Results.from_dict)
     return devices.results if devices is not None else ()

@@ -120,8 +120,7 @@ def check_limits(kind: str, value: object) -> None:
         kind: one of `KINDS`, or a type that is part of one ("Device").
         value: a v1 object; parts that have not the form of the kind are passed over.
 
-    Raises:
-        InputError: it is no object, or has something too large; names the path of the first.
+    Raises InputError: it is no object, or has something too large; names the path of the first.
     """
     for error in _problems(mapping(value), f"resource/v1.{kind}"):
         raise error
@@ -130,8 +129,7 @@ def check_limits(kind: str, value: object) -> None:
 def devices_max(devices: object) -> int:
     """How many devices a slice may have: fewer if one has taints, counters or lists.
 
-    Args:
-        devices: `spec.devices` of a v1 ResourceSlice; items of another form are passed over.
+    ``devices``: `spec.devices` of a v1 ResourceSlice; items of another form are passed over.
     """
     return _ADVANCED_DEVICES_MAX if _is_advanced(devices) else _DEVICES_MAX
 

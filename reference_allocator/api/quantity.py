@@ -189,9 +189,8 @@ def _rounded(value: int, scale: int) -> tuple[int, int]:
 def parse_quantity(text: str) -> Quantity:
     """A quantity from its text (``resource.ParseQuantity``).
 
-    Raises:
-        QuantityError: with apimachinery's message; also for exponents beyond 10,000, where
-            apimachinery would compute numbers of that many digits.
+    Raises QuantityError: with apimachinery's message; also for exponents beyond 10,000, where
+    apimachinery would compute numbers of that many digits.
     """
     if text == "0":
         return Quantity(0, 0, "DecimalSI", text=text)
@@ -254,8 +253,7 @@ def _quick(
 def as_quantity(value: Any) -> Quantity:
     """A quantity as JSON carries it: a string, or a number that Kubernetes would accept.
 
-    Raises:
-        QuantityError: it is neither, or its text is no quantity.
+    Raises QuantityError: it is neither, or its text is no quantity.
     """
     if isinstance(value, str):
         return parse_quantity(value.strip())

@@ -64,11 +64,7 @@ def describe(value: object) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """The value as an object.
-
-    Raises:
-        InputError: it is none.
-    """
+    """The value as an object. Raises InputError: it is none."""
     # Asking for the class first, because asking for the abstract one is slow.
     if value.__class__ is not dict and not isinstance(value, Mapping):
         raise InputError(f"expected an object, got {describe(value)}")
@@ -78,8 +74,7 @@ def mapping(value: object) -> Mapping[str, Any]:
 def only_known(source: Mapping[str, Any], known: Iterable[str]) -> None:
     """Refuses keys that are not known.
 
-    Raises:
-        InputError: names the first unknown key and the known ones.
+    Raises InputError: names the first unknown key and the known ones.
     """
     names = list(known)
     for key in source:
@@ -200,8 +195,8 @@ def text_item(value: object) -> str:
 def read_all(values: Iterable[object], parse: Callable[[Any], T], *path: str) -> list[T]:
     """Values read by `parse`.
 
-    Raises:
-        InputError: a value has not the form of its kind; its path starts with `path` and its index.
+    Raises InputError: a value has not the form of its kind; its path starts with `path` and its
+    index.
     """
     found: list[T] = []
     try:

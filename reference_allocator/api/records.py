@@ -43,8 +43,7 @@ class Record:
     def from_dict(cls, value: object) -> Self:
         """Reads the object, or takes one that was read; fields that are not known are ignored.
 
-        Raises:
-            InputError: it has not the form of its kind; names the path.
+        Raises InputError: it has not the form of its kind; names the path.
         """
         if isinstance(value, cls):
             return value
@@ -67,8 +66,7 @@ class Record:
 def quantity(value: object) -> Quantity:
     """Reads a resource.Quantity from a JSON string or number.
 
-    Raises:
-        InputError: the text is no quantity.
+    Raises InputError: the text is no quantity.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise reading.InputError(f"expected a quantity, got {reading.describe(value)}")

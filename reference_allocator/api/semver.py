@@ -114,8 +114,7 @@ def _build(text: str) -> str:
 def parse_semver(text: str) -> Semver:
     """A version from ``major.minor.patch[-pre][+build]``.
 
-    Raises:
-        SemverError: with the Go library's message.
+    Raises SemverError: with the Go library's message.
     """
     if not text:
         raise SemverError("Version string empty")
@@ -135,9 +134,7 @@ def normalize_semver(text: str) -> str:
     """A lenient spelling made strict: no ``v``, no leading zeros, three parts.
 
     Source: ``normalizeAndParse`` of ``k8s.io/apiserver/pkg/cel/library/semverlib.go``.
-
-    Raises:
-        SemverError: a shortened version has a pre-release or build metadata.
+    Raises SemverError: a shortened version has a pre-release or build metadata.
     """
     parts = text.removeprefix("v").split(".", 2)
     for index, part in enumerate(parts):

@@ -50,9 +50,8 @@ def _tree(
 ) -> Node:
     """A checked and planned tree.
 
-    Raises:
-        CelCompileError: too long, no expression, one of the wrong types, or with a constant that
-            cel-go refuses when it builds the program.
+    Raises CelCompileError: too long, no expression, one of the wrong types, or with a constant that
+    cel-go refuses when it builds the program.
     """
     # The parser generator takes longest to import, and not every process compiles an expression.
     from reference_allocator.cel.parser.builder import parse
@@ -141,8 +140,7 @@ def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Pro
         expression: for example ``size(object.status.reservedFor) == 1``.
         variables: name -> type, usually `DYN`.
 
-    Raises:
-        CelCompileError: as Kubernetes would reject it.
+    Raises CelCompileError: as Kubernetes would reject it.
     """
     return _program(expression, tuple(sorted(variables.items())))
 
@@ -150,9 +148,8 @@ def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Pro
 class _OfDevice:
     """A compiled expression about a device. Thread-safe.
 
-    Attributes:
-        max_cost: the most that an evaluation can cost; the API refuses new expressions beyond
-            `COST_LIMIT`.
+    ``max_cost``: the most that an evaluation can cost; the API refuses new expressions beyond
+    `COST_LIMIT`.
     """
 
     def __init__(self, node: Node) -> None:
@@ -170,9 +167,8 @@ class Selector(_OfDevice):
     def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:
         """Whether the device is selected.
 
-        Args:
-            deadline: when to give up, of `time.monotonic`; None for never, as the cost limit ends
-                every evaluation within a second or so.
+        ``deadline``: when to give up, of `time.monotonic`; None for never, as the cost limit ends
+        every evaluation within a second or so.
 
         Raises:
             CelRuntimeError: the expression has no value, or one that is not a bool.
@@ -187,11 +183,8 @@ class DerivedAttribute(_OfDevice):
     def attribute(self, device: CelDevice, *, deadline: float | None = None) -> dict[str, Any]:
         """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
 
-        Args:
-            deadline: when to give up, of `time.monotonic`; None for never.
-
-        Raises:
-            CelRuntimeError: the expression has no value, or one that cannot be an attribute.
+        ``deadline``: when to give up, of `time.monotonic`; None for never.
+        Raises CelRuntimeError: the expression has no value, or one that cannot be an attribute.
         """
         return to_attribute(self._evaluate(device, deadline))
 
@@ -200,9 +193,8 @@ class DerivedAttribute(_OfDevice):
 def compile_selector(expression: str, features: CelFeatures = _DEFAULT_FEATURES) -> Selector:
     """A device selector, compiled as the scheduler does.
 
-    Args:
-        features: whose rules it follows and what it may use; by default those of the latest minor
-            with everything on, as the scheduler allows.
+    ``features``: whose rules it follows and what it may use; by default those of the latest minor
+    with everything on, as the scheduler allows.
 
     Raises:
         CelCompileError: as Kubernetes would reject it.

@@ -33,8 +33,7 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
         lists: lists are known; before 1.36, and in 1.36 without DRAListTypeAttributes, they are not
             values.
 
-    Raises:
-        CelRuntimeError: no value is set, or a version does not parse.
+    Raises CelRuntimeError: no value is set, or a version does not parse.
     """
     if lists:
         for name in ("ints", "bools", "strings"):
@@ -95,8 +94,7 @@ class CelDevice:
             driver: the slice's driver, the domain of names without one.
             device: a v1 Device: ``attributes``, ``capacity``, ``allowMultipleAllocations``.
 
-        Raises:
-            CelRuntimeError: an attribute has no usable value, which fails every expression.
+        Raises CelRuntimeError: an attribute has no usable value, which fails every expression.
         """
         value_of = partial(attribute_value, lists=lists)
         attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}

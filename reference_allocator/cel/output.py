@@ -19,8 +19,7 @@ _SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.
 def to_bool(value: Any) -> bool:
     """The result of a selector.
 
-    Raises:
-        CelRuntimeError: the value is not a bool (``DeviceMatches``).
+    Raises CelRuntimeError: the value is not a bool (``DeviceMatches``).
     """
     inner = value
     while inner.__class__ is values.Optional and inner.present:
@@ -91,8 +90,7 @@ def _held(value: Any) -> Any:
 def to_attribute(value: Any) -> dict[str, Any]:
     """The value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
 
-    Raises:
-        CelRuntimeError: the value has no such form.
+    Raises CelRuntimeError: the value has no such form.
     """
     kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
     held = _held(value)

@@ -66,8 +66,7 @@ def check(
         claims: the v1 ResourceClaims that were allocated together.
         allocations: their v1 AllocationResults, in the same order.
 
-    Raises:
-        InputError: an object has not the form of its kind; names the path.
+    Raises InputError: an object has not the form of its kind; names the path.
     """
     read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
     own = {(claim.namespace, claim.name) for claim in read_claims}

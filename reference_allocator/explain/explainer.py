@@ -33,11 +33,8 @@ _Item = TypeVar("_Item")
 def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     """Explains what the allocator answers for the claims of a snapshot on each of its nodes.
 
-    Args:
-        seconds: how long all searches together may take; conflicts not found by then are left out.
-
-    Raises:
-        InputError: an object has not the form of its kind; names the path.
+    ``seconds``: how long all searches together may take; conflicts not found by then are left out.
+    Raises InputError: an object has not the form of its kind; names the path.
     """
     deadline = time.monotonic() + seconds
     allocator = Allocator.of(snapshot)

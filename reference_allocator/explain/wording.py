@@ -48,8 +48,7 @@ def why_false(
 ) -> str:
     """What decided that an expression is false for a v1 Device.
 
-    Args:
-        expression: a CEL selector that is false for the device.
+    ``expression``: a CEL selector that is false for the device.
     """
     clause = _deciding_clause(expression, driver, device, environment)
     found = _comparison(clause, driver, device)
@@ -66,9 +65,8 @@ def other_value(
 ) -> tuple[str, str, str, str] | None:
     """How a selector that is false for a device could ask for what the device has.
 
-    Returns:
-        The attribute's or capacity's name, the literal that it is compared with, the device's
-        value, and the expression with that; None where no known form of a comparison decides.
+    Returns the attribute's or capacity's name, the literal that it is compared with, the device's
+    value, and the expression with that; None where no known form of a comparison decides.
     """
     clause = _deciding_clause(expression, driver, device, environment)
     found = _comparison(clause, driver, device)

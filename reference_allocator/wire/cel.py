@@ -47,8 +47,7 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
         kubernetes: the version whose environment it is about.
         witness: add to "match" what cel-python says, as "witness", where it can say.
 
-    Raises:
-        ValueError: the version is not known.
+    Raises ValueError: the version is not known.
     """
     minor = minor_of(kubernetes)
     return answer_line(line, lambda question: _respond(question, minor, witness))

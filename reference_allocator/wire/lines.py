@@ -121,12 +121,9 @@ _EXPECTED: Final = {
 def check_form(value: object, shape: str) -> None:
     """Checks a value against a shape of the table (`reference_allocator.api.schema`).
 
-    Args:
-        shape: for example ``resource/v1.ResourceSlice``.
-
-    Raises:
-        InputError: an unknown field, a wrong type, or something that is nested too deeply;
-            names the path.
+    ``shape``: for example ``resource/v1.ResourceSlice``.
+    Raises InputError: an unknown field, a wrong type, or something that is nested too deeply; names
+    the path.
     """
     if value is None:
         raise InputError(f"expected {_expected(shape)}, got null")

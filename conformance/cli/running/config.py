@@ -29,11 +29,8 @@ NOT_IN_FILES = ("config", "no-config", "dry-run", "resume", "help")
 def _apply(ctx: typer.Context, given: Path | None) -> Path | None:
     """Make what the file says the defaults of the command; what is given there wins.
 
-    Returns:
-        The file that was used.
-
-    Raises:
-        UsageError: it cannot be read, is invalid TOML, or has an unknown option.
+    Returns the file that was used.
+    Raises UsageError: it cannot be read, is invalid TOML, or has an unknown option.
     """
     if ctx.params.get("no_config"):
         return given  # both are refused by the command, in whatever order they come

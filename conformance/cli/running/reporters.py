@@ -75,8 +75,7 @@ def reporters(
 ) -> Iterator[list[Reporter]]:
     """All reporters of a run; prints the folder of the reports at the end.
 
-    Args:
-        clock: seconds since the epoch, for the times of Allure's results.
+    ``clock``: seconds since the epoch, for the times of Allure's results.
     """
     output = folder.path
     diagnostics = DiagnosticsFolder(output / DIAGNOSTICS)

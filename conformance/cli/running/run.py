@@ -237,8 +237,7 @@ class _Job:
 def _check_gone(opened: Opened, run: str) -> None:
     """Check that nothing of a run is left, because its claims would hold devices.
 
-    Raises:
-        UsageError: objects are left, or are still being deleted.
+    Raises UsageError: objects are left, or are still being deleted.
     """
     if left := opened.target.owned(run):
         raise UsageError(

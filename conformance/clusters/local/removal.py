@@ -45,8 +45,7 @@ def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> No
         layout: where the cluster is.
         keep_logs: leave the log files (a start failed and its message names them).
 
-    Raises:
-        ClusterError: something is left; the message names it.
+    Raises ClusterError: something is left; the message names it.
     """
     if layout.dir.exists():
         progress(f"stopping cluster {layout.name}")

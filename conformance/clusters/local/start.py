@@ -54,8 +54,7 @@ class Start:
     def run(self) -> ClusterAccess:
         """Start everything and wait until it is usable.
 
-        Raises:
-            ClusterError: something did not start; what had been started is left to the caller.
+        Raises ClusterError: something did not start; what had been started is left to the caller.
         """
         layout, options = self._layout, self._options
         owner = None if options.persistent else procfs.identify(os.getpid())

@@ -35,8 +35,7 @@ class UnwatchableError(Exception):
 class WatchedDriver:
     """A starter of drivers whose changes of files are counted.
 
-    Attributes:
-        changes: what changed since `count_from_zero`, as ``system call path``, at most `_MOST`.
+    ``changes``: what changed since `count_from_zero`, as ``system call path``, at most `_MOST`.
     """
 
     def __init__(self, starter: Starter, folders: Sequence[Path], socket_path: Path) -> None:

@@ -78,8 +78,7 @@ class Dispatcher:
     def check(self, remark: str = "") -> None:
         """Raise if a reporter has failed.
 
-        Args:
-            remark: what became of the run, for the message.
+        ``remark``: what became of the run, for the message.
 
         Raises:
             ReportError: naming each reporter and why it failed.

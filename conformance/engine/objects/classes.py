@@ -33,9 +33,7 @@ def ensure_classes(profile: DriverProfile, scope: Objects, ledger: Ledger) -> tu
     """Create the classes that are missing, and share those that other runs have made.
 
     One that no run has made is left as it is. The ledger's cleanup leaves the others.
-
-    Returns:
-        Names of the classes that are this run's, alone or with other runs.
+    Returns names of the classes that are this run's, alone or with other runs.
 
     Raises:
         InfrastructureError: the server refuses, or a terminating class stays.

@@ -43,8 +43,7 @@ class Ledger:
         nodes: on which pods must run; empty means any.
         scheduler: which pods ask for where they name none; "" is the cluster's default.
 
-    Attributes:
-        unanswered: the first failure of a cleanup that was no answer of the API server.
+    ``unanswered``: the first failure of a cleanup that was no answer of the API server.
     """
 
     def __init__(
@@ -144,9 +143,7 @@ class Ledger:
         Namespaces are deleted but not waited for, because the namespace controller takes seconds
         for an empty one: nothing new can be made in a terminating one, so a second look is enough
         (docs/decisions/0010-empty-namespaces.md).
-
-        Returns:
-            What was still there after ``timeout`` seconds, in words.
+        Returns what was still there after ``timeout`` seconds, in words.
         """
         left: list[str] = []
         try:

@@ -24,12 +24,8 @@ def last_look(
 
     A namespace was seen to be empty before and after its deletion; kube-controller-manager then
     takes some seconds (5 s, ``namespaceDeletionGracePeriod``).
-
-    Args:
-        names: of the namespaces of its scenarios.
-
-    Returns:
-        What is left, and the namespaces that are terminating.
+    ``names``: of the namespaces of its scenarios.
+    Returns what is left, and the namespaces that are terminating.
     """
 
     def terminating() -> list[Ref] | None:

@@ -144,8 +144,7 @@ class Divergence(AssertionError):  # noqa: N818 -- it is a finding about the tar
 def await_expectation(expectation: Expectation, context: Context) -> dict[str, Any]:
     """Wait until an expectation holds, or check that it holds all the time.
 
-    Returns:
-        What was observed, comparable between targets.
+    Returns what was observed, comparable between targets.
 
     Raises:
         Divergence: it does not hold.

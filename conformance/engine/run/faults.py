@@ -77,8 +77,7 @@ def _other(context: Context) -> str:
 def restore(context: Context) -> None:
     """Undo other gates, start what the scenario has stopped, end second instances of a driver.
 
-    Raises:
-        TargetError: something did not get ready.
+    Raises TargetError: something did not get ready.
     """
     for component in in_start_order(context.progress.gated):
         context.scope.faults.set_gates(component, {})
@@ -107,8 +106,7 @@ def stimulate(wanted: Stimulate, context: Context) -> None:
 def make_healthy(context: Context) -> None:
     """Make all devices healthy that the scenario has changed, and wait until their taints are gone.
 
-    Raises:
-        TargetError: the health cannot be set, or a device does not get healthy.
+    Raises TargetError: the health cannot be set, or a device does not get healthy.
     """
     unhealthy = context.progress.unhealthy
     if not unhealthy:

@@ -65,8 +65,7 @@ def run_scenario(
 ) -> ScenarioFinished:
     """Run a scenario to its end, with retries and cleanup; whatever goes wrong is its outcome.
 
-    Args:
-        slot: the scenario's, where others run beside it.
+    ``slot``: the scenario's, where others run beside it.
     """
     slot = slot or Slot()
     attempts: list[Attempt] = []

@@ -130,8 +130,7 @@ def perform(step: Step, context: Context) -> Observed:
 def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[], Observed]]:
     """Carry out several steps in parallel, a single one only when its result is asked for.
 
-    Returns:
-        For each step a function that returns or raises what `perform` did.
+    Returns for each step a function that returns or raises what `perform` did.
     """
     if len(steps) == 1:
         return [partial(perform, steps[0], context)]

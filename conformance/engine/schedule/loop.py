@@ -63,8 +63,7 @@ class Schedule:
         slots: how many may act at once.
         reason_to_skip: why a scenario cannot run in a pool, None if it can.
 
-    Attributes:
-        running: ids of those that run.
+    ``running``: ids of those that run.
     """
 
     def __init__(

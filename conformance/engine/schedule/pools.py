@@ -114,9 +114,7 @@ def home_of(needs: Needs, pools: NodePools, lacks: Callable[[NodePool], str | No
     The whole target is for scenarios that need more than the common pool has, look at the slices
     of all nodes, or disrupt several nodes. One that cannot run on this target at all is common: it
     is skipped at once.
-
-    Args:
-        lacks: why the scenario cannot run in a pool, None if it can.
+    ``lacks``: why the scenario cannot run in a pool, None if it can.
     """
     disrupts_node = needs.uses_nodes and needs.disrupts is Reach.NODE
     if not pools.reserved or lacks(pools.whole) is not None:

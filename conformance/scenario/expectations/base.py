@@ -194,9 +194,8 @@ class Known(Protocol):
     ) -> None:
         """Not every target, tier or driver has this.
 
-        Args:
-            what: an ability, a configuration that shows in containers, a feature gate that is on,
-                containers that show their hardware, a pod that runs, a trait.
+        ``what``: an ability, a configuration that shows in containers, a feature gate that is on,
+        containers that show their hardware, a pod that runs, a trait.
         """
 
 

@@ -62,13 +62,9 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
 
     Lists are of different moments: claims come last but for pods, so that a claim is not seen
     without its devices, and a pod that has gone is not seen with its claim.
-
-    Args:
-        missing: told what could not be read, where the snapshot is of use without it.
-
-    Raises:
-        TargetError: there is no answer, or something that every answer depends on may not be read
-            or is not served.
+    ``missing``: told what could not be read, where the snapshot is of use without it.
+    Raises TargetError: there is no answer, or something that every answer depends on may not be
+    read or is not served.
     """
     try:
         version = server_versions(api)[1]

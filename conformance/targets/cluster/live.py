@@ -46,11 +46,8 @@ class LiveCluster:
     def start(self, missing: Callable[[str], object]) -> None:
         """List everything once, then follow it.
 
-        Args:
-            missing: told what may not be followed, where there is something to say without it.
-
-        Raises:
-            TargetError: there is no answer, or what every answer depends on may not be followed.
+        ``missing``: told what may not be followed, where there is something to say without it.
+        Raises TargetError: there is no answer, or what every answer depends on may not be followed.
         """
         api = self._api
         try:

@@ -88,8 +88,7 @@ def open_cluster(
 def check_context(options: TargetOptions) -> None:
     """See that somebody else's cluster is named in full, before a word is said about it.
 
-    Raises:
-        UsageError: --context is missing; the contexts of the file are listed.
+    Raises UsageError: --context is missing; the contexts of the file are listed.
     """
     if options.cluster == "kubeconfig" and not options.context:
         kubeconfig_cluster(options).up()  # refuses without talking to a server
@@ -186,9 +185,8 @@ def running(local: LocalCluster) -> ClusterAccess | None:
 def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     """The options as they hold for a local cluster that runs already.
 
-    Raises:
-        UsageError: something was asked for that it was not started with; naming that and what the
-            cluster has.
+    Raises UsageError: something was asked for that it was not started with; naming that and what
+    the cluster has.
     """
     from conformance.clusters.local.driver.spec import name_or_file
 

@@ -208,8 +208,7 @@ class World:
     def advance(self, limit: float) -> bool:
         """Jump to the next moment at which something is due, at most to ``limit``.
 
-        Returns:
-            False when ``limit`` was reached before anything was due.
+        Returns False when ``limit`` was reached before anything was due.
         """
         moment = self.clock.next()
         if moment is None or moment > limit:

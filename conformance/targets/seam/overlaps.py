@@ -78,9 +78,8 @@ class Overlap:
 def overlaps_in(versions: Iterable[tuple[int, str, Mapping[str, Any] | None]]) -> list[Overlap]:
     """The findings in a history of claims.
 
-    Args:
-        versions: resourceVersion, uid of the claim, the claim (None: deleted); in the order of the
-            versions. What one list says counts as of one version, releases first.
+    ``versions``: resourceVersion, uid of the claim, the claim (None: deleted); in the order of the
+    versions. What one list says counts as of one version, releases first.
     """
     claims = ClaimHolders()
     for version, uid, claim in versions:

@@ -102,8 +102,7 @@ class Objects(Protocol):
             check: a cheap function of :meth:`get` and :meth:`find`.
             timeout: seconds of the target's time (virtual on the reference).
 
-        Returns:
-            What ``check`` returned, or None when the time was over.
+        Returns what ``check`` returned, or None when the time was over.
         """
 
     def pause(self, seconds: float) -> None:
@@ -119,12 +118,11 @@ class Faults(Protocol):
     def disturb(self, component: str, action: str) -> None:
         """Disturb a component, or all of a role (ability ``fault:<component>``).
 
-        Args:
-            action: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
-                killed does nothing until it is started; to start one that runs does nothing. Of a
-                driver also ``startNext``, ``startUnregistered``, ``killNext`` and ``replace``: a
-                next version of it, which ends when the driver is started. Of another driver also
-                ``remove``: it ends, and what it has published goes.
+        ``action``: ``restart``, ``kill`` (at once), ``stop`` or ``start``. One that was stopped or
+        killed does nothing until it is started; to start one that runs does nothing. Of a driver
+        also ``startNext``, ``startUnregistered``, ``killNext`` and ``replace``: a next version of
+        it, which ends when the driver is started. Of another driver also ``remove``: it ends, and
+        what it has published goes.
 
         Raises TargetError: there is no such component, or it did not get ready.
         """
@@ -133,9 +131,7 @@ class Faults(Protocol):
         """Restart a component, or all of a role, with other feature gates.
 
         Needs the ability ``feature-gates``.
-
-        Args:
-            gates: gate -> on, beside those that the target was started with; none is only those.
+        ``gates``: gate -> on, beside those that the target was started with; none is only those.
 
         Raises TargetError: there is no such component, or it did not get ready.
         """

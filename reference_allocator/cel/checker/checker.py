@@ -199,8 +199,7 @@ class _Checker(NameChecker):
 def check(node: ast.Node, environment: Environment) -> list[Issue]:
     """Annotate the tree with types and overloads.
 
-    Returns:
-        What is wrong with the expression; when empty, each node has its final ``type``.
+    Returns what is wrong with the expression; when empty, each node has its final ``type``.
     """
     checker = _Checker(environment)
     checker.check(node)

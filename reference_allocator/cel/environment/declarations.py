@@ -65,9 +65,7 @@ def device_environment(features: CelFeatures) -> Environment:
     """The environment of a device selector: one variable, ``device``.
 
     Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``newCompiler``.
-
-    Raises:
-        ValueError: there is no table for the minor.
+    Raises ValueError: there is no table for the minor.
     """
     table = load(features.kubernetes)
     variant = table.variants[

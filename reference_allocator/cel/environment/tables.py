@@ -147,11 +147,7 @@ def _message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:
 
 @cache
 def load(minor: str) -> Table:
-    """The table of a minor such as ``1.37``.
-
-    Raises:
-        ValueError: there is no table for it.
-    """
+    """The table of a minor such as ``1.37``. Raises ValueError: there is no table for it."""
     if minor not in MINORS:
         message = f"no CEL declarations for Kubernetes {minor!r}; known: {', '.join(MINORS)}"
         raise ValueError(message)

@@ -48,8 +48,7 @@ class Interpreter(Evaluation):
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         """The value of an expression.
 
-        Raises:
-            CelRuntimeError: it has none, or nests deeper than Python can evaluate.
+        Raises CelRuntimeError: it has none, or nests deeper than Python can evaluate.
         """
         try:
             value = self.evaluate(node, scope)

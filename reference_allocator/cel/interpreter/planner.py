@@ -31,11 +31,8 @@ class InstantiationError(Exception):
 def plan(node: ast.Node) -> Any:
     """Visit an expression in cel-go's order; sets ``folded`` of conversions of constants.
 
-    Returns:
-        The node's value if it is a constant for cel-go's planner, else `UNKNOWN`.
-
-    Raises:
-        InstantiationError: the first constant that is unusable.
+    Returns the node's value if it is a constant for cel-go's planner, else `UNKNOWN`.
+    Raises InstantiationError: the first constant that is unusable.
     """
     match node:
         case ast.Literal():

@@ -52,8 +52,7 @@ def parse_clauses(text: str, count: int) -> Iterator[str | Clause]:
         text: with clauses such as ``%s`` and ``%.2f``; ``%%`` is a percent sign.
         count: how many arguments there are; each clause takes one.
 
-    Raises:
-        CelRuntimeError: a clause is ill-formed or has no argument.
+    Raises CelRuntimeError: a clause is ill-formed or has no argument.
     """
     position = used = 0
     while (start := text.find("%", position)) >= 0:

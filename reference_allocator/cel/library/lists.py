@@ -81,8 +81,7 @@ def _lists_range(count: int) -> list[int]:
 def unlimited_range(count: int) -> list[int]:
     """``lists.range`` up to 1.36, where only the cost limit ends it.
 
-    Raises:
-        CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
+    Raises CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
     """
     if count > _RANGE_LIMIT:
         raise CelCostError("operation cancelled: actual cost limit exceeded")

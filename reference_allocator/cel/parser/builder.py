@@ -157,8 +157,7 @@ BUILDER: Final = _Builder()
 def parse(source: str) -> Node:
     """The syntax tree of an expression, macros expanded.
 
-    Raises:
-        ParseError: no expression, an ill-formed literal or macro, or nested too deeply.
+    Raises ParseError: no expression, an ill-formed literal or macro, or nested too deeply.
     """
     STATE.issues = []
     try:

@@ -223,8 +223,7 @@ _RECEIVER: Final[
 def expand(at: int, name: str, target: ast.Node | None, args: list[ast.Node]) -> ast.Node | None:
     """What the call ``target.name(args)`` stands for, or None when it is not a macro.
 
-    Raises:
-        MacroError: it is one, with arguments that do not fit.
+    Raises MacroError: it is one, with arguments that do not fit.
     """
     if target is None:
         return _has(at, args[0]) if (name, len(args)) == ("has", 1) else None

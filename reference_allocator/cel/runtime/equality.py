@@ -105,8 +105,7 @@ def equal_or_false(left: Any, right: Any) -> bool:
 def compare(left: Any, right: Any, function: str = "") -> int:
     """-1, 0 or 1 for values with an order.
 
-    Raises:
-        CelRuntimeError: no order between them; names ``function`` where cel-go does.
+    Raises CelRuntimeError: no order between them; names ``function`` where cel-go does.
     """
     kind = left.__class__
     if kind in _NUMBERS:

@@ -87,8 +87,7 @@ def check_hashable(key: Any) -> None:
 def map_key(key: Any) -> Any:
     """A CEL value in the form in which dicts hold it as a key.
 
-    Raises:
-        CelInternalError: Go cannot hash it.
+    Raises CelInternalError: Go cannot hash it.
     """
     kind = key.__class__
     if kind is str or kind is int:
@@ -124,11 +123,7 @@ def _same_numbers(key: Any) -> list[Any]:
 
 
 def find(mapping: dict[Any, Any], key: Any) -> Any:
-    """The value of a key, or `MISSING`.
-
-    Raises:
-        CelInternalError: Go cannot hash the key.
-    """
+    """The value of a key, or `MISSING`. Raises CelInternalError: Go cannot hash the key."""
     if key.__class__ is str:
         try:
             return mapping[key]

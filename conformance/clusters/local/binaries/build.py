@@ -51,8 +51,7 @@ def make_go_mod(go: str, version: str, directory: Path, progress: Progress) -> P
         version: for example "v1.34.0".
         progress: told what is not pinned and who vouches for it.
 
-    Raises:
-        ClusterUsageError: that version is not available, or not whole; nothing was built.
+    Raises ClusterUsageError: that version is not available, or not whole; nothing was built.
     """
     with tempfile.TemporaryDirectory() as empty:  # outside of any module
         database = _go(go, version, Path(empty), "env", "GOSUMDB", "GONOSUMDB").split("\n")
@@ -218,8 +217,7 @@ def run_build(
 ) -> None:
     """Run one `go build` into the directory `output`; `log` gets what it says.
 
-    Raises:
-        ClusterError: it failed; the message has the end of the log.
+    Raises ClusterError: it failed; the message has the end of the log.
     """
     started = reported = time.monotonic()
     progress(f"building {build.title}")

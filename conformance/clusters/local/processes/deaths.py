@@ -26,12 +26,9 @@ LOOK_SECONDS = 0.5
 def watch_components(processes: Processes, tell: Callable[[str], None]) -> Callable[[], None]:
     """Look after the components of a cluster, its drivers included, in a thread.
 
-    Args:
-        tell: called once, in that thread, with a message that names the component, how it ended and
-            the end of its log. Also when it had ended before.
-
-    Returns:
-        What ends the watch.
+    ``tell``: called once, in that thread, with a message that names the component, how it ended and
+    the end of its log. Also when it had ended before.
+    Returns what ends the watch.
     """
     ended = threading.Event()
 

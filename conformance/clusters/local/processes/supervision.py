@@ -197,8 +197,7 @@ class Processes:
     ) -> None:
         """Wait until `ready()`; give up early when the component has exited.
 
-        Raises:
-            ClusterError: it exited or the time is over; the message has the end of its log.
+        Raises ClusterError: it exited or the time is over; the message has the end of its log.
         """
         _LOG.debug("%s: %s, for up to %g s", name, what, timeout_seconds)
         deadline = time.monotonic() + timeout_seconds

@@ -149,17 +149,12 @@ _TOO_LATE: Final = frozenset({"AlreadyExists", "NotFound", "Conflict"})
 
 
 class Player:
-    """Makes and ends what a step's operations say.
-
-    Attributes:
-        namespaces: those in which it does so.
-    """
+    """Makes and ends what a step's operations say. ``namespaces``: those in which it does so."""
 
     def __init__(self, churn: Churn, context: Context) -> None:
         """Play in a scenario that has made its namespaces.
 
-        Raises:
-            UsageError: a namespace is not the scenario's.
+        Raises UsageError: a namespace is not the scenario's.
         """
         self._churn = churn
         self._context = context

@@ -49,9 +49,8 @@ class Round:
 def churn(step: Churn, context: Context) -> dict[str, Any]:
     """Carry out the step.
 
-    Returns:
-        The first seed and the number of rounds. For long churn also the number of operations; they
-        depend on the target's speed, and long churn is not compared with another run.
+    Returns the first seed and the number of rounds. For long churn also the number of operations;
+    they depend on the target's speed, and long churn is not compared with another run.
 
     Raises:
         Divergence: an invariant does not hold.

@@ -28,8 +28,7 @@ CATCH_UP_SECONDS = 10.0  # For which watches may lag behind the API server.
 class Recorder:
     """Follows what allocations depend on, for all scenarios of one target.
 
-    Attributes:
-        claims: the informer of claims, once it was opened.
+    ``claims``: the informer of claims, once it was opened.
     """
 
     claims: Informer

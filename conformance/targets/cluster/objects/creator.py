@@ -37,8 +37,7 @@ class HollowNodes:
     def adopt(self, node: Obj, status: Obj, agent: str = "") -> Obj:
         """Write a new node's status, and renew the heartbeat of its Ready condition from now on.
 
-        Returns:
-            The node with that status.
+        Returns the node with that status.
 
         Raises ApiError: the status was refused.
         """

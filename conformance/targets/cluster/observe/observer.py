@@ -68,9 +68,8 @@ class ClusterObservation:
         """What that container of the pod saw in its present run, None if it is not known yet.
 
         In a waiting check a kubelet that does not answer (it may be restarting) is asked again.
-
-        Raises:
-            TargetError: the log may not be read; or, unless waiting, the kubelet does not answer.
+        Raises TargetError: the log may not be read; or, unless waiting, the kubelet does not
+        answer.
         """
         found = self._pod(pod)
         return None if found is None else self._view(found, container)

@@ -76,8 +76,7 @@ def delete(
 def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
     """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
 
-    Raises:
-        ApiError: 404, there is no such namespace; 403, it is being deleted.
+    Raises ApiError: 404, there is no such namespace; 403, it is being deleted.
     """
     if not kind.namespaced:
         return {}

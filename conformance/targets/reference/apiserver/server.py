@@ -125,9 +125,8 @@ class ApiServer:
     ) -> list[Obj]:
         """Objects of a kind that carry all the labels, by name, of one namespace if it has one.
 
-        Raises:
-            ApiError: 404 for a kind or version that is not served; 400 for a field by which
-                objects of the kind cannot be selected.
+        Raises ApiError: 404 for a kind or version that is not served; 400 for a field by which
+        objects of the kind cannot be selected.
         """
         kind = resolve(api_version, kind_name, self._cluster.gates)
         matching = [

@@ -38,10 +38,8 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
     """In whose name a request is made; None may do everything.
 
     ``tokens``: bearer token -> the account that it is of, None for the administrator.
-
-    Raises:
-        ApiError: 401 without a known token; 403 where an account impersonates another, or anybody
-            is impersonated who is no service account.
+    Raises ApiError: 401 without a known token; 403 where an account impersonates another, or
+    anybody is impersonated who is no service account.
     """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or token not in tokens:

@@ -74,8 +74,7 @@ class History:
     def follow(self, hear: Callable[[Event | None], None]) -> Callable[[], None]:
         """Call a function with each event from now on, and with None at the end.
 
-        Returns:
-            What ends that.
+        Returns what ends that.
         """
         self._followers.append(hear)
         if self.closed:

@@ -24,8 +24,7 @@ _OBJECTS: Final = frozenset({"application/json", "application/yaml", protobuf.CO
 def decode(method: str, content_type: str, data: bytes) -> Any:
     """The body of a request: an object, or a list that is a JSON patch; {} where there is none.
 
-    Raises:
-        ApiError: 415, another type than the method takes; 400, it cannot be decoded.
+    Raises ApiError: 415, another type than the method takes; 400, it cannot be decoded.
     """
     if not data:
         return {}

@@ -72,8 +72,7 @@ class DRAManager:
     def prepare(self, pod: Obj) -> None:
         """Prepare all claims of a pod, whether its containers use them or not.
 
-        Raises:
-            NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
+        Raises NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
         with self._counted("PrepareResources"):
             self._prepare_claims(pod)

@@ -64,8 +64,7 @@ class Binder:
     def reserve(self, pod: Obj, plan: Plan) -> tuple[Obj, ...]:
         """Allocate and reserve the claims of a plan for which a node was found.
 
-        Returns:
-            ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
+        Returns ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
         """
         found = {
             uid_of(claim): allocation
@@ -149,8 +148,7 @@ class Binder:
     def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
         """Reserve one claim for a pod, with its allocation if it has none yet.
 
-        Returns:
-            The claim as it is stored now.
+        Returns the claim as it is stored now.
         """
 
         def reserve(new: Obj) -> None:

@@ -96,8 +96,7 @@ class Filter:
     def filter(self, pod: Obj, plan: Plan, nodes: Sequence[Obj]) -> Mapping[str, Sequence[Misfit]]:
         """Fill the plan in with the first node that suits, of those with the best alternatives.
 
-        Returns:
-            Node -> why it does not suit; empty when one was found.
+        Returns node -> why it does not suit; empty when one was found.
 
         Raises:
             SchedulingError: the claims cannot be evaluated at all.
@@ -221,8 +220,7 @@ class Filter:
     ) -> tuple[tuple[Obj, ...], Sequence[Misfit]]:
         """Allocate claims together on a node.
 
-        Returns:
-            ``status.allocation`` of each claim, or why there is none.
+        Returns ``status.allocation`` of each claim, or why there is none.
 
         Raises SchedulingError: the claims cannot be evaluated.
         """

@@ -160,8 +160,7 @@ class NodeAllocatable:
             claims: all its claims, with the allocations that they have or are to get.
             node: where it is to run.
 
-        Returns:
-            ``status.nodeAllocatableResourceClaimStatuses`` for the pod, and the misfits.
+        Returns ``status.nodeAllocatableResourceClaimStatuses`` for the pod, and the misfits.
 
         Raises:
             AllocatableError: a device is gone, or has not consumed what its mapping names.

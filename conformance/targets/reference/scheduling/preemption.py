@@ -35,9 +35,7 @@ class Preemption:
         """Make room for a pod that has found no node.
 
         ``unfit``: node -> why it does not suit.
-
-        Returns:
-            What the scheduler says of it, empty if nothing is to be gained by preemption.
+        Returns what the scheduler says of it, empty if nothing is to be gained by preemption.
         """
         if pod["spec"].get("preemptionPolicy") == "Never":
             return "preemption: not eligible due to preemptionPolicy=Never."
