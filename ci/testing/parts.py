@@ -64,12 +64,7 @@ def _pytest(name: str, *arguments: str) -> Command:
 
 
 def _lacking(stage: str) -> Command:
-    return _python(
-        "-c",
-        "import sys; from conformance.clusters.local import preflight\n"
-        "print(end=''.join(f'{one}\\n' for one in preflight.missing_for_stage(sys.argv[1])))",
-        stage,
-    )
+    return _python("-m", "ci.testing.lacking", stage)
 
 
 _REAL_WORKERS: Final = 3

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from ci.testing.lacking import missing_for_stage
 from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.preflight import (
     check_feature_gates,
     check_nodes,
     check_platform,
     missing_for_nodes,
-    missing_for_stage,
 )
 
 Change = Callable[[str, object], None]
@@ -32,8 +32,6 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Change:
     now("os.geteuid", lambda: 0)
     now("locate_tool", lambda name: f"/usr/bin/{name}")
     now("_namespace_problem", lambda: "")
-    now("find_go", lambda: "go")
-    now("compiler", lambda: ("cc",))
     return now
 
 
@@ -86,10 +84,14 @@ def test_feature_gates_are_tried_on_the_api_server_before_anything_starts(tmp_pa
         check_feature_gates(server, {"C": True})
 
 
-def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built(change: Change) -> None:
+def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ci.testing.lacking.find_go", lambda: "go")
+    monkeypatch.setattr("ci.testing.lacking.compiler", lambda: ("cc",))
     assert missing_for_stage("real") == []
     change("os.geteuid", lambda: 1000)
-    change("find_go", lacking)
+    monkeypatch.setattr("ci.testing.lacking.find_go", lacking)
     root, go = missing_for_stage("real")
     assert root.startswith("root")
     assert go == "Go 1.26"

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.gocommand import compiler, find_go
 from conformance.clusters.local.processes.tools import locate_tool, search_path
 
 _PROGRAMS = ("env", "mount", "nsenter", "sleep", "umount", "unshare")
@@ -101,23 +100,3 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
         f"--feature-gate: kube-apiserver does not start with {values}: "
         f"{said[-1] if said else done.stderr.strip()[-300:]}"
     )
-
-
-def missing_for_builds() -> list[str]:
-    """One line for each thing that building from source needs and this machine lacks."""
-    lines = []
-    for find in (find_go, compiler):
-        try:
-            find()
-        except ClusterUsageError as error:
-            lines.append(str(error))
-    return lines
-
-
-def missing_for_stage(stage: str) -> list[str]:
-    """One line for each thing that a stage of `ci/test` needs and this machine lacks."""
-    if stage == "fuzz":
-        return missing_for_builds()
-    if sys.platform != "linux":
-        return ["Linux"]
-    return [*missing_for_nodes(), *missing_for_builds()]
