@@ -5,9 +5,8 @@ And whether claims fit then: the reference allocator is asked for each node that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from conformance.compare.evidence import Object, full_name, key_of, name_of, obstacle, selectors_of
 from conformance.errors import UsageError
@@ -55,12 +54,6 @@ def consumers_of(claim: Object) -> list[str]:
     namespace = key_of(claim)[0]
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     return [f"{namespace}/{item['name']}" for item in reserved if item.get("resource") == "pods"]
-
-
-def results_of(claim: Object) -> Iterator[Mapping[str, Any]]:
-    """The devices that a claim has, as ``status.allocation.devices.results``."""
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    yield from (allocation.get("devices") or {}).get("results") or ()
 
 
 def ended(snapshot: Snapshot, pod: str) -> Snapshot:

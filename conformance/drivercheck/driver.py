@@ -6,7 +6,7 @@ import shutil
 import signal
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
+from conformance.kubeapi.slices import pools_complete
 from conformance.targets.seam.values import Obj
 from conformance.text import one_line
 
@@ -239,11 +240,7 @@ class DriverUnderCheck:
         """Its ResourceSlices, once all of a pool are there. Raises ViolationError."""
         seconds = seconds or START_SECONDS
 
-        def complete() -> bool:
-            pools = [one["spec"]["pool"] for one in self.slices()]
-            return bool(pools) and all(_whole(pool, pools) for pool in pools)
-
-        if not self.wait(complete, seconds):
+        if not self.wait(lambda: pools_complete(one["spec"] for one in self.slices()), seconds):
             refused = "; ".join(self.api.refusals[:3])
             raise ViolationError(
                 f"expected complete ResourceSlices of {self.driver} for node {NODE} within "
@@ -274,12 +271,3 @@ class DriverUnderCheck:
     def _make_folders(self) -> None:
         for name in _FOLDERS:
             (self.folder / name).mkdir(mode=0o755, parents=True, exist_ok=True)
-
-
-def _whole(pool: Mapping[str, Any], pools: list[dict[str, Any]]) -> bool:
-    """Whether as many slices of a pool's newest generation are there as they say."""
-    same = [one for one in pools if one["name"] == pool["name"]]
-    newest = max(one["generation"] for one in same)
-    current = [one for one in same if one["generation"] == newest]
-    wanted: int = current[0]["resourceSliceCount"]
-    return len(current) == wanted

@@ -1,4 +1,4 @@
-"""What is read from ResourceSlices in more than one place."""
+"""What is read from ResourceSlices and from allocations in more than one place."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from conformance.kubeapi.errors import Obj
+
 
 def pools_complete(specs: Iterable[Mapping[str, Any]]) -> bool:
     """Whether these ResourceSlice specs are whole pools, and at least one.
 
-    A pool is whole when all slices of its newest generation are there (resource.k8s.io/v1
-    ResourcePool: generation, resourceSliceCount).
+    A pool is whole when as many slices of its newest generation are there as they say
+    (resource.k8s.io/v1 ResourcePool: generation, resourceSliceCount).
     """
     pools: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for spec in specs:
@@ -19,6 +21,12 @@ def pools_complete(specs: Iterable[Mapping[str, Any]]) -> bool:
     for slices in pools.values():
         newest = max(pool["generation"] for pool in slices)
         current = [pool for pool in slices if pool["generation"] == newest]
-        if len(current) < current[0]["resourceSliceCount"]:
+        if len(current) != current[0]["resourceSliceCount"]:
             return False
     return bool(pools)
+
+
+def results_of(claim: Mapping[str, Any]) -> list[Obj]:
+    """The devices that are allocated to a claim (``status.allocation.devices.results``)."""
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (allocation.get("devices") or {}).get("results") or []

@@ -148,6 +148,7 @@ def test_driver_command_is_found_before_anything_starts(tmp_path: Path) -> None:
         pytest.param([slice_spec()], True, id="one of one"),
         pytest.param([slice_spec(count=2)], False, id="one of two"),
         pytest.param([slice_spec(count=2), slice_spec(count=2)], True, id="two of two"),
+        pytest.param([slice_spec(), slice_spec()], False, id="two of one"),
         pytest.param(
             [slice_spec(count=2), slice_spec(generation=2, count=2)],
             False,

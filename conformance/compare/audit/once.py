@@ -19,8 +19,8 @@ from conformance.compare.evidence import (
     name_of,
     reading,
 )
-from conformance.compare.whatif import results_of
 from conformance.errors import UsageError
+from conformance.kubeapi.slices import results_of
 from conformance.targets.seam.overlaps import exclusive_devices, is_copied
 from conformance.targets.seam.values import selected_node
 from reference_allocator.checks import check

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
 from conformance.kubeapi.errors import ApiError, Cause, Obj
+from conformance.kubeapi.slices import results_of
 
-__all__ = ["RUN_LABEL", "ApiError", "Cause", "Obj", "TargetError"]
+__all__ = ["RUN_LABEL", "ApiError", "Cause", "Obj", "TargetError", "results_of"]
 
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
@@ -218,12 +219,6 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
             if (attributes.get(SIMULATED) or {}).get("bool"):
                 return [f"the devices of {driver}"]
     return []
-
-
-def results_of(claim: Mapping[str, Any]) -> list[Obj]:
-    """The devices that are allocated to a claim (``status.allocation.devices.results``)."""
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    return (allocation.get("devices") or {}).get("results") or []
 
 
 def cells_of(table: Mapping[str, Any]) -> Mapping[str, str]:

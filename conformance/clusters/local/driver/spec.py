@@ -23,6 +23,7 @@ from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import find_program, find_tool, python_path
+from conformance.kubeapi.slices import results_of
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load
@@ -100,9 +101,7 @@ def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:
     held = [
         f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"
         for claim in claims
-        for result in ((claim.get("status") or {}).get("allocation") or {})
-        .get("devices", {})
-        .get("results", ())
+        for result in results_of(claim)
         if result["driver"] == driver_name
     ]
     if held:

@@ -10,6 +10,7 @@ from conformance.engine.run.churn.invariants import (
     reserved_for_nobody,
     violations_in,
 )
+from conformance.kubeapi.slices import results_of
 from conformance.targets.seam.watching import Obj, Version
 
 
@@ -80,8 +81,8 @@ def _state(obj: Obj) -> str:
     if obj["kind"] == "Pod":
         text = f"on {obj['spec'].get('nodeName', 'no node')}, {status.get('phase')}"
     else:
-        results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
-        text = "has " + (", ".join(f"{r['pool']}/{r['device']}" for r in results) or "nothing")
+        names = (f"{one['pool']}/{one['device']}" for one in results_of(obj))
+        text = "has " + (", ".join(names) or "nothing")
         users = ", ".join(user["name"] for user in status.get("reservedFor") or ())
         text += f" for {users}" if users else ""
     return text + (", being deleted" if "deletionTimestamp" in obj["metadata"] else "")

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformance.kubeapi.slices import results_of
 from conformance.targets.seam.overlaps import overlaps_in
 from conformance.targets.seam.watching import Obj, Version
 from reference_allocator.api.quantity import parse_quantity
@@ -184,14 +185,14 @@ class _Walk:
                 yield "foreign", f"pod {_name(pod)} has reserved claim {_name(after)} of others"
 
     def _amounts(self, before: Obj | None, after: Obj | None) -> Iterator[tuple[str, str]]:
-        new = _results(after) if not _results(before) else ()
+        new = () if results_of(before or {}) else results_of(after or {})
         places = {_place(result) for result in new if not result.get("adminAccess")}
         if not places:
             return
         inventory = self._inventory
         shares: defaultdict[Device, list[_Amounts]] = defaultdict(list)
         used: set[Device] = set()
-        for result in (result for claim in self._claims.values() for result in _results(claim)):
+        for result in (result for claim in self._claims.values() for result in results_of(claim)):
             if not result.get("adminAccess"):
                 shares[_place(result)].append(_amounts(result.get("consumedCapacity") or {}))
                 used.add(_place(result))
@@ -225,11 +226,6 @@ def _counters(sets: Any, key: str) -> _Amounts:
 
 def _amounts(given: Mapping[str, Any]) -> _Amounts:
     return {name: parse_quantity(str(value)).nanos for name, value in given.items()}
-
-
-def _results(claim: Obj | None) -> Sequence[Obj]:
-    allocation = claim["status"].get("allocation") if claim else None
-    return ((allocation or {}).get("devices") or {}).get("results") or ()
 
 
 def _users(claim: Obj | None) -> Sequence[Obj]:
