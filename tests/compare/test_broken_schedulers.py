@@ -25,7 +25,6 @@ from tests.mutants import mutant
 from tests.scenario.kill_matrix import GATES, read_kills
 from tests.scenario.shipped import shipped
 
-
 SHOWN: Final = 8
 """Of a defect that dozens of scenarios show, the first so many: each must do for itself."""
 
