@@ -6,7 +6,6 @@ import contextlib
 import os
 import socket
 import socketserver
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from conformance.clusters.local.state import LOOPBACK, read_state
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.cli.plain_client import Json
+from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = ROOT / "ci/deploy/base"
@@ -35,9 +35,7 @@ IMAGE = os.environ.get("NVML_DRA_DRIVER_IMAGE", "")
 def render(folder: Path) -> list[Json]:
     """What the real kustomize makes of a folder."""
     command = ["go", "-C", str(ROOT / "ci/deploy/kustomize"), "tool", "kustomize", "build"]
-    done = subprocess.run(
-        [*command, str(folder)], capture_output=True, text=True, check=False, timeout=600
-    )
+    done = ended([*command, str(folder)], timeout=600)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
@@ -147,6 +145,6 @@ def for_a_client(pod: Json, image: str, command: list[str]) -> None:
 
 def call(*command: str) -> str:
     """Standard output of a command that must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = ended(command, timeout=300)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.programs import ended
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "vendor-guide.md"
 
@@ -28,13 +29,8 @@ def follow(number: int, folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for block in found:
         says = re.match(r"# ends with (\d)", block)
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block],
-            cwd=folder,
-            env=os.environ | {"PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
+        done = ended(
+            ["bash", "-euo", "pipefail", "-c", block], cwd=folder, env=os.environ | {"PATH": path}
         )
         said = f"{block}{done.stdout[-3000:]}{done.stderr[-2000:]}"
         assert done.returncode == (int(says[1]) if says else 0), said

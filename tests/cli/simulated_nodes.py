@@ -19,6 +19,7 @@ import yaml
 
 from conformance.engine.schedule.needs import disrupted_roles
 from conformance.scenario.selection import Selection, select
+from tests import programs
 
 AT_ONCE = "6"
 FULL, MIG = "nvml-dra-driver", "gpu.nvidia.com-mig"
@@ -61,9 +62,7 @@ class Case(NamedTuple):
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "conformance", *arguments]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False, timeout=1800
-    )
+    return programs.ended(command, cwd=cwd, timeout=1800)
 
 
 def but_the_passed(done: subprocess.CompletedProcess[str]) -> str:

@@ -21,6 +21,7 @@ from conformance.kubeapi.kubeconfig import load_config
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.cluster.capture import RIGHTS
 from conformance.targets.reference.resources import KINDS
+from tests.programs import ended
 from tests.scenario.shipped import shipped
 
 CI = Path(__file__).resolve().parents[2] / "ci"
@@ -217,12 +218,9 @@ def test_actionlint_finds_nothing(wrong: bool, tmp_path: Path) -> None:
         },
     }
     (workflows / "user.yaml").write_text(yaml.safe_dump(user))
-    done = subprocess.run(
+    done = ended(
         [str(find_go()), "tool", "actionlint", *map(str, workflows.iterdir())],
         cwd=CI / "actionlint",
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert (done.returncode, "conext" in done.stdout) == (int(wrong), wrong), done
 

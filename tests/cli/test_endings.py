@@ -16,6 +16,7 @@ from conformance.compare.reference import on_reference
 from conformance.engine.events.result import RunResult
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
+from tests import programs
 from tests.cli.conftest import Call
 from tests.report.builders import ended, started
 
@@ -25,14 +26,11 @@ JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJlLXg"
 
 def shell(tmp_path: Path, command: str) -> subprocess.CompletedProcess[str]:
     """Run a line of bash in which ``dc`` is the command line; its exit code is that of dc."""
-    done = subprocess.run(
+    done = programs.ended(
         ["bash", "-c", f'dc() {{ "$PYTHON" -m conformance "$@"; }}; {command}'],
         cwd=tmp_path,
         env={"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     assert "Traceback" not in done.stdout + done.stderr
     assert "Exception ignored" not in done.stderr
@@ -245,13 +243,6 @@ def test_a_run_under_nohup_goes_on(tmp_path: Path) -> None:
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "start.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = programs.ended([sys.executable, "start.py"], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == -signal.SIGINT or "KeyboardInterrupt" in done.stderr
     assert done.stderr.count("os.kill(os.getpid(), signal.SIGTERM)") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from conformance.engine.events.scenario import (
     ScenarioFinished,
 )
 from conformance.resultfile.write import ResultFile
+from tests import programs
 from tests.report.builders import compared, ended, finished, planned, play, started
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,12 +43,9 @@ def record(
 
 
 def page(folder: Path, *options: str) -> tuple[int, str, str]:
-    done = subprocess.run(
+    done = programs.ended(
         [sys.executable, str(ROOT / "ci/matrix_page.py"), str(folder), *options],
         env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
     )
     return done.returncode, done.stdout, done.stderr

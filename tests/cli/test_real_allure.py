@@ -12,6 +12,7 @@ import pytest
 
 from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
+from tests.programs import ended
 from tests.report.builders import finished, planned, play, stream
 
 ROOT = Path(__file__).parents[2]
@@ -41,14 +42,7 @@ class Tree(HTMLParser):
 
 
 def build(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [BUILD, *arguments],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    return ended([BUILD, *arguments], env={**os.environ, **env}, timeout=600)
 
 
 def dom(page: Path, profile: Path) -> str:

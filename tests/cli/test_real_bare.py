@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.clusters import local_support as support
+from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]
 
@@ -52,7 +52,7 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
             *("-k", "core/generated-claim-containers-share-device", "--compare"),
         ]
         commands.append(f"exec {shlex.join(run)}")
-        done = subprocess.run(
+        done = ended(
             ["unshare", "--mount", "sh", "-c", "\n".join(commands)],
             env={
                 "PATH": f"{Path(build.compiler()[0]).parent}:/usr/bin:/usr/sbin:/bin:/sbin",
@@ -60,9 +60,6 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
                 "XDG_STATE_HOME": str(state),
             },
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=300,
         )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,6 +17,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_existing
 from conformance.targets.seam.scope import Target
 from tests.clusters.pool import Shared
+from tests.programs import ended
 
 pytestmark = pytest.mark.needs_root
 
@@ -29,9 +30,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=cwd, capture_output=True, text=True, check=False, timeout=300
-    )
+    return ended(command(*arguments), cwd=cwd, timeout=300)
 
 
 @pytest.fixture
@@ -105,16 +104,13 @@ def test_a_run_that_is_stopped_cleans_up_and_reports_what_had_run(
 def test_pytest_runs_scenarios_on_a_cluster_with_xdist(tmp_path: Path, two_nodes: Shared) -> None:
     core = ROOT / "scenarios" / "core"
     files = sorted((*core.glob("isolation-*.yaml"), *core.glob("exact-count-*.yaml")))
-    done = subprocess.run(
+    done = ended(
         [
             *(sys.executable, "-m", "pytest", *map(str, files), "-n", "2", "-q"),
             *("--dra-target", "cluster", "--dra-cluster", "local", "--dra-name", two_nodes.name),
             *("-p", "no:cacheprovider"),
         ],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=300,
         env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         | {"TMPDIR": str(tmp_path)},
@@ -212,10 +208,5 @@ def test_a_driver_with_the_usual_places_in_its_code_is_started_tested_and_stoppe
     assert "2 passed" in done.stdout
     before, after = (tmp_path / "boots").read_text().split()
     assert before != after
-    running = subprocess.run(
-        ["pgrep", "-f", f"device-root {tmp_path}/dev"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    running = ended(["pgrep", "-f", f"device-root {tmp_path}/dev"])
     assert running.stdout == ""

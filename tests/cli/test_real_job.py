@@ -8,7 +8,6 @@ server is in the pods' /etc/hosts.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
@@ -20,6 +19,7 @@ from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.errors import ExitCode
 from conformance.report.folder import RESULTS
 from conformance.resultfile.read import load_results
+from tests import programs
 from tests.cli import deployment
 from tests.cli.plain_client import Api, Json, eventually
 from tests.clusters import local_support as support
@@ -123,12 +123,8 @@ def test_three_pods_run_a_shard_each_and_a_fourth_merges_them(tmp_path: Path) ->
     assert (results / "merged" / "report.html").is_file()
     # What a pod that was lost had to run is not forgotten.
     shutil.rmtree(results / "2")
-    done = subprocess.run(
-        [sys.executable, "-m", "conformance", "merge", "0", "1", "-o", "lost"],
-        cwd=results,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = programs.ended(
+        [sys.executable, "-m", "conformance", "merge", "0", "1", "-o", "lost"], cwd=results
     )
     assert done.returncode == ExitCode.INCONCLUSIVE
     assert f"{len(ran[2])} lost" in done.stdout

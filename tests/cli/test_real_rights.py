@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from conformance.engine.objects.podspec import LABEL
 from conformance.engine.schedule.needs import disrupted_roles
 from conformance.resultfile.read import load_results
 from conformance.scenario.loader import LoadedScenario
+from tests import programs
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.cli.simulated_nodes import but_the_passed
 from tests.clusters.pool import Shared
@@ -124,9 +124,7 @@ def test_scenarios_pass_or_are_skipped_with_the_suites_rights(
         *("--cluster", "kubeconfig", "--kubeconfig", str(kubeconfig), "--context", context),
         *("--image", image, "-o", str(tmp_path / "out"), *chosen.values()),
     ]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1800
-    )
+    done = programs.ended(command, cwd=ROOT, timeout=1800)
     # Partial: nobody but the cluster's owner sees the CDI specs of its nodes.
     assert done.returncode in {0, 4}, but_the_passed(done)
     ended = load_results(tmp_path / "out" / "results.ndjson").finished
@@ -151,9 +149,7 @@ def test_what_a_killed_run_left_is_removed_with_the_suites_rights(
         *(sys.executable, "-m", "conformance", "cleanup", "--cluster", "kubeconfig"),
         *("--kubeconfig", str(kubeconfig), "--context", context, "--run", "killed"),
     ]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
-    )
+    done = programs.ended(command, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 found, 0 left" in done.stdout
     assert user.get(left) is None

@@ -23,6 +23,7 @@ from conformance.data import local_cluster_modules_dir
 from tests.clusters import local_support as support
 from tests.mutants.real.build import mutant_scheduler
 from tests.mutants.real.running import Schedulers
+from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow, pytest.mark.everything]
 
@@ -127,7 +128,7 @@ def run_beside(
     """A run with ``--scheduler-command``."""
     command = shlex.join(["sh", "-c", f"SCHEDULER=mutant BINARIES={program.parent} . {SECOND}"])
     where = ("--target", "cluster", "--cluster", "local", "--nodes", "0", "--compare")
-    return subprocess.run(
+    return ended(
         [
             *(sys.executable, "-m", "conformance", "run", *where),
             *("--name", f"beside-{os.getpid()}", "-o", str(out)),
@@ -136,7 +137,4 @@ def run_beside(
         ],
         cwd=ROOT,
         env=os.environ | env,
-        capture_output=True,
-        text=True,
-        check=False,
     )

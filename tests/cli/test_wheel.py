@@ -12,15 +12,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.programs import ended
 from tests.scenario.shipped import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def call(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    done = ended([str(part) for part in command], cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

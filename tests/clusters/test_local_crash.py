@@ -29,6 +29,7 @@ from tests.cli.dra_objects import pod
 from tests.cli.plain_client import Api
 from tests.cli.plain_client import eventually as wait_for
 from tests.clusters import local_support as support
+from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -202,13 +203,10 @@ def test_control_plane_alone_runs_for_an_ordinary_user(layout: Layout) -> None:
     ]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return ended(
             [*command, *arguments, "--name", "c"],
             cwd=REPOSITORY,
             env={"PATH": os.environ["PATH"], "HOME": str(home), "XDG_STATE_HOME": str(home)},
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=120,
         )
 

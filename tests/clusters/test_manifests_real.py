@@ -6,7 +6,6 @@ A control plane is enough: no root, no node.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from conformance.clusters.manifests import installed
 from tests.cli import deployment
 from tests.cli.plain_client import Json
 from tests.clusters.pool import Shared
+from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow]
 
@@ -73,14 +73,7 @@ def test_all_that_a_killed_run_installed_is_found_and_removed_and_nothing_else(
 
     kubeconfig = ["--kubeconfig", str(access.kubeconfig), "--context", access.context]
     cleanup = [sys.executable, "-m", "conformance", "cleanup", "--cluster", "kubeconfig"]
-    done = subprocess.run(
-        [*cleanup, *kubeconfig, "--run", run],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = ended([*cleanup, *kubeconfig, "--run", run], cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     known = [one for one in given if one["kind"] != "Domain"]  # whose definition is gone
     assert [one["metadata"]["name"] for one in known if admin.get(one) is not None] == []

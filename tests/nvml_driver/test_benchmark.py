@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks.idling import idle
+from tests.programs import ended
 
 
 def test_the_benchmark_reports_latencies(tmp_path: Path) -> None:
     output = tmp_path / "driver.json"
     options = ["--claims", "20", "--rounds", "2", "--idle-seconds", "0", "--output", str(output)]
-    done = subprocess.run(
+    done = ended(
         [sys.executable, "-m", "benchmarks.driver", *options],
         cwd=Path(__file__).resolve().parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr

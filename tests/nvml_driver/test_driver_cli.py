@@ -15,6 +15,7 @@ import yaml
 from nvml_driver.cli import main
 from nvml_driver.cluster.kube import KubeClient
 from nvml_driver.errors import KubeError
+from tests import programs
 from tests.nvml_driver.helpers import makes_device_files
 from tests.nvml_driver.stub_api import StubApi
 
@@ -25,14 +26,7 @@ def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {
         name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "NODE_NAME")
     }
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return programs.ended([*COMMAND, *map(str, arguments)], env=environment, timeout=60)
 
 
 def test_slices_prints_what_the_node_would_publish() -> None:
@@ -87,6 +81,7 @@ def test_an_error_is_one_message(
     def filled(text: str) -> str:
         return text.replace("{broken}", str(tmp_path)).replace("{nested}", str(nested))
 
+    code: object
     if status == 1:  # a command that has begun its work: NVML is loaded once in a process
         done = call(*map(filled, arguments))
         told, code = (done.stdout, done.stderr), done.returncode

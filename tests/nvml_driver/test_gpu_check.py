@@ -10,6 +10,7 @@ from pathlib import Path
 from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver.helpers import NOWHERE
+from tests.programs import ended
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -36,12 +37,9 @@ def fake_nvidia_smi(root: Path, changes: dict[int, dict[str, str]] | None = None
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ended(
         [REPOSITORY / "ci" / "gpu-check", *arguments],
         env={**os.environ, "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=120,
     )
 

@@ -29,6 +29,7 @@ from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.seam.values import RUN_LABEL
+from tests import programs
 from tests.certify.evidence import Forgery
 
 SELECTED = ["run", "--target", "reference", "-k", "core/exact", "-k", "core/two"]
@@ -233,9 +234,7 @@ def test_kill_minus_nine_in_the_middle(tmp_path: Path) -> None:
     before = load_results(file, truncated_ok=True)
     assert before.footer is None
     assert 5 <= len(before.finished) < len(before.run.planned)
-    done = subprocess.run(
-        [*command, "--resume", str(folder)], capture_output=True, text=True, check=False
-    )
+    done = programs.ended([*command, "--resume", str(folder)])
     assert done.returncode == 0, done.stdout + done.stderr
     result = sound(folder)
     assert len(result.finished) == len(result.run.planned)

@@ -12,6 +12,7 @@ import pytest
 
 import nvml_driver.simulated
 from nvml_driver.simulated import build, profile
+from tests.programs import ended
 
 SOURCES = Path(nvml_driver.simulated.__file__).parent / "library"
 FUZZ = Path(__file__).with_name("fuzz_nvml.c")
@@ -21,9 +22,7 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-o
 def _compile(folder: Path, *arguments: str | Path) -> Path:
     program = folder / "program"
     command = ["cc", "-std=gnu11", "-O1", "-g", "-pthread", *SANITIZE, *map(str, arguments)]
-    done = subprocess.run(
-        [*command, "-o", str(program)], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = ended([*command, "-o", str(program)], timeout=300)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return program
@@ -52,13 +51,7 @@ def test_no_sequence_of_calls_touches_memory_that_is_not_its_own(tmp_path: Path)
         path.write_bytes(shown.describe(state=tmp_path / f"{name}.state", control=control))
         described.append(str(path))
     for seed in "123":
-        done = subprocess.run(
-            [str(fuzzer), seed, "60", *described],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = ended([str(fuzzer), seed, "60", *described], timeout=120)
         assert done.returncode == 0, done.stderr
         assert "Sanitizer" not in done.stderr
         assert int(done.stdout) > 20  # rounds whose description was good
@@ -101,7 +94,7 @@ for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
             pass
     print(name, len(found))
 """
-    done = subprocess.run(
+    done = ended(
         [sys.executable, "-c", script, str(library)],
         env={
             **os.environ,
@@ -110,9 +103,6 @@ for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
             "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0",
             "UBSAN_OPTIONS": "halt_on_error=1",
         },
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-4000:]

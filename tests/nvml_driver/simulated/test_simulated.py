@@ -18,6 +18,7 @@ from nvml_driver.errors import DriverError, NvmlUnavailableError, ProfileError
 from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
 from nvml_driver.simulated import build, profile, shipped
 from nvml_driver.simulated.node import make_device_files
+from tests.programs import ended
 
 
 @pytest.fixture(scope="module")
@@ -256,11 +257,4 @@ def _shipped_text(name: str) -> str:
 
 def _python(script: str, **environment: Path) -> subprocess.CompletedProcess[str]:
     passed = {name: str(value) for name, value in environment.items()}
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, **passed},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return ended([sys.executable, "-c", script], env={**os.environ, **passed}, timeout=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from reference_allocator.cel.ast import Node
 from reference_allocator.cel.parser.builder import BUILDER, build_parser
+from tests.programs import ended
 
 EXPRESSION = 'device.attributes["gpu.example.com"].version.isGreaterThan(semver("1.0.0"))'
 
@@ -84,12 +84,5 @@ assert sys.getrecursionlimit() == limit
 assert "celpy" not in sys.modules
 """
     root = Path(__file__).parents[4]
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    result = ended([sys.executable, "-c", program], cwd=root, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")

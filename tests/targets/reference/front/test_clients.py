@@ -12,6 +12,7 @@ import pytest
 from conformance import probe
 from conformance.clusters.gocommand import environment, find_go
 from conformance.clusters.local.binaries.versions import COMPILE
+from tests.programs import ended
 from tests.targets.reference.front.served import served
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow, pytest.mark.everything]
@@ -86,13 +87,8 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def kubectl(programs: Path, kubeconfig: Path) -> Kubectl:
     def run(*arguments: str, stdin: str = "", code: int = 0) -> str:
-        done = subprocess.run(
-            [programs / "kubectl", "--kubeconfig", kubeconfig, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
+        done = ended(
+            [programs / "kubectl", "--kubeconfig", kubeconfig, *arguments], input=stdin, timeout=120
         )
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
@@ -102,13 +98,7 @@ def kubectl(programs: Path, kubeconfig: Path) -> Kubectl:
 
 def test_client_go_sees_what_a_real_server_shows(programs: Path, kubeconfig: Path) -> None:
     """Informers, conflicts, apply, watches, pages, deletions: as JSON and as protobuf."""
-    done = subprocess.run(
-        [programs / "api-client", kubeconfig, "kube-system"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = ended([programs / "api-client", kubeconfig, "kube-system"], timeout=120)
     expected = "".join(
         f"{SEEN}done with {kind}\n"
         for kind in ("application/json", "application/vnd.kubernetes.protobuf")
