@@ -15,7 +15,6 @@ import pytest
 from conformance.cli.app import COMMANDS
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
-from conformance.report.folder import OutputFolder
 from conformance.resultfile.read import load_results
 from tests.cli.conftest import Call
 from tests.compare.cluster import allocation, claim, decision
@@ -359,20 +358,6 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
     assert run.driver_profile is not None
     assert run.driver_profile["metadata"] == {"name": "nvml-dra-driver"}
     assert run.driver_profile_digest == document_digest(run.driver_profile)
-
-
-def test_a_terminal_without_columns_is_written_to(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "0")
-    assert "1 passed" in call("run", "-k", SHARE).out
-
-
-def test_a_second_run_into_one_folder_is_refused(call: Call, tmp_path: Path) -> None:
-    with OutputFolder(tmp_path / "out"):
-        done = call("run", "-k", SHARE, "-o", "out")
-    assert done.code == 2
-    assert "another run writes its reports there" in done.err
 
 
 def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> None:

@@ -185,12 +185,17 @@ def test_a_cluster_waits_for_every_node_by_a_watch(
     assert "waiting for 2 nodes to be ready" in lines
 
 
-def test_a_cluster_that_was_created_before_is_used_again(kind: StandIn, tmp_path: Path) -> None:
+def test_a_cluster_is_used_again_and_created_again_when_it_vanished(
+    kind: StandIn, tmp_path: Path
+) -> None:
     cluster(kind, tmp_path).up()
     again = cluster(kind, tmp_path)
     again.up()
     assert kind.verbs.count("create cluster") == 1
     assert not again.created
+    kind.exists("")
+    cluster(kind, tmp_path).up()
+    assert kind.verbs.count("create cluster") == 2
 
 
 def test_a_cluster_is_not_used_for_another_node_image(kind: StandIn, tmp_path: Path) -> None:
@@ -295,13 +300,6 @@ def test_the_certificates_of_a_cluster_that_is_gone_say_nothing_of_the_next(
     with_authority(kind, "c2Vjb25k")
     made.down()
     assert kind.clusters == []
-
-
-def test_a_cluster_that_vanished_is_created_again(kind: StandIn, tmp_path: Path) -> None:
-    cluster(kind, tmp_path).up()
-    kind.exists("")
-    cluster(kind, tmp_path).up()
-    assert kind.verbs.count("create cluster") == 2
 
 
 def test_down_deletes_the_cluster_and_all_that_was_kept_of_it(

@@ -80,14 +80,6 @@ def test_another_object_finds_and_stops_it_by_its_record(layout: Layout) -> None
     assert not is_alive(record.identity)
 
 
-def test_process_that_ignores_sigterm_is_killed_after_the_grace_period(layout: Layout) -> None:
-    processes = Processes(layout)
-    record = processes.start(spec(layout, "/bin/sh", "-c", STUBBORN))
-    processes.wait_ready("etcd", partial(has_armed, layout.log("etcd")), 10, "arming itself")
-    processes.stop("etcd", grace_seconds=0.2)
-    assert not is_alive(record.identity)
-
-
 def has_armed(log: Path) -> bool:
     return "armed" in log.read_text()
 

@@ -139,13 +139,6 @@ def test_foreign_file_beside_a_cluster_is_not_removed_with_it(layout: Layout) ->
     assert (layout.dir / "thesis.txt").exists()
 
 
-def test_logs_of_a_failed_start_are_removed_by_down(layout: Layout) -> None:
-    layout.logs.mkdir(parents=True)
-    (layout.logs / "etcd.log").touch()
-    cluster(layout).down()
-    assert not layout.dir.exists()
-
-
 def test_only_one_program_at_a_time_holds_a_cluster(layout: Layout) -> None:
     with file_lock(layout.lock), layout.lock.open("a") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

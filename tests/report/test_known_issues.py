@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -55,11 +54,3 @@ def test_in_junit_as_what_is_expected_to_fail(tmp_path: Path) -> None:
     [skipped] = root.iter("skipped")
     assert skipped.get("type") == "known"
     assert str(ISSUE) in (skipped.text or "")
-
-
-def test_a_scenario_that_failed_otherwise_is_none() -> None:
-    failed = replace(KNOWN, outcome=Outcome.FAILED, known_issues=())
-    text = StringIO()
-    events: list[Event] = [started([failed.scenario]), failed, ended([failed])]
-    play(TerminalReporter(Console(file=text, width=200), live=False), events)
-    assert "known issue" not in text.getvalue()

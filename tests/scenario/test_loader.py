@@ -46,10 +46,6 @@ def load(tmp_path: Path, text: str, name: str = "core/given.yaml") -> LoadedScen
     return loaded
 
 
-def test_the_id_is_the_path_below_the_root(tmp_path: Path) -> None:
-    assert load(tmp_path, SCENARIO, "scenarios/core/given.yaml").id == "core/given"
-
-
 def test_comments_do_not_change_the_digest_and_content_does(tmp_path: Path) -> None:
     plain = load(tmp_path, SCENARIO)
     commented = load(tmp_path, "# why\n" + SCENARIO)

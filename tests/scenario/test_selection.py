@@ -33,12 +33,6 @@ def vendor(tmp_path: Path) -> Path:
     return tmp_path / "suite"
 
 
-def test_ids_are_paths_below_the_folder_that_was_given(vendor: Path) -> None:
-    assert [item.id for item in select([vendor])] == ["exclusive/given", "shared/given"]
-    assert [item.id for item in select([vendor / "shared"])] == ["given"]
-    assert [item.id for item in select([vendor / "shared/given.yaml"])] == ["given"]
-
-
 def test_a_file_that_is_given_twice_runs_once(vendor: Path) -> None:
     assert len(select([vendor, vendor / "shared", vendor / "shared/given.yaml"])) == 2
 
@@ -46,20 +40,6 @@ def test_a_file_that_is_given_twice_runs_once(vendor: Path) -> None:
 def test_ids_that_collide_are_refused(vendor: Path) -> None:
     with pytest.raises(UsageError, match=r"id 'given' is used by .*exclusive/given.yaml too"):
         select([vendor / "exclusive", vendor / "shared"])
-
-
-def test_a_profile_that_is_given_as_a_scenario_is_said_once(vendor: Path) -> None:
-    with pytest.raises(UsageError) as error:
-        select([vendor / "profile.yaml"])
-    [line] = str(error.value).splitlines()
-    assert line.endswith("$.kind: this is a DriverProfile, not a Scenario; give it to --driver")
-
-
-def test_a_misspelt_kind_is_not_left_out(vendor: Path) -> None:
-    file = vendor / "shared/given.yaml"
-    file.write_text(SCENARIO.replace("kind: Scenario", "kind: Scenaro"))
-    with pytest.raises(UsageError, match="Scenaro"):
-        select([vendor])
 
 
 def test_a_folder_without_scenarios_is_named(tmp_path: Path) -> None:

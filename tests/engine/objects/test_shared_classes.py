@@ -34,19 +34,11 @@ class Run:
         return self.ledger.cleanup(5.0)
 
 
-def test_one_run_makes_them_and_removes_them() -> None:
-    target = Miniature()
-    run = Run(target, "one")
-    assert sorted(run.names) == NAMES
-    assert sorted(item.name for item in target.owned("one")) == NAMES
-    assert run.end() == ()
-    assert target.objects == {}
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_the_last_of_several_runs_removes_them(order: tuple[int, int, int]) -> None:
     target = Miniature()
     runs = [Run(target, name) for name in ("one", "two", "three")]
+    assert [sorted(run.names) for run in runs] == [NAMES] * 3
     for index in order[:2]:
         assert runs[index].end() == ()
         assert sorted(item.name for item in target.objects) == NAMES

@@ -51,11 +51,6 @@ def phase_is(scope: ClusterScope, phase: str) -> Callable[[], Obj | None]:
     return check
 
 
-def test_a_check_that_holds_already_ends_the_wait(api: FakeApi, scope: ClusterScope) -> None:
-    api.put("pods", pod("Running"))
-    assert scope.wait(phase_is(scope, "Running"), 0) is not None
-
-
 def test_a_change_ends_the_wait_by_a_watch_and_not_by_polling(
     api: FakeApi, scope: ClusterScope
 ) -> None:

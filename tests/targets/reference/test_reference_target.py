@@ -11,7 +11,6 @@ import pytest
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.scope import Scope, Target
 from conformance.targets.seam.values import RUN_LABEL, Obj, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
@@ -29,13 +28,6 @@ def test_what_is_asked_at_once_is_seen_together(open_target: Open) -> None:
     scope.at_once([make_and_look, make_and_look])
     make_and_look()
     assert seen == [[None], [None, None], ["a", "a", "a"]]
-
-
-def test_it_is_a_target_and_its_scopes_are_scopes(target: ReferenceTarget) -> None:
-    as_target: Target = target
-    as_scope: Scope = as_target.scope("ns")
-    assert as_scope.namespace == "ns"
-    as_scope.close()
 
 
 def test_capabilities_say_what_it_serves(open_target: Open) -> None:
