@@ -46,8 +46,9 @@ JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl
 )
 def test_a_credential_is_taken_out(text: str, secret: str) -> None:
     assert secret in text
-    assert secret not in redact(text)
-    assert REDACTED in redact(text)
+    for hidden in (redact(text), redact_log(text)):
+        assert secret not in hidden
+        assert REDACTED in hidden
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,20 @@ def test_a_credential_is_taken_out(text: str, secret: str) -> None:
 )
 def test_what_is_no_credential_stays(text: str) -> None:
     assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0/1 nodes are available: 1 cannot allocate all claims.",
+        "uid: 0b5ac1f6-6a6f-4c2b-9d0e-2f3f1f0a9c11",
+        "mountPath: /var/run/secrets/kubernetes.io/serviceaccount",
+        "GPU_DEVICE_0=gpu-0",
+        "serviceAccountName: default",
+    ],
+)
+def test_in_a_log_what_is_no_credential_stays(text: str) -> None:
+    assert redact_log(text) == redact(text) == text
 
 
 def test_what_surrounds_a_credential_stays() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -84,26 +83,12 @@ def test_a_result_file_of_another_run_is_reported(honest: Forgery) -> None:
     assert [item.path for item in honest.verify().discrepancies] == ["$.evidence.digest"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(
-            lambda text: text.replace('"outcome": "passed"', '"outcome": "failed"', 1),
-            "changed after the run",
-            id="edited outcome",
-        ),
-        pytest.param(lambda text: text.rsplit("\n", 2)[0] + "\n", "no footer", id="footer cut off"),
-        pytest.param(lambda _: "", "is empty", id="empty"),
-        pytest.param(lambda text: text * 2, "follows the footer", id="two runs"),
-    ],
-)
-def test_a_tampered_result_file_is_a_discrepancy(
-    honest: Forgery, change: Callable[[str], str], message: str
-) -> None:
-    honest.results.write_text(change(honest.results.read_text()))
+def test_a_tampered_result_file_is_a_discrepancy(honest: Forgery) -> None:
+    text = honest.results.read_text()
+    honest.results.write_text(text.replace('"outcome": "passed"', '"outcome": "failed"', 1))
     [found] = honest.verify().discrepancies
     assert found.code == "result-file"
-    assert message in found.message
+    assert "changed after the run" in found.message
 
 
 def test_a_core_scenario_that_was_never_planned_is_reported(honest: Forgery) -> None:

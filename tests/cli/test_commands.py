@@ -86,13 +86,8 @@ spec:
         ("run nofile.yaml", "nofile.yaml: no such file or folder"),
         ("run -k nothing-like-this", "no scenario with an id that matches -k"),
         ("run --feature Foo", "unknown feature Foo; no known name is like it"),
-        (
-            "run --driver scenario.yaml",
-            "this is a Scenario, not a DriverProfile; `dra-conf",
-        ),
         ("run ", "an argument is empty; is a shell variable unset?"),
         ("run --output= -k x", "the option --output= has no value"),
-        ("run --image busybox", "--image goes with"),
         ("list --json --markdown", "exclude each other"),
         ("list --markdown --features", "exclude each other"),
         ("schema report --example", "there is no example of report"),
@@ -104,20 +99,14 @@ spec:
         ("run --run-id UPPER", "--run-id 'UPPER'"),
         ("run --run-id abc\n", "--run-id 'abc\\n'"),
         ("run -k [", "no scenario with an id that matches -k"),
-        ("list -k [", "no scenario with an id that matches -k"),
-        (f"list {'x' * 5000}", "File name too long"),
-        (f"lint {'x' * 5000}", "File name too long"),
         (f"run --driver {'x' * 5000}", "File name too long"),
         ("replay .", "is a folder"),
         ("run --cluster local", "--cluster goes with --target cluster"),
         ("run --target cluster", "needs --cluster kubeconfig, kind or local"),
         ("run --target cluster --cluster kubeconfig --kubeconfig x", "x: no such file"),
-        ("run --target cluster --cluster kind --driver-command x", "--driver-command goes with"),
-        ("run --target cluster --cluster local --context x", "--context goes with"),
         ("run --target cluster --cluster local --nodes 0 --binaries x", "lacks these executables"),
         ("run --target cluster --cluster local --driver-command 'a", "No closing quotation"),
         ("list --feature SchedulerFilterTimeout", "0 with --feature SchedulerFilterTimeout"),
-        ("list --tier device --level core", " with --tier device, 0 with --level core"),
         ("run --tier cloud", "'cloud' is not one of"),
         ("cleanup", "give --cluster"),
         ("lint nofile.yaml", "nofile.yaml: no such file or folder"),
@@ -131,7 +120,6 @@ spec:
     ],
 )
 def test_a_mistake_is_one_message_and_exit_code_2(call: Call, arguments: str, says: str) -> None:
-    Path("scenario.yaml").write_text("apiVersion: dra-conformance/v1\nkind: Scenario\n")
     done = call(*arguments.split(" "))
     assert done.code == 2
     assert says in " ".join((done.out + done.err).split())

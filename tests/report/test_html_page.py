@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -106,13 +105,6 @@ def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert "url(" not in text
     assert "@import" not in text
-
-
-def test_a_truncated_run_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    with closing(ResultFile(path)) as reporter:
-        play(reporter, stream(*sample(), footer=False))
-    assert "the result file was cut off" in render_html(load_results(path, truncated_ok=True))
 
 
 def test_the_verdict_and_what_failed_come_first_and_what_passed_is_folded(tmp_path: Path) -> None:

@@ -142,14 +142,6 @@ def test_no_local_folder_and_no_credential_is_in_the_file(tmp_path: Path) -> Non
     assert "abcdef" not in text
 
 
-def test_an_interrupted_run_is_written_with_what_was_lost(tmp_path: Path) -> None:
-    path = tmp_path / "junit.xml"
-    play(JUnitFile(path), stream([planned("core/a"), planned("core/b")], [finished("core/a")]))
-    error = ET.parse(path).getroot().find(".//testcase[@name='b']/error")
-    assert error is not None
-    assert error.get("type") == "lost"
-
-
 def test_a_verdict_against_a_rule_is_a_failure_though_the_scenario_passed(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
     judgement = Judgement(Verdict.INADMISSIBLE, "selector: <no>")

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import io
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -275,17 +273,6 @@ def test_the_end_is_announced_with_what_it_waits_for() -> None:
     before = text_of(used)
     reporter.handle(RunStopping("the JUnit file failed"))
     assert text_of(used) == before
-
-
-def test_a_run_goes_on_when_nobody_reads_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "w") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        reporter = TerminalReporter()
-        reporter.handle(started([planned()]))
-        reporter.handle(ended([]))
-        reporter.close()
 
 
 @pytest.mark.parametrize("columns", ["0", "00", ""])

@@ -3,50 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import yaml
 
 from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local.processes.tools import tail
-from conformance.redaction import REDACTED, redact_log, redact_object
+from conformance.redaction import REDACTED, redact_object
 from conformance.targets.cluster import ClusterTarget
 from tests.kubeapi.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"the token is {JWT}.",
-        "Authorization: Bearer abcdef0123456789",
-        'curl -H "authorization: bearer abcdef0123456789"',
-        "token: abcdef0123456789",
-        'TOKEN="abcdef0123456789"',
-        "AWS_SECRET=abcdef0123456789",
-        '{"password": "abcdef0123456789"}',
-        "-----BEGIN RSA PRIVATE KEY-----\nabcdef0123456789\n-----END RSA PRIVATE KEY-----",
-    ],
-)
-def test_credentials_are_left_out(text: str) -> None:
-    hidden = redact_log(text)
-    assert REDACTED in hidden
-    assert "abcdef0123456789" not in hidden
-    assert "c2lnbmF0dXJl" not in hidden
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "0/1 nodes are available: 1 cannot allocate all claims.",
-        "uid: 0b5ac1f6-6a6f-4c2b-9d0e-2f3f1f0a9c11",
-        "mountPath: /var/run/secrets/kubernetes.io/serviceaccount",
-        "GPU_DEVICE_0=gpu-0",
-        "serviceAccountName: default",
-    ],
-)
-def test_other_text_stays_as_it_is(text: str) -> None:
-    assert redact_log(text) == text
 
 
 def test_objects_lose_managed_fields_and_secret_looking_values() -> None:
