@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from conformance.digest import set_digest
@@ -19,6 +20,8 @@ from conformance.engine.events.scenario import (
     StepStarted,
     count,
 )
+from conformance.resultfile.read import RecordedRun, load_results
+from conformance.resultfile.write import ResultFile
 
 HOSTILE = (
     "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "
@@ -170,3 +173,9 @@ def stream(
 def play(reporter: Reporter, events: Sequence[Event]) -> None:
     for event in events:
         reporter.handle(event)
+
+
+def recorded(folder: Path, *what: Any, **changes: Any) -> RecordedRun:
+    """A run as it is read back from the result file that was written of it."""
+    play(ResultFile(folder / "r"), stream(*what, **changes))
+    return load_results(folder / "r")

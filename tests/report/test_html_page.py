@@ -10,9 +10,18 @@ from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS
 from conformance.report.pages import MAX_EVIDENCE, _when, render_html, write_pages
-from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, step, stream
+from tests.report.builders import (
+    HOSTILE,
+    compared,
+    finished,
+    planned,
+    play,
+    recorded,
+    sample,
+    step,
+    stream,
+)
 from tests.report.test_drawing import event, held, result, snapshot
 
 
@@ -40,10 +49,8 @@ class Page(HTMLParser):
 
 
 def test_a_page_shows_the_whole_run(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     judged = [compared("core/passing", "identical"), compared("core/failing", differs=True)]
-    play(ResultFile(path), stream(*sample(), compared=judged))
-    result = load_results(path)
+    result = recorded(tmp_path, *sample(), compared=judged)
     page = render_html(result)
     assert render_html(result) == page
     text = " | ".join(part.strip() for part in Page(page).parts if part.strip())
@@ -73,7 +80,6 @@ def test_a_time_is_reported_to_the_minute() -> None:
 
 
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     scenario = planned(
         "core/" + HOSTILE.replace("\ud800", ""),
         summary=HOSTILE,
@@ -85,11 +91,10 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
         HOSTILE,
         steps=(step(scenario.id, title=HOSTILE, message=HOSTILE),),
     )
-    play(
-        ResultFile(path),
-        stream([scenario], [event], {scenario.id: {HOSTILE: HOSTILE}}, start={"target": HOSTILE}),
+    result = recorded(
+        tmp_path, [scenario], [event], {scenario.id: {HOSTILE: HOSTILE}}, start={"target": HOSTILE}
     )
-    page = Page(render_html(load_results(path)))
+    page = Page(render_html(result))
     assert "script" not in page.tags
     assert page.tags.count("b") == 1  # the verdict
     assert "<script>alert(1)</script>" in page.text
@@ -98,9 +103,8 @@ def test_hostile_texts_are_text(tmp_path: Path) -> None:
 
 
 def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    play(ResultFile(path), stream(*sample()))
-    text = render_html(load_results(path))
+    result = recorded(tmp_path, *sample())
+    text = render_html(result)
     page = Page(text)
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert "url(" not in text
@@ -108,9 +112,8 @@ def test_a_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_the_verdict_and_what_failed_come_first_and_what_passed_is_folded(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
-    page = render_html(load_results(path))
+    result = recorded(tmp_path, *sample(), compared=[compared("core/passing", "missed")])
+    page = render_html(result)
     order = [
         "<b>not conformant</b><span>1 scenario failed; 1 scenario with an allocation against the",
         "Allocations judged: <span",
@@ -126,27 +129,25 @@ def test_the_verdict_and_what_failed_come_first_and_what_passed_is_folded(tmp_pa
 
 
 def test_a_known_issue_stands_below_what_failed_and_is_folded(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     known, failing = planned("core/known"), planned("core/failing")
     issue = KnownFailure("some-issue", "https://example.com/1")
     events = [
         finished(known, Outcome.KNOWN, "m", known_issues=(issue,)),
         finished(failing, Outcome.FAILED, "m"),
     ]
-    play(ResultFile(path), stream([known, failing], events))
-    page = render_html(load_results(path))
+    result = recorded(tmp_path, [known, failing], events)
+    page = render_html(result)
     failed = page.index('<details class="scenario card is-failed" id="s1" open>')
     assert failed < page.index("Known issues of Kubernetes 1.37.1")
     assert failed < page.index('<details class="scenario card known is-known" id="s2">')
 
 
 def test_a_failed_allocation_is_drawn(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     scenario = planned()
     document = json.dumps(snapshot(allocated=[held(HOSTILE, result("gpu-0"))]))
     kept = {scenario.id: {"snapshot.json": document, "events.json": json.dumps([event(HOSTILE)])}}
-    play(ResultFile(path), stream([scenario], [finished(scenario, Outcome.FAILED, "m")], kept))
-    page = Page(render_html(load_results(path)))
+    read = recorded(tmp_path, [scenario], [finished(scenario, Outcome.FAILED, "m")], kept)
+    page = Page(render_html(read))
     assert page.tags.count("svg") == 3
     assert page.tags.count("g") == 5
     assert "script" not in page.tags

@@ -12,16 +12,23 @@ from conformance.report.jsonsummary import MAX_CHARACTERS, render_json, summary_
 from conformance.report.pages import render_html, render_markdown
 from conformance.resultfile.read import load_results
 from conformance.resultfile.write import ResultFile
-from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream
+from tests.report.builders import (
+    HOSTILE,
+    compared,
+    finished,
+    planned,
+    play,
+    recorded,
+    sample,
+    stream,
+)
 
 GITHUB_LIMIT = 1 << 20
 """Bytes of a step's summary (GitHub's documentation of GITHUB_STEP_SUMMARY)."""
 
 
 def test_it_says_what_the_run_came_to_and_fits_its_schema(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    play(ResultFile(path), stream(*sample(), compared=[compared("core/passing", "missed")]))
-    result = load_results(path)
+    result = recorded(tmp_path, *sample(), compared=[compared("core/passing", "missed")])
     document = json.loads(render_json(result))
     Draft202012Validator(summary_schema()).validate(document)
     assert document["verdict"] == "not conformant"
@@ -39,15 +46,13 @@ def test_it_says_what_the_run_came_to_and_fits_its_schema(tmp_path: Path) -> Non
 
 def test_claim_latency_is_said_wherever_it_was_measured(tmp_path: Path) -> None:
     """Percentiles by nearest rank: each is a time that was measured."""
-    path = tmp_path / "r"
     waits = tuple(number / 100 for number in range(1, 101))
     events = [
         finished("core/one", latencies=waits[50:]),
         finished("core/two", latencies=waits[:50]),
         finished("core/three"),
     ]
-    play(ResultFile(path), stream([item.scenario for item in events], events))
-    result = load_results(path)
+    result = recorded(tmp_path, [item.scenario for item in events], events)
     document = json.loads(render_json(result))
     Draft202012Validator(summary_schema()).validate(document)
     assert document["latency"] == {"claims": 100, "p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -69,23 +74,20 @@ def test_a_run_that_was_cut_off_has_no_seconds(tmp_path: Path) -> None:
 
 
 def test_summaries_of_a_run_in_which_all_failed_at_length_stay_small(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     scenarios = [planned(f"core/s{number}") for number in range(300)]
     text = "\U0001f600" * (MAX_CHARACTERS + 1)
-    play(
-        ResultFile(path),
-        stream(scenarios, [finished(item, Outcome.FAILED, text) for item in scenarios]),
+    result = recorded(
+        tmp_path, scenarios, [finished(item, Outcome.FAILED, text) for item in scenarios]
     )
-    markdown = render_markdown(load_results(path))
+    markdown = render_markdown(result)
     assert len(markdown.encode()) < GITHUB_LIMIT
     assert "- and 200 more; the reports name them all" in markdown
 
 
 def test_a_summary_says_the_verdict_the_totals_and_what_did_not_pass(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     judged = [compared("core/passing", "identical"), compared("core/failing", differs=True)]
-    play(ResultFile(path), stream(*sample(), compared=judged))
-    text = render_markdown(load_results(path))
+    result = recorded(tmp_path, *sample(), compared=judged)
+    text = render_markdown(result)
     first, *_ = text.splitlines()
     assert first == "## DRA conformance: not conformant"
     assert "allocations: 1 identical" in text
@@ -96,12 +98,11 @@ def test_a_summary_says_the_verdict_the_totals_and_what_did_not_pass(tmp_path: P
 
 
 def test_hostile_texts_form_no_markup(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     hostile = HOSTILE + "`<img src=x>`\n~~~\n# heading\n| cell |"
     scenario = planned("core/hostile", feature="A|B")
     event = finished(scenario, Outcome.FAILED, hostile)
-    play(ResultFile(path), stream([scenario], [event], start={"driver": "`x` | <b>"}))
-    text = render_markdown(load_results(path))
+    result = recorded(tmp_path, [scenario], [event], start={"driver": "`x` | <b>"})
+    text = render_markdown(result)
     body = "".join(line + "\n" for line in text.splitlines() if not line.startswith("  "))
     assert "# heading" not in body
     assert "<img" not in body

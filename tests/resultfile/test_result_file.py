@@ -24,6 +24,7 @@ from tests.report.builders import (
     finished,
     planned,
     play,
+    recorded,
     sample,
     started,
     step,
@@ -195,29 +196,24 @@ def test_another_run_or_version_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_result_that_was_not_planned_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "r"
-    play(ResultFile(path), stream([planned("core/a")], [finished("core/b")]))
     with pytest.raises(ResultFileError, match="core/b was not planned"):
-        load_results(path)
+        recorded(tmp_path, [planned("core/a")], [finished("core/b")])
 
 
 def test_a_failed_cleanup_never_counts_as_passed(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     event = finished(cleanup=Outcome.FAILED, left=("Pod pod0",))
-    play(ResultFile(path), stream([event.scenario], [event]))
-    assert load_results(path).outcomes[Outcome.FAILED] == ("core/one",)
+    result = recorded(tmp_path, [event.scenario], [event])
+    assert result.outcomes[Outcome.FAILED] == ("core/one",)
 
 
 def test_hostile_and_huge_texts_survive_the_round_trip(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     event = finished(
         planned(summary=HOSTILE),
         Outcome.FAILED,
         HOSTILE + "x" * 3_000_000,
         steps=(step("core/one", title=HOSTILE, observed=({"a": [1, None, HOSTILE]},)),),
     )
-    play(ResultFile(path), stream([event.scenario], [event], {"core/one": {HOSTILE: HOSTILE}}))
-    result = load_results(path)
+    result = recorded(tmp_path, [event.scenario], [event], {"core/one": {HOSTILE: HOSTILE}})
     readable = HOSTILE.replace("\ud800", "?")
     assert result.finished[0].message == readable + "x" * 3_000_000
     assert result.finished[0].steps[0].observed == ({"a": [1, None, readable]},)
@@ -256,7 +252,6 @@ def test_what_the_comparison_says_is_read_back_as_the_same_events(tmp_path: Path
 
 
 def test_what_was_tested_stands_in_the_header(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     start = {
         "feature_gates": {"DRADeviceTaints": False},
         "driver_profile": {"metadata": {"name": "gpu"}},
@@ -268,8 +263,8 @@ def test_what_was_tested_stands_in_the_header(tmp_path: Path) -> None:
             "paths": [Path("/home/somebody/own")],
         },
     }
-    play(ResultFile(path), stream(*sample(), start=start))
-    run = load_results(path).run
+    result = recorded(tmp_path, *sample(), start=start)
+    run = result.run
     assert run.feature_gates == {"DRADeviceTaints": False}
     assert run.driver_profile == {"metadata": {"name": "gpu"}}
     assert run.driver_profile_digest == "sha256:1"
@@ -326,7 +321,6 @@ def test_every_written_line_fits_the_published_model(tmp_path: Path) -> None:
 
 
 def test_results_arrive_in_the_order_in_which_scenarios_ended(tmp_path: Path) -> None:
-    path = tmp_path / "r"
     events: list[ScenarioFinished] = [finished("core/b"), finished("core/a")]
-    play(ResultFile(path), stream([planned("core/a"), planned("core/b")], events))
-    assert [event.scenario.id for event in load_results(path).finished] == ["core/b", "core/a"]
+    result = recorded(tmp_path, [planned("core/a"), planned("core/b")], events)
+    assert [event.scenario.id for event in result.finished] == ["core/b", "core/a"]

@@ -50,6 +50,17 @@ def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
     return DriverCore(options, library, partitions=mig, inventory=found), mig
 
 
+def fail_the_second(mig: FileMig) -> None:
+    """Have creation fail while there is a MIG device."""
+    create = mig.create
+
+    def fail_second(place: Any) -> Any:
+        mig.fail_creation = bool(mig.all())
+        return create(place)
+
+    mig.create = fail_second  # type: ignore[method-assign]
+
+
 def reboot(root: Path, boot: str) -> None:
     shutil.rmtree(root / "cdi", ignore_errors=True)
     shutil.rmtree(root / "mig", ignore_errors=True)
@@ -183,13 +194,7 @@ def test_a_spec_that_cannot_be_written_takes_the_mig_device_along(
 def test_when_the_second_mig_device_fails_the_first_goes_too(tmp_path: Path) -> None:
     """dra-driver-nvidia-gpu#1452."""
     driver, mig = partitioned(tmp_path)
-    create = mig.create
-
-    def fail_second(place: Any) -> Any:
-        mig.fail_creation = bool(mig.all())
-        return create(place)
-
-    mig.create = fail_second  # type: ignore[method-assign]
+    fail_the_second(mig)
     with pytest.raises(PrepareError, match="no compute instance left"):
         driver.prepare(make_claim(result(PARTITIONS[0]), result(PARTITIONS[1], "two")))
     assert (mig.all(), driver.records()) == ([], [])
@@ -198,13 +203,7 @@ def test_when_the_second_mig_device_fails_the_first_goes_too(tmp_path: Path) -> 
 def test_a_rollback_that_fails_is_taken_up_again(tmp_path: Path) -> None:
     driver, mig = partitioned(tmp_path)
     mig.busy = {1}
-    create = mig.create
-
-    def fail_second(place: Any) -> Any:
-        mig.fail_creation = bool(mig.all())
-        return create(place)
-
-    mig.create = fail_second  # type: ignore[method-assign]
+    fail_the_second(mig)
     with pytest.raises(PrepareError):
         driver.prepare(make_claim(result(PARTITIONS[0]), result(PARTITIONS[1], "two")))
     assert len(mig.all()) == 1

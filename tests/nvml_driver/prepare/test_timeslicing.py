@@ -30,6 +30,11 @@ def driver(root: Path, smi: DriverRoot, **more: Any) -> DriverCore:
     return DriverCore(options, library, time_slices=TimeSlices(NvidiaSmi(smi), **more))
 
 
+@pytest.fixture
+def core(tmp_path: Path, smi: RecordingSmi) -> DriverCore:
+    return driver(tmp_path, smi.root)
+
+
 def asking(slices: str, *devices: str, uid: str = "uid-1", **more: Any) -> dict[str, Any]:
     results = [result(name, f"r{index}", **more) for index, name in enumerate(devices)]
     return make_claim(*results, uid=uid, config=[opaque(gpu_config(slices))])
@@ -50,9 +55,8 @@ def commands(uuid: str, number: int) -> list[str]:
     ("slices", "number"), [("Default", 0), ("Short", 1), ("Medium", 2), ("Long", 3)]
 )
 def test_an_interval_is_set_for_the_claim_and_reset_after_it(
-    tmp_path: Path, smi: RecordingSmi, slices: str, number: int
+    smi: RecordingSmi, core: DriverCore, slices: str, number: int
 ) -> None:
-    core = driver(tmp_path, smi.root)
     core.prepare(asking(slices, "gpu-0", "gpu-2"))
     zero, two = uuid(core, "gpu-0"), uuid(core, "gpu-2")
     assert smi.asked() == commands(zero, number) + commands(two, number)
@@ -63,16 +67,14 @@ def test_an_interval_is_set_for_the_claim_and_reset_after_it(
 
 
 def test_without_configuration_nothing_is_asked_of_the_tool(
-    tmp_path: Path, smi: RecordingSmi
+    smi: RecordingSmi, core: DriverCore
 ) -> None:
-    core = driver(tmp_path, smi.root)
     core.prepare(make_claim(result("gpu-0")))
     core.unprepare("uid-1")
     assert smi.asked() == []
 
 
-def test_simulated_gpus_are_not_set(tmp_path: Path, smi: RecordingSmi) -> None:
-    core = driver(tmp_path, smi.root)
+def test_simulated_gpus_are_not_set(smi: RecordingSmi, core: DriverCore) -> None:
     plain = DriverCore(core.options, NvmlLibrary.simulated("t4x4"))
     plain.prepare(asking("Long", "gpu-0"))
     plain.unprepare("uid-1")
@@ -80,10 +82,9 @@ def test_simulated_gpus_are_not_set(tmp_path: Path, smi: RecordingSmi) -> None:
 
 
 def test_real_gpus_are_set_with_the_tool_of_the_drivers_root(
-    tmp_path: Path, smi: RecordingSmi
+    tmp_path: Path, smi: RecordingSmi, core: DriverCore
 ) -> None:
     """The inventory is said to be real; what it was found with is the simulation still."""
-    core = driver(tmp_path, smi.root)
     library = NvmlLibrary.simulated("t4x4")
     inventory = replace(discover(library, NOWHERE, salt="node-a"), simulated=False)
     (tmp_path / "dev").mkdir()
@@ -95,9 +96,8 @@ def test_real_gpus_are_set_with_the_tool_of_the_drivers_root(
 
 
 def test_a_failure_is_rolled_back_and_leaves_the_gpu_to_others(
-    tmp_path: Path, smi: RecordingSmi
+    tmp_path: Path, smi: RecordingSmi, core: DriverCore
 ) -> None:
-    core = driver(tmp_path, smi.root)
     zero, one = uuid(core, "gpu-0"), uuid(core, "gpu-1")
     smi.fail((4, f"-i {one}"))
     with pytest.raises(
@@ -123,9 +123,8 @@ def test_a_tool_that_hangs_costs_the_claim_a_bounded_time(
 
 
 def test_what_cannot_be_reset_keeps_the_claim_until_it_can(
-    tmp_path: Path, smi: RecordingSmi
+    tmp_path: Path, smi: RecordingSmi, core: DriverCore
 ) -> None:
-    core = driver(tmp_path, smi.root)
     core.prepare(asking("Long", "gpu-0"))
     smi.fail((255, "--set-timeslice 0"))
     for _ in range(2):
@@ -143,9 +142,8 @@ def test_what_cannot_be_reset_keeps_the_claim_until_it_can(
 
 @pytest.mark.parametrize("status", [6, 15, 3])
 def test_a_gpu_that_is_gone_does_not_keep_its_claim(
-    tmp_path: Path, smi: RecordingSmi, status: int
+    smi: RecordingSmi, core: DriverCore, status: int
 ) -> None:
-    core = driver(tmp_path, smi.root)
     core.prepare(asking("Long", "gpu-0"))
     smi.fail((status, "-i"))
     core.unprepare("uid-1")
@@ -153,9 +151,8 @@ def test_a_gpu_that_is_gone_does_not_keep_its_claim(
 
 
 def test_shares_of_a_gpu_have_one_interval_which_lasts_as_long_as_one_of_them(
-    tmp_path: Path, smi: RecordingSmi
+    smi: RecordingSmi, core: DriverCore
 ) -> None:
-    core = driver(tmp_path, smi.root)
     gpu = uuid(core, "gpu-0")
     core.prepare(asking("Long", "gpu-0", uid="one", shareID="s1"))
     core.prepare(asking("Long", "gpu-0", uid="two", shareID="s2"))
@@ -171,8 +168,7 @@ def test_shares_of_a_gpu_have_one_interval_which_lasts_as_long_as_one_of_them(
     assert smi.asked() == commands(gpu, 0)
 
 
-def test_admin_access_and_mig_devices_set_nothing(tmp_path: Path, smi: RecordingSmi) -> None:
-    core = driver(tmp_path, smi.root)
+def test_admin_access_and_mig_devices_set_nothing(smi: RecordingSmi, core: DriverCore) -> None:
     [device] = core.prepare(asking("Long", "gpu-0", adminAccess=True))
     core.unprepare("uid-1")
     assert smi.asked() == []
@@ -189,8 +185,9 @@ def test_without_the_tool_only_the_default_can_be_had(tmp_path: Path) -> None:
     assert core.records() == []
 
 
-def test_preparing_again_sets_again_what_a_reboot_took(tmp_path: Path, smi: RecordingSmi) -> None:
-    core = driver(tmp_path, smi.root)
+def test_preparing_again_sets_again_what_a_reboot_took(
+    tmp_path: Path, smi: RecordingSmi, core: DriverCore
+) -> None:
     claim = asking("Long", "gpu-0")
     devices = core.prepare(claim)
     smi.asked()
