@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.cli.conftest import Done
 
-class Ended(NamedTuple):
-    """What a session ended with."""
-
-    code: int
-    out: str
-    err: str
-
-
-Session = Callable[..., Ended]
+Session = Callable[..., Done]
 
 
 @pytest.fixture
@@ -28,8 +20,8 @@ def session(
     monkeypatch.chdir(tmp_path)
     common = ("-p", "no:cacheprovider", "-p", "no:faulthandler", "--import-mode", "importlib")
 
-    def run(*arguments: str) -> Ended:
+    def run(*arguments: str) -> Done:
         code = pytest.main([*common, *arguments])
-        return Ended(code, *capsys.readouterr())
+        return Done(code, *capsys.readouterr())
 
     return run
