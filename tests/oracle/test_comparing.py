@@ -91,22 +91,20 @@ def test_allocations_that_the_checker_accepted_are_counted() -> None:
     assert compare(QUESTION, upstream(ours), checked=False).accepted == 0
 
 
-def test_an_upstream_that_gives_up_is_counted_apart() -> None:
-    def slow(question: Json) -> Json:
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"outcome": "timeout"}, "upstream-timeout"),
+        ({"outcome": "error", "error": "panic: runtime error"}, "upstream-panic"),
+    ],
+)
+def test_an_upstream_that_gives_up_or_panics_is_counted_apart(said: Json, kind: str) -> None:
+    def failing(question: Json) -> Json:
         answer = none(question)
-        answer["nodes"][0]["outcome"] = "timeout"
+        answer["nodes"][0].update(said)
         return answer
 
-    assert compare(QUESTION, upstream(slow)).kind == "upstream-timeout"
-
-
-def test_an_upstream_that_panics_is_counted_apart() -> None:
-    def panicking(question: Json) -> Json:
-        answer = none(question)
-        answer["nodes"][0].update(outcome="error", error="panic: runtime error")
-        return answer
-
-    assert compare(QUESTION, upstream(panicking)).kind == "upstream-panic"
+    assert compare(QUESTION, upstream(failing)).kind == kind
 
 
 def test_a_search_that_does_not_cut_is_told_though_the_answer_is_right() -> None:

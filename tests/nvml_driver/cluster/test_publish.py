@@ -136,15 +136,13 @@ def test_deleted_slices_come_back(api: StubApi, publisher: Publisher) -> None:
     api.wait(lambda api: published(api) and api.get(f"{SLICES}/s1")["metadata"]["uid"] != old)
 
 
-def test_edited_slices_are_put_right(api: StubApi, publisher: Publisher) -> None:
+def test_edited_slices_are_put_right_and_wiped_ones_come_back_in_their_generation(
+    api: StubApi, publisher: Publisher
+) -> None:
     assert publisher.published.wait(10)
     body = api.get(f"{SLICES}/s0")
     api.put(f"{SLICES}/s0", {**body, "spec": {**body["spec"], "devices": []}})
     api.wait(lambda api: [n[1] for n in names(api.slices())] == [2, 2] and published(api))
-
-
-def test_wiped_slices_come_back_in_their_generation(api: StubApi, publisher: Publisher) -> None:
-    test_edited_slices_are_put_right(api, publisher)
     with api.changed:  # as a kubelet does when it starts
         for body in api.slices():
             api.delete(f"{SLICES}/{body['metadata']['name']}")
