@@ -43,6 +43,7 @@ simulated GPUs, each allocation compared with the reference of the API server's 
 `ci/matrix 1.37/1.34` and `ci/matrix 1.36:1.37` repeat a column.
 """
 
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 PAIRS = tuple(
     f"{server} nodes {node}"
     for server in reversed(PINNED)
@@ -73,13 +74,19 @@ def page(runs: Mapping[str, RunResult], head: str = HEAD, wanted: Iterable[str] 
         lines += ["", f"| {folder} | {' | '.join(runs)} |", f"|---|{':-:|' * len(runs)}"]
         for name in names:
             cells = (_cell(results[minor].get(name), letters) for minor in runs)
-            leaf = name.rpartition("/")[2]
-            lines.append(f"| [{leaf}](../scenarios/{name}.yaml) | {' | '.join(cells)} |")
+            lines.append(f"| {_link(name)} | {' | '.join(cells)} |")
     lines += ["", "## Skipped", ""]
     lines += [f"- `{letter}`: {reason}" for reason, letter in letters.items()]
     lines += ["", "## Known issues", "", *(_known(runs) or ["None showed."])]
     lines += ["", "## Not passed, or not judged", "", *(_explained(results) or ["Nothing."])]
     return "\n".join(lines) + "\n"
+
+
+def _link(name: str) -> str:
+    """A scenario, which may have gone since it was run."""
+    leaf = name.rpartition("/")[2]
+    there = (SCENARIOS / f"{name}.yaml").is_file()
+    return f"[{leaf}](../scenarios/{name}.yaml)" if there else f"{leaf} (gone since)"
 
 
 def _reached(run: RunResult) -> list[ScenarioResult]:

@@ -59,7 +59,7 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
         tmp_path,
         "1.37.1",
         finished("core/one"),
-        finished("core/new"),
+        finished("core/late-class-starts-waiting-pod"),
         finished("extended/f/two", Outcome.FAILED, "no\n  luck"),
         verdict="identical",
     )
@@ -77,9 +77,10 @@ def test_the_page_has_a_column_for_each_run_and_says_why_something_was_skipped(
     assert "| 1.37.1 | 2026-11-21 10:00 | 3 | 2 | 0 | 0 | 1 | 1 identical |" in lines
     assert "No run here: 1.35, 1.36." in lines
     assert "| core | 1.34 | 1.37 |" in lines
-    assert "| [one](../scenarios/core/one.yaml) | ✗ | ✓ |" in lines
-    assert "| [new](../scenarios/core/new.yaml) | · | ✓ |" in lines
-    assert "| [two](../scenarios/extended/f/two.yaml) | a | ✗ |" in lines
+    assert "| one (gone since) | ✗ | ✓ |" in lines
+    name = "late-class-starts-waiting-pod"
+    assert f"| [{name}](../scenarios/core/{name}.yaml) | · | ✓ |" in lines
+    assert "| two (gone since) | a | ✗ |" in lines
     assert "- `a`: needs Kubernetes >=1.35" in lines
     assert "- 1.34, core/one: inadmissible: why inadmissible" in lines
     assert "- 1.37, extended/f/two: failed: no luck" in lines
@@ -105,7 +106,7 @@ def test_a_known_issue_is_neither_a_success_nor_a_failure(tmp_path: Path) -> Non
     code, text, said = page(tmp_path)
     assert code == 0, said
     assert "| 1.37.1 | 2026-11-21 10:00 | 2 | 1 | 0 | 1 | 0 | 1 identical |" in text
-    assert "| [two](../scenarios/core/two.yaml) | ! |" in text
+    assert "| two (gone since) | ! |" in text
     assert "- 1.37, core/two: [it-is-known](found/it.md)" in text
     assert "Not passed, or not judged\n\nNothing.\n" in text
 
@@ -117,7 +118,7 @@ def test_what_a_run_did_not_come_to_is_no_failure(tmp_path: Path) -> None:
     assert code == 0, said
     where = "2026-11-21 10:00, broken off after 1 of 2"
     assert f"| 1.36.3 | {where} | 2 | 1 | 0 | 0 | 0 | 1 identical |" in text
-    assert "| [one](../scenarios/core/one.yaml) | ✓ |" in text
+    assert "| one (gone since) | ✓ |" in text
     assert "core/two" not in text
 
 
