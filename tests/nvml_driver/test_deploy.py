@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,12 @@ def find(kind: str, name: str) -> dict[str, Any]:
 
 @cache
 def compiled(expression: str) -> celpy.Runner:
-    environment = celpy.Environment()
-    return environment.program(environment.compile(expression))
+    limit = sys.getrecursionlimit()  # An environment of cel-python raises it for the process.
+    try:
+        environment = celpy.Environment()
+        return environment.program(environment.compile(expression))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def evaluate(expression: str, context: dict[str, Any]) -> Any:
