@@ -56,14 +56,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("leave", [hang, die])
-def test_a_wait_ends_when_the_server_is_gone(
-    api: FakeApi, scope: ClusterScope, leave: Leave
+def test_a_wait_ends_when_the_server_is_gone_and_closing_takes_no_time(
+    api: FakeApi, target: ClusterTarget, leave: Leave
 ) -> None:
+    scope = target.scope("demo")
+    scope.wait(lambda: scope.find(Query("v1", "Event")), 0)
     began = time.monotonic()
     threading.Timer(0.2, leave, [api]).start()
     with pytest.raises(TargetGoneError, match=r"has not answered for 1\.5 s"):
         scope.wait(lambda: scope.get(POD0), 100)
     assert time.monotonic() - began < 8
+    began = time.monotonic()
+    target.close()
+    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("leave", [hang, die])
@@ -96,19 +101,6 @@ def test_a_server_that_is_always_unavailable_is_gone(api: FakeApi, scope: Cluste
     api.fail("GET", "/", 503, times=999)
     with pytest.raises(TargetGoneError):
         scope.get(POD0)
-
-
-def test_closing_a_target_whose_server_hangs_takes_no_time(
-    api: FakeApi, target: ClusterTarget
-) -> None:
-    scope = target.scope("demo")
-    scope.wait(lambda: scope.find(Query("v1", "Event")), 0)
-    hang(api)
-    with pytest.raises(TargetGoneError):
-        scope.wait(lambda: scope.get(POD0), 100)
-    began = time.monotonic()
-    target.close()
-    assert time.monotonic() - began < 3
 
 
 @pytest.mark.parametrize("leave", [hang, die])
