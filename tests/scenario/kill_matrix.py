@@ -222,10 +222,7 @@ def main(named: Set[str]) -> None:
     faults = sorted(DEFECTS)
     with ProcessPoolExecutor() as pool:
         found = list(pool.map(measured, faults, repeat(named), repeat(read_kills())))
-    kills = dict(zip(faults, found, strict=True))
-    unseen = [title for title, names in kills.items() if not names]
-    if unseen:
-        raise SystemExit(f"no scenario notices: {', '.join(unseen)}")
+    kills = {title: names for title, names in zip(faults, found, strict=True) if names}
     text = yaml.safe_dump(kills, sort_keys=False, width=100, default_flow_style=None)
     KILLS.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
     reasons = read_not_alone()
@@ -235,6 +232,8 @@ def main(named: Set[str]) -> None:
         print(f"{name}: no defect of its own, and no reason in {NOT_ALONE.name}")
     for name in sorted(alone & reasons.keys()):
         print(f"{name}: has a defect of its own, the reason in {NOT_ALONE.name} can go")
+    if unseen := DEFECTS.keys() - kills.keys():
+        raise SystemExit(f"no scenario notices: {', '.join(sorted(unseen))}")
 
 
 if __name__ == "__main__":
