@@ -82,14 +82,17 @@ def eligible_nodes(
 
 
 def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequence[Object]) -> bool:
-    """Whether a pod waits for what its node lacks because devices count against it (KEP-5517).
+    """Whether a pod waits for what its node lacks beside devices, or because of them (KEP-5517).
 
-    The pod's condition names the resource; of the allocations that the reference would make,
-    devices with nodeAllocatableResources count. Malformed evidence is a UsageError.
+    The pod's condition names the resource, and the pod requests it or devices that the reference
+    would allocate count against it (nodeAllocatableResources).
+    Malformed evidence is a UsageError.
     """
 
     def ask() -> bool:
-        status = (child(pod, "status", mapping) if pod is not None else None) or {}
+        if pod is None:
+            return False
+        status = child(pod, "status", mapping) or {}
         messages = [
             string(condition, "message")
             for condition in items(status, "conditions", mapping)
@@ -100,16 +103,28 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
             for allocation in allocations
             for result in (allocation.get("devices") or {}).get("results") or ()
         }
-        resources = {
+        of_devices = {
             name
             for item in Snapshot.from_dict(snapshot).slices
             for device in item["spec"].get("devices") or ()
             if (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"]) in wanted
             for name in device.get("nodeAllocatableResources") or ()
         }
-        return any(f"Insufficient {name}" in text for name in resources for text in messages)
+        names = of_devices.union(_requested(pod))
+        return any(f"Insufficient {name}" in text for name in names for text in messages)
 
     return reading(ask)
+
+
+def _requested(pod: Object) -> Iterator[str]:
+    """The resources that a pod or a container of it requests."""
+    spec = child(pod, "spec", mapping) or {}
+    for holder in (
+        spec,
+        *items(spec, "containers", mapping),
+        *items(spec, "initContainers", mapping),
+    ):
+        yield from child(child(holder, "resources", mapping) or {}, "requests", mapping) or {}
 
 
 def node_named(snapshot: Snapshot, name: str) -> Object:

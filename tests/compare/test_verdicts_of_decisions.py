@@ -314,6 +314,17 @@ def test_a_pod_whose_devices_take_nothing_of_their_node_was_missed() -> None:
     assert judge_undecided(state) is not None
 
 
+@pytest.mark.parametrize(("resource", "missed"), [("cpu", False), ("memory", True)])
+def test_a_pod_that_waits_for_what_it_requests_beside_devices_was_not_missed(
+    resource: str, missed: bool
+) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "message": "1 Insufficient cpu."}
+    waiting = {**pod(), "status": {"conditions": [condition]}}
+    waiting["spec"]["containers"] = [{"name": "c", "resources": {"requests": {resource: "1"}}}]
+    judgement = judge_undecided({"snapshot": snapshot(claims=(claim(),)), "pod": waiting})
+    assert (judgement is not None) is missed
+
+
 def test_verdicts_are_ordered_from_best_to_worst() -> None:
     assert sorted(Verdict, key=lambda item: item.rank) == [
         Verdict.IDENTICAL,

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
 
 from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import ClaimRecord
-from tests.mutants.replacing import Defects, instead
+from tests.mutants.driver import in_each_core
+from tests.mutants.replacing import Defects, instead, replace
 
 
 @instead("managers.devices_of")
@@ -33,14 +34,17 @@ def _last_device_decides(
     return original({"devices": {"results": [*last.values()]}}, operation)
 
 
-@instead("drivers._core._preparation._with_metadata")
-def _metadata_of_first_request(
-    _: NodeDriver, original: Callable[[ClaimRecord], ClaimRecord], record: ClaimRecord
-) -> ClaimRecord:
+def _metadata_of_first_request(world: World) -> None:
     """The file of the first request is all that containers get."""
-    first, *others = original(record).devices
-    bare = [changed(one, cdi_device_ids=one.cdi_device_ids[:1]) for one in others]
-    return changed(record, devices=(first, *bare))
+
+    def first_alone(
+        original: Callable[[ClaimRecord], ClaimRecord], record: ClaimRecord
+    ) -> ClaimRecord:
+        first, *others = original(record).devices
+        bare = [changed(one, cdi_device_ids=one.cdi_device_ids[:1]) for one in others]
+        return changed(record, devices=(first, *bare))
+
+    in_each_core(world, lambda core: replace(core._preparation, "_with_metadata", first_alone))
 
 
 DEFECTS: Defects = {
