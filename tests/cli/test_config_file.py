@@ -31,7 +31,7 @@ def test_a_file_has_the_defaults_the_command_line_wins_and_the_result_says_so(ru
 def test_pyproject_has_a_table_and_another_file_can_be_named_or_none(run: Call) -> None:
     Path("pyproject.toml").write_text('[tool.dra-conformance]\nk = "core/two-requests"\n')
     assert "would run 1 scenario " in run("--dry-run")[1]
-    Path("other.toml").write_text('k = ["core/exact-count-above", "core/two-requests"]\n')
+    Path("other.toml").write_text('k = ["core/exact-count-four", "core/two-requests"]\n')
     assert "would run 2 scenarios" in run("--dry-run", "--config", "other.toml")[1]
     assert "would run 1 scenario " not in run("--dry-run", "--no-config", "--level", "core")[1]
 
