@@ -75,9 +75,14 @@ def all_for_admin_access(claim: Obj) -> None:
 
 
 def config_of_each_device(allocation: Obj) -> None:
-    found = results(allocation)
-    if allocation["devices"].get("config") and len({one["request"] for one in found}) == 1:
-        allocation["devices"]["config"] *= len(found)
+    found, devices = results(allocation), allocation["devices"]
+    if devices.get("config"):
+        devices["config"] = [
+            entry
+            for entry in devices["config"]
+            for result in found
+            if result["request"] in entry.get("requests", [result["request"]])
+        ]
 
 
 @instead("handler.authorizer._devices")
