@@ -75,7 +75,7 @@ class Plane:
         self, version: str, connection: _Counted, cluster: LocalCluster, nodes: int
     ) -> None:
         self.version, self.nodes = version, nodes
-        self._connection, self._cluster = connection, cluster
+        self.connection, self.cluster = connection, cluster
         self._api = Api(connection)
         self._pool = ThreadPoolExecutor(_AT_ONCE)
         self._hollow = HollowNodes(connection, _RENEWAL)
@@ -88,7 +88,7 @@ class Plane:
         self._make({"apiVersion": "v1", "kind": "Namespace", **namespace})
         list(self._pool.map(self._node, range(self.nodes)))
         accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
-        _until(lambda: self._connection.request("GET", accounts)["items"], "service account")
+        _until(lambda: self.connection.request("GET", accounts)["items"], "service account")
 
     def measure(
         self, workload: Workload, pods: int, scheduler: str, fills: Sequence[str] = FILLS
@@ -107,7 +107,7 @@ class Plane:
                     continue
                 in_time = self._schedule(workload, before - self._created, scheduler)
                 latencies.seconds.clear()
-                used, sent, began = self._processor(), self._connection.sent, time.monotonic()
+                used, sent, began = self._processor(), self.connection.sent, time.monotonic()
                 if not in_time or not self._schedule(workload, pods, scheduler):
                     print(f"{workload.name}, {fill}: {self._missing()}", file=sys.stderr)
                     break
@@ -115,7 +115,7 @@ class Plane:
                 now = self._processor()
                 spent = {name: round(now[name] - used[name], 3) for name in now}
                 latency = Latency.of(latencies.seconds)
-                asked = self._connection.sent - sent
+                asked = self.connection.sent - sent
                 found[fill] = Measured(rate, spent, self._memory(), latency, asked)
         self._judge(workload, whole=len(found) == len(fills))
         self._empty()
@@ -142,9 +142,9 @@ class Plane:
     @contextmanager
     def _followed(self) -> Iterator[ClaimLatencies]:
         latencies = ClaimLatencies(NAMESPACE)
-        pods = Informer(self._connection, self._api.discovery.find("v1", "Pod"), NAMESPACE)
+        pods = Informer(self.connection, self._api.discovery.find("v1", "Pod"), NAMESPACE)
         claims = Informer(
-            self._connection, self._api.discovery.find(DRA, "ResourceClaim"), NAMESPACE
+            self.connection, self._api.discovery.find(DRA, "ResourceClaim"), NAMESPACE
         )
 
         def hear(change: str, pod: Json) -> None:
@@ -182,7 +182,7 @@ class Plane:
             place = NAMESPACE if resource.namespaced else None
             query = {} if kind == "ResourceClaim" else {"labelSelector": f"{RUN_LABEL}=bench"}
             path = resource.path(place)
-            self._connection.request("DELETE", path, query, patience=_LONGEST)
+            self.connection.request("DELETE", path, query, patience=_LONGEST)
             _until(lambda: not self._api.list(resource, place), f"{kind} to go")  # noqa: B023
 
     def _node(self, number: int) -> None:
@@ -193,7 +193,7 @@ class Plane:
     def _make(self, obj: Json) -> Json:
         resource = self._api.discovery.find(obj["apiVersion"], obj["kind"])
         path = resource.path(obj["metadata"].get("namespace"))
-        found: Json = self._connection.request("POST", path, None, obj)
+        found: Json = self.connection.request("POST", path, None, obj)
         return found
 
     def _processor(self) -> dict[str, float]:
@@ -207,7 +207,7 @@ class Plane:
 
     def _processes(self) -> dict[str, psutil.Process]:
         """The control plane's parts, and this process (``suite``)."""
-        of = {row.name: row.pid for row in self._cluster.status() if row.name in _PARTS}
+        of = {row.name: row.pid for row in self.cluster.status() if row.name in _PARTS}
         return {name: psutil.Process(pid) for name, pid in of.items()} | {"suite": psutil.Process()}
 
 
