@@ -67,6 +67,8 @@ def test_a_decision_holds_what_it_was_made_from_also_when_all_is_gone(
     api.put("resourceclaims", merge(claim, ALLOCATED))
     bound = {"name": "pod0", "namespace": "demo", "uid": "uid-pod0"}
     api.put("pods", {"metadata": bound, "spec": {"nodeName": "n"}})
+    # Pods have a watch of their own, which nothing that is asked later waits for.
+    until(lambda: [one.node for one in recorded.decisions()] == ["n"])
     api.drop("pods", "demo", "pod0")
     api.drop("resourceclaims", "demo", "c")
     api.drop("resourceslices", "", "s")
