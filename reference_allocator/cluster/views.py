@@ -230,12 +230,10 @@ class Views:
 
     def _refresh_pool(self, view: NodeView, pool_id: PoolId) -> bool:
         items = self._of_pool.get(pool_id, {}).values()
-        relevant: list[ResourceSlice] = []
         own = [item for item in items if item.node_name == view.node.name]
-        for item in (*own, *(item for item in items if not item.node_name)):
-            if self._builder.usable(item) and targets(item, view.node):
-                keep_newest(relevant, item)
-        pool = self._pool(pool_id, tuple(relevant)) if relevant else None
+        shared = [item for item in items if not item.node_name]
+        relevant = self._newest((*own, *shared), view.node)
+        pool = self._pool(pool_id, relevant) if relevant else None
         before = view.by_id.get(pool_id)
         if pool is None:
             view.by_id.pop(pool_id, None)
@@ -266,14 +264,24 @@ class Views:
     def _prepare(self, item: ResourceSlice) -> None:
         """Builds a node's pool when its last slice comes, so that no decision waits for it."""
         items = self._of_pool[item.pool_id].values()
-        if len(items) != item.resource_slice_count:
+        if not item.node_name or len(items) != item.resource_slice_count:
             return
-        relevant: list[ResourceSlice] = []
-        for other in items:
-            if item.node_name and other.node_name == item.node_name and self._builder.usable(other):
-                keep_newest(relevant, other)
+        relevant = self._newest(other for other in items if other.node_name == item.node_name)
         if relevant:
-            self._pool(item.pool_id, tuple(relevant))
+            self._pool(item.pool_id, relevant)
+
+    def _newest(
+        self, items: Iterable[ResourceSlice], node: Node | None = None
+    ) -> tuple[ResourceSlice, ...]:
+        """Those of a pool's slices that count, of one generation; for a node those that target it.
+
+        Raises AllocationError: a node selector does not parse.
+        """
+        kept: list[ResourceSlice] = []
+        for item in items:
+            if self._builder.usable(item) and (node is None or targets(item, node)):
+                keep_newest(kept, item)
+        return tuple(kept)
 
     def _touch(self, pool_id: PoolId, item: ResourceSlice) -> None:
         """Notes that a pool has changed, for the nodes that can have it."""
