@@ -15,14 +15,15 @@ from pathlib import Path
 import yaml
 from pyroute2 import IPRoute
 
-from conformance.clusters.local import LocalCluster
+from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.clusters.local.controlplane.credentials import SERVICE_IP
 from conformance.clusters.local.node.network import call_in_network
 from conformance.clusters.local.processes.supervision import Processes
 from conformance.clusters.local.state import LOOPBACK, read_state
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
-from tests.cli.plain_client import Json
+from tests.cli.plain_client import Api, Json
+from tests.clusters import local_support as support
 from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,33 @@ def render(folder: Path) -> list[Json]:
     done = ended([*command, str(folder)], timeout=600)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+@contextmanager
+def for_clients(name: str) -> Iterator[tuple[Api, str]]:
+    """A local cluster of one usual node: its administrator, and the image that has nothing."""
+    binaries = support.built_binaries()
+    support.require_node_machine()
+    with support.short_directory() as directory:
+        cluster = LocalCluster(
+            LocalOptions(name=name, state_dir=directory / name, binaries=binaries)
+        )
+        try:
+            access = cluster.up()
+            admin = Api.admin(cluster)
+            with usual_node(cluster):
+                yield admin, access.image
+            admin.close()
+        finally:
+            cluster.down()
+
+
+def unrestricted(folder: Path) -> Iterator[Json]:
+    """`render`, where folders of the node may be mounted, as restricted namespaces do not allow."""
+    for one in render(folder):
+        if one["kind"] == "Namespace":
+            del one["metadata"]["labels"]
+        yield one
 
 
 @contextmanager

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from tests.cli import deployment
 from tests.cli.plain_client import Api, eventually
-from tests.clusters import local_support as support
 from tests.compare import cluster as objects
 
 pytestmark = [
@@ -39,33 +37,20 @@ def given_twice(admin: Api) -> None:
 
 
 def test_the_deployment_tells_of_a_device_in_two_claims() -> None:
-    binaries = support.built_binaries()
-    support.require_node_machine()
-    with support.short_directory() as directory:
-        cluster = LocalCluster(LocalOptions(name="a", state_dir=directory / "a", binaries=binaries))
-        try:
-            access = cluster.up()
-            admin = Api.admin(cluster)
-            with deployment.usual_node(cluster):
-                for one in deployment.render(AUDIT):
-                    if one["kind"] == "Namespace":
-                        del one["metadata"]["labels"]  # folders of the node are not for restricted
-                    if one["kind"] == "Deployment":
-                        pod = one["spec"]["template"]["spec"]
-                        deployment.for_a_client(pod, access.image, ["dra-conformance"])
-                    admin.create(one)
+    with deployment.for_clients("a") as (admin, image):
+        for one in deployment.unrestricted(AUDIT):
+            if one["kind"] == "Deployment":
+                deployment.for_a_client(one["spec"]["template"]["spec"], image, ["dra-conformance"])
+            admin.create(one)
 
-                def log() -> str:
-                    for pod in admin.list(PODS):
-                        for status in pod["status"].get("containerStatuses") or ():
-                            if "running" in status["state"]:
-                                return admin.text("GET", f"{PODS}/{pod['metadata']['name']}/log")
-                    return ""
+        def log() -> str:
+            for pod in admin.list(PODS):
+                for status in pod["status"].get("containerStatuses") or ():
+                    if "running" in status["state"]:
+                        return admin.text("GET", f"{PODS}/{pod['metadata']['name']}/log")
+            return ""
 
-                eventually(lambda: "metrics on " in log(), lambda: str(admin.list(PODS)), 180)
-                given_twice(admin)
-                found = eventually(lambda: "double-allocation" in log() and log(), log, 60)
-            admin.close()
-        finally:
-            cluster.down()
+        eventually(lambda: "metrics on " in log(), lambda: str(admin.list(PODS)), 180)
+        given_twice(admin)
+        found = eventually(lambda: "double-allocation" in log() and log(), log, 60)
     assert "gpu-0" in found

@@ -15,14 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.errors import ExitCode
 from conformance.report.folder import RESULTS
 from conformance.resultfile.read import load_results
 from tests import programs
 from tests.cli import deployment
 from tests.cli.plain_client import Api, Json, eventually
-from tests.clusters import local_support as support
 
 pytestmark = [
     pytest.mark.needs_root,
@@ -81,42 +79,30 @@ def logs(admin: Api, pods: dict[str, int], container: str) -> str:
 
 
 def test_three_pods_run_a_shard_each_and_a_fourth_merges_them(tmp_path: Path) -> None:
-    binaries = support.built_binaries()
-    support.require_node_machine()
     results = tmp_path / "results"
     results.mkdir()
     results.chmod(0o777)  # a volume's fsGroup does not reach a folder of the node
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    with support.short_directory() as directory:
-        cluster = LocalCluster(LocalOptions(name="j", state_dir=directory / "j", binaries=binaries))
-        try:
-            access = cluster.up()
-            admin = Api.admin(cluster)
-            with deployment.usual_node(cluster):
-                for one in deployment.render(SHARDED):
-                    if one["kind"] == "Namespace":
-                        del one["metadata"]["labels"]  # folders of the node are not for restricted
-                    if one["kind"] == "Job":
-                        pod = one["spec"]["template"]["spec"]
-                        pod["containers"][0]["args"] += [
-                            f"--image={access.image}",
-                            *(f"-k{name}" for name in CHOSEN),
-                        ]
-                        for_this_machine(pod, access.image, results)
-                    if one["kind"] != "PersistentVolumeClaim":
-                        admin.create(one)
-                shards = ended(admin, "suite")
-                assert len(shards) == 3
-                assert set(shards.values()) == {0}, logs(admin, shards, "suite")
-                merge = yaml.safe_load((SHARDED / "merge.yaml").read_text())
-                for_this_machine(merge["spec"], access.image, results)
-                admin.create(merge)
-                merged = ended(admin, "merge")
-                assert merged == {"merge": 0}, logs(admin, merged, "merge")
-            admin.close()
-        finally:
-            cluster.down()
+    with deployment.for_clients("j") as (admin, image):
+        for one in deployment.unrestricted(SHARDED):
+            if one["kind"] == "Job":
+                pod = one["spec"]["template"]["spec"]
+                pod["containers"][0]["args"] += [
+                    f"--image={image}",
+                    *(f"-k{name}" for name in CHOSEN),
+                ]
+                for_this_machine(pod, image, results)
+            if one["kind"] != "PersistentVolumeClaim":
+                admin.create(one)
+        shards = ended(admin, "suite")
+        assert len(shards) == 3
+        assert set(shards.values()) == {0}, logs(admin, shards, "suite")
+        merge = yaml.safe_load((SHARDED / "merge.yaml").read_text())
+        for_this_machine(merge["spec"], image, results)
+        admin.create(merge)
+        merged = ended(admin, "merge")
+        assert merged == {"merge": 0}, logs(admin, merged, "merge")
     ran = [scenarios_of(results / str(index)) for index in range(3)]
     assert all(ran)
     assert scenarios_of(results / "merged") == sorted(chain(*ran))
