@@ -17,6 +17,7 @@ from ci.testing import drawing, record
 from ci.testing.affected import changed, imported_from, touched
 from ci.testing.parts import ROOT, Part, parts
 from ci.testing.running import Runner
+from conformance.clusters.gocommand import COMPILE
 
 ABOUT = """\
 Runs tests. Without arguments: what `make test` runs. `everything`: the parts of `make everything`
@@ -130,10 +131,9 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
             # Where the machine has no Go of its own, the Makefile has put one there.
             "PATH": f"{os.environ['PATH']}:{ROOT}/.venv/bin",
             "PYTHONPATH": str(ROOT),
-            # As the cluster's binaries are built (COMPILE in
-            # conformance/clusters/local/binaries/versions.py): common packages compile once.
+            # As the cluster's binaries are built: common packages compile once.
             "CGO_ENABLED": "0",
-            "GOFLAGS": "'-gcflags=all=-dwarf=false -l'",
+            "GOFLAGS": " ".join(f"'{flag}'" for flag in COMPILE),
         },
         lock,
     )

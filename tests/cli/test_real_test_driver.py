@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.gocommand import find_go
-from conformance.clusters.local.binaries.versions import COMPILE, KUBERNETES
+from conformance.clusters.gocommand import COMPILE, find_go
+from conformance.clusters.local.binaries.versions import KUBERNETES
 from conformance.drivercheck.api import NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Level

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from conformance import data
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
-from conformance.clusters.gocommand import environment, find_go
+from conformance.clusters.gocommand import COMPILE, environment, find_go
 from conformance.data import cache_folder
 
 _LOG = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
     progress(f"building {target.name} (once)")
     target.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        [go, "build", "-C", str(module), "-trimpath", "-o", str(target), MODULE],
+        [go, "build", "-C", str(module), *COMPILE, "-o", str(target), MODULE],
         env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.clusters.base import ClusterError, ClusterUsageError, Progress
-from conformance.clusters.gocommand import compiler, environment, find_go
+from conformance.clusters.gocommand import COMPILE, compiler, environment, find_go
 from conformance.clusters.local.binaries.versions import (
-    COMPILE,
     KUBERNETES,
     KUBERNETES_COMMANDS,
     PINNED,

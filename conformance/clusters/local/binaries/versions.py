@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.clusters.gocommand import COMPILE
+
 PINNED = {"1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.1"}
 """Minor -> the patch that is built where no patch is asked for: the latest that the public Go
 module proxy offered when it was pinned (`ci/pin-kubernetes`)."""
@@ -29,7 +31,7 @@ class Build:
     Attributes:
         module: directory with go.mod, under the directory of Go modules.
         binaries: output file name -> Go package.
-        flags: further arguments for `go build`, beside COMPILE.
+        flags: further arguments for `go build`, beside `gocommand.COMPILE`.
     """
 
     title: str
@@ -70,10 +72,6 @@ def _kubernetes_ldflags(version: str) -> str:
 
 KUBERNETES_COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 _CONTAINERD_COMMANDS = ("containerd", "containerd-shim-runc-v2", "ctr")
-
-COMPILE = ("-gcflags=all=-dwarf=false -l",)
-"""Neither debug information nor inlining: a quarter less work for the build, and what is built is
-as correct. `ci/test` gives the same to its other builds, so that packages compile once."""
 
 _PLUGINS = {"bridge": "main/bridge", "host-local": "ipam/host-local", "loopback": "main/loopback"}
 

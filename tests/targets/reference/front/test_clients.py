@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance import probe
-from conformance.clusters.gocommand import environment, find_go
-from conformance.clusters.local.binaries.versions import COMPILE
+from conformance.clusters.gocommand import COMPILE, environment, find_go
 from tests.programs import ended
 from tests.targets.reference.front.served import served
 
