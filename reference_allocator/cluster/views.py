@@ -8,92 +8,20 @@ the node has and not what the cluster holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 from typing import Final
 
 from reference_allocator.api import Node, PoolId, ResourceSlice
 from reference_allocator.cluster.gathering import PoolBuilder, keep_newest, targets
-from reference_allocator.cluster.pools import Pool, PoolDevice
+from reference_allocator.cluster.node import NodeView
+from reference_allocator.cluster.pools import Pool
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
-from reference_allocator.rules.nodeselector import node_matches
 
-_OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
 _MAX_KEPT: Final = 2_000_000
 """How many candidates all views together may have; beyond it the oldest are built anew."""
 _MAX_LOG: Final = 10_000
-_BY_ID: Final = attrgetter("id")
-_HAS_BINDING_CONDITIONS: Final = attrgetter("has_binding_conditions")
-
-
-class NodeView:
-    """What one node can use.
-
-    Attributes:
-        node: the node.
-        pools: its pools in the order of the search: by driver and pool name, those with binding
-            conditions last.
-        candidates: the devices of usable pools in the order of the search.
-        pool_at: the pool of each candidate.
-        has_invalid: one of the pools is invalid.
-    """
-
-    def __init__(self, node: Node, features: Features, by_id: dict[PoolId, Pool]) -> None:
-        self.node = node
-        self.by_id = by_id
-        self.version = -1
-        self.log_end = 0
-        self._skips_operations = (
-            features.optional_node_operations
-            and _OPTIONAL_NODE_OPERATIONS in node.declared_features
-        )
-        self._included: dict[PoolDevice, bool] = {}
-        self._pool_of: dict[PoolDevice, Pool] | None = None
-        self.arrange()
-
-    def arrange(self) -> None:
-        """Puts everything in order after `by_id` has changed."""
-        self.pools = sorted(self.by_id.values(), key=_BY_ID)
-        self.pools.sort(key=_HAS_BINDING_CONDITIONS)
-        usable = [pool for pool in self.pools if pool.usable]
-        self.has_invalid = False
-        if len(usable) == 1:
-            (pool,) = usable
-            self.candidates = pool.devices
-            self.pool_at = (pool,) * len(pool.devices)
-        else:
-            self.candidates = tuple([entry for pool in usable for entry in pool.devices])
-            self.pool_at = tuple([pool for pool in usable for _ in pool.devices])
-        if len(usable) < len(self.pools):
-            self.has_invalid = any(pool.invalid_reason for pool in self.pools)
-        self._included.clear()
-        self._pool_of = None
-
-    def pool_of(self, entry: PoolDevice) -> Pool:
-        if self._pool_of is None:
-            self._pool_of = dict(zip(self.candidates, self.pool_at, strict=True))
-        return self._pool_of[entry]
-
-    def includes(self, entry: PoolDevice) -> bool:
-        """Whether the node is one of those that a device of a shared slice is for.
-
-        Raises:
-            AllocationError: its node selector does not parse.
-        """
-        if not entry.slice.per_device_node_selection:
-            return True
-        known = self._included.get(entry)
-        if known is None:
-            device = entry.device
-            known = self._included[entry] = node_matches(
-                self.node, device.node_name, device.all_nodes, device.node_selector
-            )
-        return known
-
-    def operates(self, entry: PoolDevice) -> bool:
-        return self._skips_operations or not entry.slice.skip_node_operations
 
 
 class Views:

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import Node, ResourceClaim
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
-from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError
 from reference_allocator.explain.explanation import Explanation, NodeReport, Removal, RequestReport
 from reference_allocator.explain.wording import why_false

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import PoolDevice
-from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.features import Features
 from reference_allocator.matching.resolved import Request

@@ -14,8 +14,8 @@ from typing import Final
 
 from reference_allocator import api
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.pools import Pool, PoolDevice
-from reference_allocator.cluster.views import NodeView
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.matcher import Matcher

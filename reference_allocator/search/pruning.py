@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.cluster.state import DeviceUse
-from reference_allocator.cluster.views import NodeView
 from reference_allocator.matching.resolved import ClaimRequests
 from reference_allocator.search.bounds import Bounds
 from reference_allocator.search.facts import CandidateFacts

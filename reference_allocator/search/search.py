@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
-from reference_allocator.cluster.views import NodeView
+from reference_allocator.cluster.node import NodeView
 from reference_allocator.errors import SearchTimeoutError
 from reference_allocator.matching.matcher import PLAIN, UNSUITABLE
 from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
