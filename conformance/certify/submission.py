@@ -114,6 +114,8 @@ def check_evidence(
     signers: Path | None = None,
 ) -> Checked:
     """Check an evidence file, and the signature beside it. Raises UsageError or SignatureError."""
+    if signers is not None and not signers.is_file():
+        raise UsageError(f"{signers}: is not an allowed signers file; see ssh-keygen(1)")
     found = verify_evidence(path, profiles, catalogue)
     beside = path.with_name(f"{path.name}.sig")
     signature = None
@@ -154,6 +156,8 @@ def submissions(folder: Path) -> Iterator[Path]:
 
     Raises UsageError: there is none.
     """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: is not a folder; give the folder of submissions")
     found = sorted({path.parent for path in folder.rglob(EVIDENCE)})
     strays = {path.parent for path in folder.rglob(REPORT)} - set(found)
     for stray in sorted(strays):

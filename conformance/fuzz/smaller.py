@@ -34,13 +34,13 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
     Raises UsageError: it is none of them, nothing in it waits or differs, or the reference finds
     devices for what waits.
     """
+    if path.suffix == ".ndjson":
+        document, subject = _of_results(path, subject), ""
+    else:
+        document = read_object(path, MAX_BYTES)
     try:
-        if path.suffix == ".ndjson":
-            document, subject = _of_results(path, subject), ""
-        else:
-            document = read_object(path, MAX_BYTES)
-            if document.get("pods") and not subject:
-                subject = _only_one(document)
+        if document.get("pods") and not subject:
+            subject = _only_one(document)
         verdict = verdict_of(document, subject)
         if verdict in (("missed",), ("fits",)):
             raise UsageError(

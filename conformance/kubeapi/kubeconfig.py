@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import yaml
 
-from conformance.kubeapi.errors import KubeconfigError, reason_of
+from conformance.kubeapi.errors import KubeconfigError
 from conformance.text import one_line
 
 MAX_BYTES = 16 << 20
@@ -127,8 +127,10 @@ def read_kubeconfig(path: Path) -> _Json:
         raise KubeconfigError(
             f"{path}: no such file; name the kubeconfig file with --kubeconfig"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise KubeconfigError(f"{path}: cannot be read: {reason_of(error)}") from None
+    except OSError as error:
+        raise KubeconfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise KubeconfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
     try:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:

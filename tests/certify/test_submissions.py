@@ -238,8 +238,20 @@ def test_a_report_without_its_evidence_is_reported(submitted: Submitted) -> None
     submitted.evidence.unlink()
     with pytest.raises(UsageError, match="has a report without its evidence"):
         list(submissions(submitted.root))
+    nothing = submitted.root.parent / "nothing"
+    with pytest.raises(UsageError, match="nothing: is not a folder"):
+        list(submissions(nothing))
+    nothing.mkdir()
     with pytest.raises(UsageError, match="has no submission"):
-        list(submissions(submitted.root.parent / "nothing"))
+        list(submissions(nothing))
+
+
+def test_a_file_of_signers_that_is_not_there_is_said_also_without_a_signature(
+    submitted: Submitted,
+) -> None:
+    submitted.write()
+    with pytest.raises(UsageError, match="nobody: is not an allowed signers file"):
+        submitted.check(submitted.root / "nobody")
 
 
 @needs_ssh_keygen

@@ -93,3 +93,6 @@ def test_what_fits_or_what_does_not_wait_is_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps({**snapshot(), "pods": [], "claims": []}))
     with pytest.raises(UsageError, match="nothing waits in it"):
         shrink_file(file)
+    with pytest.raises(UsageError) as refused:
+        shrink_file(tmp_path)
+    assert str(refused.value).count(str(tmp_path)) == 1

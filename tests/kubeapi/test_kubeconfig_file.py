@@ -115,6 +115,13 @@ def test_a_file_that_is_not_as_it_should_be_is_said(tmp_path: Path, text: str, s
     assert said in refusal(path)
 
 
+def test_a_folder_or_a_file_of_another_encoding_is_said(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+    path = tmp_path / "config"
+    path.write_bytes(b"a: \xff")
+    assert "is not UTF-8 text (byte 3)" in refusal(path)
+
+
 def test_a_huge_file_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,10 @@ def run(
             "--resume and -o name two folders; a run is continued in its own folder",
         ),
         (
+            execution.resume is not None and execution.resume.is_file(),
+            f"--resume {execution.resume}: is a file; give the folder of the interrupted run",
+        ),
+        (
             execution.last_failed and selection.failed_in is not None,
             "--lf and --failed-in exclude each other: both name an earlier run",
         ),

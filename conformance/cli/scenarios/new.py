@@ -117,7 +117,7 @@ def _checked(name: str) -> str:
     try:
         return dns_name(name)
     except ValueError as error:
-        raise UsageError(f"the name {name!r:.80} {error}") from None
+        raise UsageError(f"the name {name!r:.80} is not valid: {error}") from None
 
 
 def _write(file: Path, template: str, **values: object) -> None:

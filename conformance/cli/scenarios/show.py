@@ -57,7 +57,7 @@ def show(
 
 
 def _one(scenario: str) -> LoadedScenario:
-    if Path(scenario).is_file():
+    if Path(scenario).is_file() or scenario.endswith((".yaml", ".yml")):
         return select([Path(scenario)])[0]
     found = select([], Selection(only=(scenario,)))
     exact = [item for item in found if scenario in (item.id, item.id.rpartition("/")[2])]
