@@ -31,6 +31,8 @@ def read_object(path: Path, most: int) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except json.JSONDecodeError as error:
+        if not error.doc.strip():
+            raise UsageError(f"{path}: is empty; take it from its source again") from None
         raise UsageError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
     except zlib.error as error:
         raise UsageError(

@@ -125,7 +125,7 @@ def explain(
 def audit(
     options: TargetOptions,
     snapshot: Annotated[
-        Path | None, typer.Argument(metavar="[SNAPSHOT]", help="Instead of a cluster.")
+        Path | None, typer.Argument(metavar="SNAPSHOT", help="Instead of a cluster.")
     ] = None,
     settle: Annotated[
         float,

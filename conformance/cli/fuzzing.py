@@ -107,11 +107,14 @@ def fuzz(
 
 
 def shrink(
-    file: Annotated[Path, typer.Argument(help="A snapshot, a decision, or results.ndjson.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A snapshot, a decision, or results.ndjson."),
+    ],
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="NAMESPACE/NAME of a pod or claim in a snapshot; of a result file, a scenario.",
         ),
     ] = "",

@@ -356,7 +356,7 @@ def test_help_fits_80_columns_and_shows_no_python_type(call: Call, name: str) ->
     done = call(*name.split(), "--help")
     assert done.code == 0
     assert [line for line in done.out.splitlines() if len(line) > 80] == []
-    assert not re.search(r"<|list\[", done.out)
+    assert not re.search(r"<|list\[|\[\[|\{[a-z]|\w\.\.\.$", done.out, re.MULTILINE)
 
 
 def test_the_options_of_a_run_are_in_groups(call: Call) -> None:

@@ -200,6 +200,7 @@ def test_a_saved_snapshot_is_explained_without_a_target(
     ("content", "message"),
     [
         ("{", "is not JSON"),
+        ("", "is empty; take it from its source again"),
         ("[" * 100_000, "is not JSON"),
         ("{}", r"\$.apiVersion: is missing; expected"),
         ('{"apiVersion": "dra-conformance/v2", "kind": "Snapshot"}', r"\$.apiVersion: expected"),

@@ -102,7 +102,7 @@ def _write_profile(
     )
 
 
-@app.command("scenario")
+@app.command("scenario", short_help="Write a scenario to start from.")
 def new_scenario(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the scenario, part of its id.")
