@@ -91,6 +91,8 @@ spec:
         ("show nofile.yaml", "nofile.yaml: no such file or folder"),
         ("new scenario A_B", "the name 'A_B' is not valid: a lowercase RFC 1123 subdomain must"),
         ("page nofolder -o site", "nofolder: is not a folder; give the folder of submissions"),
+        ("replay r.ndjson --cordon a", "r.ndjson: what would fit is asked of a snapshot"),
+        ("replay r.ndjson --questions -", "r.ndjson: what would fit is asked of a snapshot"),
         ("run ", "an argument is empty; is a shell variable unset?"),
         ("run --output= -k x", "the option --output= has no value"),
         ("list --json --markdown", "exclude each other"),

@@ -160,6 +160,11 @@ def replay(
     none was found. What if: 0 all that waits in the snapshot fits, 1 something does not.
     """
     no_folder(file)
+    if file.suffix == ".ndjson" and (questions is not None or what_if != WhatIf()):
+        raise UsageError(
+            f"{file}: what would fit is asked of a snapshot; a failed scenario's is in its folder"
+            " below diagnostics, `dra-conformance capture` writes one of a cluster"
+        )
     if questions is not None:
         asked = None if str(questions) == "-" else questions
         answer_lines(asked, answering(file, what_if))
