@@ -24,8 +24,8 @@ HEAD: Final = """# Drivers of others
 
 Generated from `docs/drivers/*.json` by the commands in `ci/drivers`: `ci/drivers/NAME` builds a
 driver from the Go module that is pinned in `ci/drivers/modules/NAME`, runs driver-check and
-scenarios on a local cluster of one node, and writes these pages. Hardware is made up, so nothing
-here is a certificate; each page says whose fault a failure is.
+scenarios on a local cluster of one node, and writes these pages. Hardware is made up and
+no vendor took part: nothing here is a certificate. Each page says whose fault a failure is.
 """
 
 ABSENT: Final = """

@@ -213,8 +213,9 @@ def load(profile: str | Path | Profile) -> Profile:
             raise OSError(f"it is larger than {_LARGEST} bytes")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ProfileError(
-            f"profile {str(profile)!r} is neither a file that can be read ({error}) "
+            f"profile {str(profile)!r} is neither a file that can be read ({reason}) "
             f"nor one of the shipped: {', '.join(shipped())}, or with fewer GPUs (t4x1)"
         ) from None
     return parse(text, str(path))

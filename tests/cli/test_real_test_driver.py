@@ -91,7 +91,7 @@ def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @pytest.mark.usefixtures("cluster")
-def test_it_is_certified_for_the_core_and_its_devices_are_said_to_be_simulated() -> None:
+def test_the_cluster_is_certified_with_it_and_the_driver_is_not() -> None:
     folder = ROOT / "build" / "test-driver-run"
     shutil.rmtree(folder, ignore_errors=True)
     core = {item.id for item in select((), Selection(level=("core",)))}
