@@ -97,8 +97,8 @@ def driver_check(
     completed, 4 a required check was skipped.
     """
     from conformance.cli.scenarios import new
-    from conformance.drivercheck.api import NODE
     from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
     from conformance.drivercheck.result import access, junit_xml, lines_of, summary

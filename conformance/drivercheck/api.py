@@ -1,212 +1,23 @@
 """The API server that a driver under check talks to: the reference's, over HTTP on loopback.
 
-It has the node, what the driver publishes, and the claims of the checks. Objects go through the
-same validation as on the reference (`targets.reference.apiserver`), and devices are allocated by
-the same rules as everywhere in the suite (`reference_allocator`), so a driver is asked to prepare
-what a kube-scheduler could really have given out. It also answers wrongly on purpose.
+It has the node, what the driver publishes, and the claims of the checks. It also answers wrongly on
+purpose.
 """
 
 from __future__ import annotations
 
-import random
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from conformance.drivercheck.objects import NAMESPACE, NODE, Objects
 from conformance.drivercheck.rbac.policy import Policy
-from conformance.drivercheck.rbac.rights import Rights
 from conformance.kubeapi.errors import ApiError
-from conformance.targets.reference.apiserver import patches
-from conformance.targets.reference.apiserver.handling import Handler
-from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.store import Identity, Store, clone
-from conformance.targets.seam.values import Obj, Ref, User
-from reference_allocator.allocator import Allocator
-from reference_allocator.api.quantity import parse_quantity
-from reference_allocator.features import Features
-from reference_allocator.gates import gates_for_version
-from reference_allocator.index import Index
-
-NODE: Final = "checked-node"
-OTHER_NODE: Final = "other-node"
-NAMESPACE: Final = "driver-check"
-OTHER_DRIVER: Final = "other.dra-conformance.dev"
-KUBERNETES: Final = "1.37.1"
-"""Whose API is served, with every feature gate on: a driver may use any field that there is."""
-
-_CLASS: Final = "driver-check"
-_RESOURCE: Final = "resource.k8s.io/v1"
-
-
-class Objects(Backend):
-    """A small cluster's objects, without controllers. Any thread may call its methods.
-
-    Attributes:
-        rights: what the driver has asked, and may.
-    """
-
-    def __init__(self, policy: Policy | None) -> None:
-        gates = dict.fromkeys(gates_for_version(KUBERNETES), True)
-        clock = VirtualClock()
-        # Claims have other uids in each run: a driver may remember those of an earlier one.
-        identity = Identity(random.SystemRandom().getrandbits(64))
-        store = Store(clock, identity)
-        self._features = Features.all()
-        cluster = Cluster(clock, identity, store, self._features, gates, minor="1.37")
-        api = ApiServer(cluster)
-        super().__init__(cluster, api, Handler(cluster, api), KUBERNETES, threading.RLock())
-        self.rights = self.handler.authorizer = Rights(cluster, policy)
-        admin = {"resource.kubernetes.io/admin-access": "true"}  # AdminAccess, types.go
-        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
-        self.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": NAMESPACE, "labels": admin},
-            }
-        )
-        for name in (NODE, OTHER_NODE):
-            self.create(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-                }
-            )
-        self._claims = 0
-
-    def create(self, obj: Obj) -> Obj:
-        with self.lock:
-            return self.api.create(obj, NAMESPACE)
-
-    def node(self) -> Obj:
-        with self.lock:
-            found = self.store.get("Node", "", NODE)
-        assert found is not None
-        return found
-
-    def slices(self, driver: str) -> list[Obj]:
-        with self.lock:
-            every = self.store.all("ResourceSlice")
-        return [one for one in every if one["spec"]["driver"] == driver]
-
-    def claim(self, driver: str, *requests: Mapping[str, Any], name: str = "") -> Obj:
-        """A new claim for devices of a driver, without an allocation.
-
-        ``requests`` are v1 DeviceRequests without class and tolerations; by default one device. Of
-        devices that may be shared they get a share.
-        """
-        with self.lock:
-            if self.store.get("DeviceClass", "", _CLASS) is None:
-                self._create_class(driver)
-            self._claims += 1
-            share = _share(self.slices(driver))
-            each = requests or ({"name": "gpu", "exactly": {}},)
-            wanted = [_complete(one, share) for one in each]
-            return self.create(
-                {
-                    "apiVersion": _RESOURCE,
-                    "kind": "ResourceClaim",
-                    "metadata": {"name": name or f"claim-{self._claims}"},
-                    "spec": {"devices": {"requests": wanted}},
-                }
-            )
-
-    def _create_class(self, driver: str) -> None:
-        selector = {"cel": {"expression": f"device.driver == {driver!r}"}}
-        self.create(
-            {
-                "apiVersion": _RESOURCE,
-                "kind": "DeviceClass",
-                "metadata": {"name": _CLASS},
-                "spec": {"selectors": [selector]},
-            }
-        )
-
-    def allocation(self, claim: Obj) -> dict[str, Any] | None:
-        """What kube-scheduler would give a claim on the node; None: there is nothing for it."""
-        with self.lock:
-            kinds = ("ResourceSlice", "DeviceClass", "ResourceClaim")
-            objects = (self.store.all(kind) for kind in kinds)
-            index = Index(self._features, *objects, kubernetes=KUBERNETES)
-            outcome = Allocator(index).allocate(self.node(), [claim])
-        return clone(outcome.allocations[0]) if outcome.allocations else None
-
-    def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
-        """Write an allocation into a claim, in place of any, and reserve it for a pod."""
-        pod = {"resource": "pods", "name": "pod", "uid": f"pod-of-{claim['metadata']['uid']}"}
-        status = {"allocation": allocation, "reservedFor": [pod]}
-        none = dict.fromkeys(status)
-        with self.lock:
-            for each in (none, status):  # an allocation cannot be changed, only taken away
-                done = self.api.change(
-                    Ref.of(claim), patches.of("patch", {"status": each}), "status", NAMESPACE
-                )
-        return done
-
-    def delete(self, obj: Obj) -> None:
-        """Delete an object, whatever its finalizers say; one that is gone is not an error."""
-        with self.lock:
-            self.store.remove(obj)
-
-    def put_slice(self, driver: str, node: str, pool: str) -> Obj:
-        """Publish a slice as somebody else would, with one device."""
-        spec = {
-            "driver": driver,
-            "nodeName": node,
-            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "somebody-elses"}],
-        }
-        metadata = {"generateName": f"{node}-"}
-        return self.create(
-            {"apiVersion": _RESOURCE, "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
-        )
-
-
-_SHARES: Final = 16
-"""Of a capacity without a policy, where a request without an amount would take all of it."""
-
-
-def _share(slices: Sequence[Obj]) -> dict[str, str]:
-    """Capacity -> how much to ask for of devices that may all be shared; else empty (KEP-5075)."""
-    devices = [device for one in slices for device in one["spec"].get("devices") or ()]
-    if not devices or not all(device.get("allowMultipleAllocations") for device in devices):
-        return {}
-    found: dict[str, str] = {}
-    for name, capacity in (devices[0].get("capacity") or {}).items():
-        policy = capacity.get("requestPolicy") or {}
-        if "default" in policy:
-            continue
-        lowest = (policy.get("validRange") or {}).get("min") or next(
-            iter(policy.get("validValues") or ()), None
-        )
-        part = parse_quantity(capacity["value"]).nanos // 10**9 // _SHARES
-        found[name] = lowest or str(max(1, part))
-    return found
-
-
-def _complete(request: Mapping[str, Any], share: Mapping[str, str]) -> dict[str, Any]:
-    """A request with what every request of the checks has."""
-    found = dict(request)
-    more: dict[str, Any] = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
-    if share:
-        more["capacity"] = {"requests": dict(share)}
-    if "exactly" in found:
-        found["exactly"] = {**more, **found["exactly"]}
-    alternatives: Sequence[Mapping[str, Any]] = found.get("firstAvailable", ())
-    if alternatives:
-        found["firstAvailable"] = [{**more, **one} for one in alternatives]
-    return found
-
+from conformance.targets.seam.values import User
 
 MAX_REFUSALS: Final = 100
 _HOLD_SECONDS: Final = 120.0
@@ -220,11 +31,13 @@ class Faults:
     Attributes:
         refuse: the status of every answer; 0: none.
         refuse_slices: it takes every ResourceSlice that is written for an invalid one.
+        passing: what ResourceSlices that are written are answered with, one after the other.
         hold: claims whose GET it holds.
     """
 
     refuse: int = 0
     refuse_slices: bool = False
+    passing: list[int] = field(default_factory=list)
     hold: set[str] = field(default_factory=set)
 
 
@@ -235,6 +48,7 @@ class HttpApi(Front):
         refusals: invalid ResourceSlices: method, path and message, at most `MAX_REFUSALS`.
         turned_away: how many ResourceSlices were refused on purpose.
         lists: how often ResourceSlices were listed or watched.
+        token: the driver's.
     """
 
     def __init__(self, folder: Path, policy: Policy | None) -> None:
@@ -246,9 +60,9 @@ class HttpApi(Front):
         self.held: set[str] = set()
         self._freed = threading.Condition()
         user = policy.user if policy is not None else User(NAMESPACE, "driver", NODE)
-        token = secrets.token_urlsafe(32)
-        super().__init__(self.objects, folder, "driver-check", {token: user})
-        self.write_kubeconfig(self.kubeconfig, "driver", token)
+        self.token = secrets.token_urlsafe(32)
+        super().__init__(self.objects, folder, "driver-check", {self.token: user})
+        self.write_kubeconfig(self.kubeconfig, "driver", self.token)
 
     def before(self, method: str, call: Call | None) -> None:
         """Refuse a request (ApiError), or hold it, where the faults say so."""
@@ -257,6 +71,9 @@ class HttpApi(Front):
         if call is None:
             return
         writes = method in ("POST", "PUT", "PATCH") and call.kind.name == "ResourceSlice"
+        if writes and self.faults.passing:
+            self.turned_away += 1
+            raise ApiError(self.faults.passing.pop(0), "Conflict", "refused on purpose, for once")
         if writes and self.faults.refuse_slices:
             self.turned_away += 1
             text = "is invalid: spec: Invalid value: refused by the check on purpose"
@@ -286,6 +103,7 @@ class HttpApi(Front):
     def release(self) -> None:
         with self._freed:
             self.faults.refuse, self.faults.refuse_slices = 0, False
+            self.faults.passing.clear()
             self.faults.hold.clear()
             self.held.clear()
             self._freed.notify_all()

@@ -34,14 +34,15 @@ class Bench(DriverUnderCheck):
         self._claims: list[Obj] = []
         self.names_devices = False
 
-    def pending_claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
-        claim = self.api.objects.claim(self.driver, *requests, name=name)
+    def pending_claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
+        """A claim; ``named``: its name, or namespace."""
+        claim = self.api.objects.claim(self.driver, *requests, **named)
         self._claims.append(claim)
         return claim
 
-    def claim(self, *requests: Mapping[str, Any], name: str = "") -> Obj:
+    def claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
         """An allocated claim. Raises UnanswerableError: the driver's devices do not suffice."""
-        claim = self.pending_claim(*requests, name=name)
+        claim = self.pending_claim(*requests, **named)
         return self.allocate(claim, self.allocation(claim))
 
     def allocation(self, claim: Obj) -> dict[str, Any]:
@@ -60,8 +61,8 @@ class Bench(DriverUnderCheck):
             )
         return found
 
-    def allocate(self, claim: Obj, allocation: Mapping[str, Any]) -> Obj:
-        return self.api.objects.allocate(claim, allocation)
+    def allocate(self, claim: Obj, allocation: Mapping[str, Any], *, pods: int = 1) -> Obj:
+        return self.api.objects.allocate(claim, allocation, pods)
 
     def drop(self, claim: Obj) -> None:
         self.api.objects.delete(claim)
@@ -147,8 +148,8 @@ def _uids(method: str, claims: tuple[Obj, ...], answer: Mapping[str, Any]) -> li
     if missing or more:
         raise ViolationError(
             f"expected exactly the claims of the request in the answer to {method}; "
-            f"missing: {', '.join(missing) or 'none'}; not asked for: "
-            f"{one_line(', '.join(more), 200) or 'none'}"
+            f"missing: {', '.join(map(repr, missing)) or 'none'}; not asked for: "
+            f"{one_line(', '.join(map(repr, more)), 200) or 'none'}"
         )
     return wanted
 

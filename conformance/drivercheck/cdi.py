@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -167,6 +168,29 @@ def read(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
                 wrong.append(f"{file.name}: another file defines {name}, too")
             found[name] = device
     return found, wrong
+
+
+def node_paths(folders: Iterable[Path], ids: Iterable[str]) -> set[str]:
+    """What the specs that define such ids need of a node: sources of mounts, and device files.
+
+    Not those device files whose type and numbers they say, which a runtime need not look at
+    (pkg/cdi/container-edits_unix.go, fillInfo).
+    """
+    found: set[str] = set()
+    wanted = set(ids)
+    for file in _files(folders):
+        with suppress(OSError, ValueError):
+            spec = parse(file)
+            if wanted.isdisjoint(f"{spec.kind}={device.name}" for device in spec.devices):
+                continue
+            for edits in (spec.container_edits, *(one.container_edits for one in spec.devices)):
+                found.update(one.host_path for one in edits.mounts)
+                found.update(
+                    node.host_path or node.path
+                    for node in edits.device_nodes
+                    if not (node.type and (node.major or node.type == "p"))
+                )
+    return {path for path in found if path.startswith("/")}  # a tmpfs has none
 
 
 def _files(folders: Iterable[Path]) -> list[Path]:

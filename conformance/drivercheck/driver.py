@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from conformance.clusters.local.layout import KUBELET_ROOT
 from conformance.drivercheck import kubelet
-from conformance.drivercheck.api import NODE, HttpApi
+from conformance.drivercheck.api import HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
+from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError

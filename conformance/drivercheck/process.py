@@ -30,6 +30,10 @@ LOG_TAIL = 2000  # Characters of a log that are read for a message.
 class Process(Protocol):
     """A driver that was started."""
 
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+
     def alive(self) -> bool:
         """Whether it runs."""
 
@@ -114,6 +118,10 @@ class _Command:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def alive(self) -> bool:
         return self._process.poll() is None
 
@@ -131,6 +139,18 @@ class _Command:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+
+def held(pid: int) -> dict[str, int]:
+    """How many open files and threads a process and its session have (proc(5)); else none."""
+    found = dict.fromkeys(("open files", "threads"), 0)
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            session = folder.joinpath("stat").read_text().rpartition(")")[2].split()[3]
+            if str(pid) in (folder.name, session):
+                found["open files"] += sum(1 for _ in folder.joinpath("fd").iterdir())
+                found["threads"] += sum(1 for _ in folder.joinpath("task").iterdir())
+    return found
 
 
 def last_words(log: Path) -> str:

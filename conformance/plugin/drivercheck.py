@@ -48,8 +48,8 @@ def _dra_driver_runner(
     dra_driver_command: Sequence[str], dra_driver_options: Mapping[str, Any]
 ) -> Iterator[Any]:
     """One driver for all tests of a module."""
-    from conformance.drivercheck.api import NODE
     from conformance.drivercheck.bench import Bench
+    from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
     from conformance.drivercheck.run import Runner

@@ -17,9 +17,9 @@ import pytest
 
 from conformance.clusters.gocommand import COMPILE, find_go
 from conformance.clusters.local.binaries.versions import KUBERNETES
-from conformance.drivercheck.api import NODE
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Level
+from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import Outcome

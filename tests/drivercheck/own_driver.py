@@ -51,6 +51,10 @@ class _Forked:
     def __init__(self, process: BaseProcess) -> None:
         self._process = process
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
     def alive(self) -> bool:
         return self._process.is_alive()
 

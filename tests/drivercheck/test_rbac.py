@@ -12,8 +12,8 @@ import yaml
 
 from conformance.cli.driver_check import driver_check
 from conformance.drivercheck import driver
-from conformance.drivercheck.api import NODE, Objects
 from conformance.drivercheck.bench import Bench
+from conformance.drivercheck.objects import NODE, Objects
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome, access
 from conformance.drivercheck.run import chosen, run
@@ -220,7 +220,7 @@ def test_what_the_role_lacks_and_has_beyond_is_said(
 
     monkeypatch.setattr(driver, "START_SECONDS", 1.0)
     result = checked(tmp_path, CLAIMS, NODES, {**SLICES, "verbs": ["list", "watch"]})
-    refused = result.checks[-1]
+    [refused] = [one for one in result.checks if one.name == "rbac/roles-allow-what-is-asked"]
     assert refused.outcome is Outcome.FAILED
     assert (
         'resourceslices.resource.k8s.io is forbidden: User "system:serviceaccount:default:driver"'

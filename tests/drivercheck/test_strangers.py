@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 import threading
@@ -63,6 +64,10 @@ class Stranger:
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(OSError):
             self._behaviour(client)
+
+    @property
+    def pid(self) -> int:
+        return os.getpid()
 
     def rebooted(self, boot_id: Path) -> None:
         return None

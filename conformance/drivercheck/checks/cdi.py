@@ -10,6 +10,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import every_claim
 from conformance.drivercheck.kubelet import Device
+from conformance.drivercheck.process import outside
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.text import one_line
 
@@ -85,6 +86,17 @@ def specs_are_valid(bench: Bench) -> None:
     _, wrong = cdi.read(bench.cdi_folders)
     if wrong:
         raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
+
+
+@section.recommended("container-device-interface/pkg/cdi/container-edits_unix.go, fillInfo; runc")
+def paths_are_on_the_node(bench: Bench) -> None:
+    """What specs mount from the node is there, and so are device files without type and numbers."""
+    ids = ids_of(bench.prepare(*every_claim(bench, most=8)))
+    paths = sorted(cdi.node_paths(bench.cdi_folders, ids))
+    if missing := [path for path in paths if not Path(outside(path, bench.folder)).exists()]:
+        raise ViolationError(
+            f"expected all that specs name on this machine; found no {', '.join(missing[:5])[:300]}"
+        )
 
 
 @section.required(

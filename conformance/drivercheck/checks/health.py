@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import HEALTH, RefusedError, watch_health
-from conformance.drivercheck.violations import NotOfferedError, ViolationError
+from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.text import one_line
 
 section = Section("health")
@@ -16,6 +17,8 @@ section = Section("health")
 _API = "k8s.io/kubelet/pkg/apis/dra-health"
 _INFO = "kubernetes/pkg/kubelet/cm/dra/healthinfo.go"
 _FIRST_SECONDS = 10.0
+_LEASE_SECONDS = 30.0  # healthinfo.go, DefaultHealthTimeout
+_CLOCK_SECONDS = 60.0
 _MAX_DEVICES = 16384  # healthinfo.go
 _MAX_MESSAGE = 1024  # api.proto, DeviceHealth.message
 _HEALTH = (0, 1, 2)
@@ -48,13 +51,15 @@ def each_version_streams(bench: Bench) -> None:
 def devices_are_published_ones(bench: Bench) -> None:
     """Each device of a response is published, by pool and name, and is there once."""
     known = set(bench.published_devices())
-    seen: set[tuple[str, str]] = set()
-    for name in _named(_first(bench, _versions(bench)[0])):
-        if name not in known:
-            raise ViolationError(f"expected published devices; found {one_line('/'.join(name))}")
-        if name in seen:
-            raise ViolationError(f"expected each device once; found {'/'.join(name)} twice")
-        seen.add(name)
+    for version in _versions(bench):
+        seen: set[tuple[str, str]] = set()
+        for name in _named(_first(bench, version)):
+            found = one_line(f"{'/'.join(name)} in {version}", 200)
+            if name not in known:
+                raise ViolationError(f"expected published devices; found {found}")
+            if name in seen:
+                raise ViolationError(f"expected each device once; found twice {found}")
+            seen.add(name)
 
 
 def _named(devices: list[Any]) -> Iterator[tuple[str, str]]:
@@ -73,6 +78,20 @@ def values_are_in_range(bench: Bench) -> None:
             raise ViolationError(f"expected a known health of {name}; found {one.health}")
         if one.health_check_timeout_seconds < 0 or one.last_updated_time < 0:
             raise ViolationError(f"expected times of {name} from 0 on; found negative ones")
+        if (ahead := one.last_updated_time - time.time()) > _CLOCK_SECONDS:
+            raise ViolationError(f"expected seconds since 1970 of {name}; found {ahead:.0f} more")
+
+
+@section.recommended(f"{_INFO}: a device that is not said again in its time is Unknown")
+def said_again_in_time(bench: Bench) -> None:
+    """A stream says its devices again before their time is over, by default thirty seconds."""
+    version = _versions(bench)[0]
+    least = min((one.health_check_timeout_seconds for one in _first(bench, version)), default=0)
+    seconds = float(least or _LEASE_SECONDS)
+    if seconds > _LEASE_SECONDS:
+        raise UnanswerableError(f"its devices' time is {seconds:.0f} s, which is long to wait for")
+    bench.begin_check(_FIRST_SECONDS + seconds)
+    watch_health(bench.plugin.channel, version, 2, seconds)
 
 
 @section.recommended(f"{_API}, DeviceHealth.message: at most 1024 characters")

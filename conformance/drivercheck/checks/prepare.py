@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
-from conformance.drivercheck.api import OTHER_DRIVER
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import SERVICES, Device, RefusedError
+from conformance.drivercheck.objects import OTHER_DRIVER
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
 
@@ -179,6 +179,17 @@ def again_gives_the_same(bench: Bench) -> None:
     first = bench.prepare(claim)
     for _ in range(2):
         expect_same(first, bench.prepare(claim))
+
+
+@section.recommended(f"{_TYPES}, ResourceClaimStatus.ReservedFor: pods may share a claim")
+def claim_of_two_pods(bench: Bench) -> None:
+    """A claim that a second pod shares is prepared again as before, and anew for both."""
+    claim = bench.claim()
+    first = bench.prepare(claim)
+    shared = bench.allocate(claim, claim["status"]["allocation"], pods=2)
+    expect_same(first, bench.prepare(shared))
+    bench.unprepare(shared)
+    expect_allocated(bench, shared, *bench.prepare(shared))
 
 
 def expect_same(first: list[tuple[Device, ...]], again: list[tuple[Device, ...]]) -> None:

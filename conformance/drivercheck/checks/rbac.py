@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
-from conformance.drivercheck.violations import NotOfferedError, ViolationError
+from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.text import one_line
 
 section = Section("rbac", looks_back=True)
@@ -27,3 +27,17 @@ def roles_allow_what_is_asked(bench: Bench) -> None:
             + "; ".join(one_line(one, 300) for one in refused[:_SHOWN])
             + more
         )
+
+
+@section.recommended("cwe.mitre.org, CWE-532; a token works until it expires")
+def token_is_not_logged(bench: Bench) -> None:
+    """The driver's log does not have the token with which it asks the API server."""
+    if bench.starter is None:
+        raise UnanswerableError("the driver's log is not written here; give --driver-command")
+    token = bench.api.token.encode()
+    before = b""
+    with bench.log.open("rb") as log:
+        while part := log.read(1 << 20):
+            if token in before + part:
+                raise ViolationError("expected no token in the driver's log; found it there")
+            before = part[-len(token) :]

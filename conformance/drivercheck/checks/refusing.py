@@ -44,11 +44,13 @@ def claim_without_allocation(bench: Bench) -> None:
 
 @section.recommended("k8s.io/api/resource/v1/types.go, DeviceRequestAllocationResult.Device")
 def unknown_device(bench: Bench) -> None:
-    """A claim with a device that the driver does not have is an error."""
-    claim = bench.pending_claim()
-    allocation = bench.allocation(claim)
-    allocation["devices"]["results"][0]["device"] = "no-such-device"
-    expect_refused(bench, bench.allocate(claim, allocation), "a device that does not exist")
+    """A claim with a device or a pool that the driver does not have is an error."""
+    for field in ("device", "pool"):
+        claim = bench.pending_claim()
+        allocation = bench.allocation(claim)
+        allocation["devices"]["results"][0][field] = f"no-such-{field}"
+        claim = bench.allocate(claim, allocation)
+        expect_refused(bench, claim, f"a {field} that does not exist")
 
 
 @section.required(f"{_HELPER}, PrepareResourceClaims: the last line of defense (kubernetes#141471)")
@@ -108,7 +110,7 @@ def api_server_that_is_down(bench: Bench) -> None:
     claim = bench.claim()
     with bench.api_down():
         try:
-            [error] = bench.refusal(claim, seconds=2.0)
+            [error] = bench.refusal(claim)
         except SilenceError:
             error = "no answer"
     if not error:

@@ -21,6 +21,7 @@ _MANAGER = "kubernetes/pkg/kubelet/pluginmanager"
 _PLUGIN = "kubernetes/pkg/kubelet/cm/dra/plugin"
 _LONGEST_NAME = 63  # DriverNameMaxLength, resource/v1 types.go
 _RETRY_SECONDS = 3.0
+_GIVE_UP_SECONDS = 1.0  # one that gives up has ended by then
 
 
 @section.required(f"{_MANAGER}/pluginwatcher/plugin_watcher.go, handleCreateEvent")
@@ -39,7 +40,10 @@ def _registrar(bench: Bench) -> Registrar:
 @section.required(f"{_MANAGER}/operationexecutor/operation_generator.go, dialTimeoutDuration")
 def info_within_a_second(bench: Bench) -> None:
     """GetInfo is answered within a second."""
-    _registrar(bench).info()
+    try:
+        _registrar(bench).info()
+    except RefusedError as error:
+        raise ViolationError(f"expected an answer; found {error}") from None
 
 
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go; pluginregistration/v1/constants.go, DRAPlugin")
@@ -156,6 +160,7 @@ def failure_is_survived(bench: Bench) -> None:
     """Told that its registration failed, the driver can be asked again."""
     with suppress(RefusedError):  # nobody looks at what it says to that
         _registrar(bench).notify(False, "refused by the check on purpose")
+    time.sleep(_GIVE_UP_SECONDS)
     deadline = time.monotonic() + _RETRY_SECONDS
     bench.serve()
     if time.monotonic() > deadline or not bench.is_serving():

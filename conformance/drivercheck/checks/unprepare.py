@@ -15,8 +15,13 @@ from conformance.drivercheck.checks.prepare import (
     expect_free,
     expect_same,
 )
+from conformance.drivercheck.objects import OTHER_NAMESPACE
+from conformance.drivercheck.process import held
+from conformance.drivercheck.violations import UnanswerableError, ViolationError
 
 section = Section("unprepare")
+
+_ROUNDS = 24
 
 _MANAGER = "kubernetes/pkg/kubelet/cm/dra/manager.go, unprepareResources"
 _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go, UnprepareResourceClaims"
@@ -115,6 +120,53 @@ def other_claims_stay_prepared(bench: Bench) -> None:
     first = bench.prepare(stays)
     bench.unprepare(gone)
     expect_same(first, bench.prepare(stays))
+
+
+@section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim: namespace, name and uid")
+def namespace_tells_claims_apart(bench: Bench) -> None:
+    """Of two claims of one name in two namespaces each has its device, and may end alone."""
+    gone = bench.claim(name="one-name")
+    stays = bench.claim(name="one-name", namespace=OTHER_NAMESPACE)
+    answer = bench.prepare(gone, stays)
+    for claim, devices in zip((gone, stays), answer, strict=True):
+        expect_allocated(bench, claim, devices)
+        expect_resolved(bench, {name for one in devices for name in one.cdi_ids})
+    bench.unprepare(gone)
+    expect_resolved(bench, {name for one in answer[1] for name in one.cdi_ids})
+    expect_same(answer[1:], bench.prepare(stays))
+
+
+@section.recommended(f"{_HELPER}: must undo whatever prepare did")
+def no_file_of_the_claim_is_left(bench: Bench) -> None:
+    """No file or folder with the claim's uid in its name is left by what prepare made."""
+    claim = bench.prepared_claim()
+    bench.unprepare(claim)
+    # The folder of the check is the driver's kubelet root, and has its CDI folders.
+    found = sorted(bench.folder.rglob(f"*{claim['metadata']['uid']}*"))
+    left = [path.relative_to(bench.folder) for path in found]
+    if left:
+        raise ViolationError(f"expected none; found {', '.join(map(str, left[:5]))[:300]}")
+
+
+@section.recommended(f"{_HELPER}: must undo whatever prepare did; a driver runs for months")
+def nothing_stays_open(bench: Bench) -> None:
+    """A claim that is prepared and unprepared often leaves no file open, and no thread."""
+    if bench.process is None:
+        raise UnanswerableError("the driver's process is not known here; give --driver-command")
+    claim = bench.claim()
+    seen: list[dict[str, int]] = []
+    for _ in range(2):  # at first threads and connections are made that stay
+        for _ in range(_ROUNDS):
+            bench.prepare(claim)
+            bench.unprepare(claim)
+        seen.append(held(bench.process.pid))
+    first, then = seen
+    for what, number in then.items():
+        if number - first[what] >= _ROUNDS // 2:
+            raise ViolationError(
+                f"expected no more {what} after {_ROUNDS} times; found {number}, and {first[what]} "
+                "before"
+            )
 
 
 @section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim.uid: it tells claims apart")

@@ -153,6 +153,18 @@ def _health(change: Callable[[Any], None]) -> PutIn:
     return instead(HealthFeed, "response", response)
 
 
+def _in_milliseconds(device: Any) -> None:
+    device.last_updated_time *= 1000
+
+
+def _says_it_once(original: Callable[..., None], *args: Any, **named: Any) -> None:
+    original(*args, **{**named, "resend_seconds": 3600.0})
+
+
+def _nothing_for_two(original: Callable[..., Any], core: DriverCore, claim: Claim, **n: Any) -> Any:
+    return [] if len(claim["status"]["reservedFor"]) > 1 else original(core, claim, **n)
+
+
 def _in_another_pool(device: Any) -> None:
     device.device.pool_name += "-other"
 
@@ -263,6 +275,21 @@ OF_THE_CONTRACT: OfTheContract = {
         "health names a pool that is not published",
         _health(_in_another_pool),
         "health/devices-are-published-ones",
+    ),
+    "health-in-milliseconds": (
+        "health has its time in milliseconds",
+        _health(_in_milliseconds),
+        "health/values-are-in-range",
+    ),
+    "health-said-once": (
+        "health is said again only when it changes",
+        instead(HealthFeed, "__init__", _says_it_once),
+        "health/said-again-in-time",
+    ),
+    "nothing-for-two-pods": (
+        "a claim that is reserved for two pods is prepared, with no devices",
+        instead(DriverCore, "prepare", _nothing_for_two),
+        "prepare/claim-of-two-pods",
     ),
     "health-of-an-unknown-kind": (
         "health has a value that the API does not know",

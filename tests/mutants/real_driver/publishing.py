@@ -37,16 +37,24 @@ def _only_once(original: Callable[[Publisher], str | None], publisher: Publisher
     return found
 
 
-def _gives_up(original: Callable[[Publisher], str | None], publisher: Publisher) -> str | None:
-    if hasattr(publisher, "done"):
-        return ""
-    try:
-        return original(publisher)
-    except KubeError as error:
-        if error.status != 422:
-            raise
-        publisher.done = True  # type: ignore[attr-defined]
-        return ""
+def _gives_up(status: int) -> PutIn:
+    def synchronise(
+        original: Callable[[Publisher], str | None], publisher: Publisher
+    ) -> str | None:
+        if hasattr(publisher, "done"):
+            return ""
+        try:
+            return original(publisher)
+        except KubeError as error:
+            if error.status != status:
+                raise
+            publisher.done = True  # type: ignore[attr-defined]
+            return ""
+
+    return both(
+        instead(Publisher, "_synchronise", synchronise),
+        instead(Publisher, "_wait_for_change", _wait),
+    )
 
 
 def _wait(_original: Any, publisher: Publisher, *_: Any) -> None:
@@ -139,11 +147,23 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "gives-up-when-refused": (
         "slices that the API server refuses are not published again",
-        both(
-            instead(Publisher, "_synchronise", _gives_up),
-            instead(Publisher, "_wait_for_change", _wait),
-        ),
+        _gives_up(422),
         "slices/refused-slices-are-not-given-up",
+    ),
+    "gives-up-at-a-conflict": (
+        "slices are not published after a conflict",
+        _gives_up(409),
+        "slices/passing-errors-are-not-final",
+    ),
+    "polls-for-changes": (
+        "slices are listed again and again, and not watched",
+        instead(Publisher, "_wait_for_change", lambda _, self, *__: self._stopping.wait(0.3)),
+        "slices/quiet-without-a-change",
+    ),
+    "leaves-edits": (
+        "what somebody else changes in a slice stays so",
+        instead(Publisher, "_same", lambda *_: True),
+        "slices/edited-slice-comes-back",
     ),
     "publishes-without-owner": (
         "slices do not go with their node",

@@ -9,7 +9,7 @@ from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.kubelet.service import ClaimWork
 from nvml_driver.prepare.claims import ClaimFetcher
-from tests.mutants.real_driver.putting import OfTheContract, instead
+from tests.mutants.real_driver.putting import OfTheContract, instead, with_results
 
 Claim = Mapping[str, Any]
 
@@ -38,6 +38,16 @@ def _nothing_for_unknown(
     names = {device.name for device in core.inventory}
     results = claim["status"]["allocation"]["devices"]["results"]
     return original(core, claim, **n) if all(one["device"] in names for one in results) else []
+
+
+def _nothing_for_unread(original: Callable[..., Any], *args: Any, **named: Any) -> Iterator[Any]:
+    for uid, devices, error in original(*args, **named):
+        yield uid, devices, "" if "cannot be read" in error else error
+
+
+def _of_any_pool(original: Callable[..., Any], core: DriverCore, claim: Claim, **n: Any) -> Any:
+    pool = core.options.node_name
+    return original(core, with_results(claim, lambda one, _: {**one, "pool": pool}), **n)
 
 
 def _all_or_none(original: Callable[..., Any], *args: Any, **named: Any) -> Iterator[Any]:
@@ -91,6 +101,16 @@ OF_THE_CONTRACT: OfTheContract = {
     "unknown-device-is-success": (
         "a claim with a device that there is not is prepared, with no devices",
         instead(DriverCore, "prepare", _nothing_for_unknown),
+        "refuse/unknown-device",
+    ),
+    "unread-claim-is-success": (
+        "a claim that cannot be read is prepared, with no devices",
+        instead(ClaimWork, "prepare_each", _nothing_for_unread),
+        "refuse/api-server-that-is-down",
+    ),
+    "takes-any-pool": (
+        "a device is looked up by its name in whatever pool",
+        instead(DriverCore, "prepare", _of_any_pool),
         "refuse/unknown-device",
     ),
     "one-error-fails-all": (

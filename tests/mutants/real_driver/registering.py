@@ -93,6 +93,11 @@ def _hidden(original: Callable[..., Path], registry: Path, *others: Any) -> Path
     return found.with_name(f".{found.name}")
 
 
+def _with_its_kubeconfig(original: Callable[..., Any], *args: Any) -> Any:
+    print(Path(os.environ["KUBECONFIG"]).read_text(), flush=True)
+    return original(*args)
+
+
 OF_THE_CONTRACT: OfTheContract = {
     "registers-as-device-plugin": (
         "the type of plugin is that of device plugins",
@@ -148,6 +153,11 @@ OF_THE_CONTRACT: OfTheContract = {
         "a driver does not start where a killed one left its socket",
         instead(plugin.KubeletPlugin, "start", _refuses_leftovers),
         "restart/starts-over-what-was-killed",
+    ),
+    "logs-its-token": (
+        "the log of a start has the kubeconfig",
+        instead(plugin.KubeletPlugin, "start", _with_its_kubeconfig),
+        "rbac/token-is-not-logged",
     ),
     "stays-at-sigterm": (
         "the driver does not end at SIGTERM",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +54,29 @@ def _not_twice(original: Callable[..., None], files: ClaimFiles, record: Any) ->
     if not written.exists():
         original(files, record)
         written.touch()
+
+
+def _by_name(original: Callable[..., None], files: ClaimFiles, record: Any) -> None:
+    original(files, record)
+    file = files._spec_path(record.uid)
+    file.replace(file.with_name(f"claim-{record.name}.json"))
+
+
+def _of_nothing(original: Callable[..., Json], *args: Any) -> Json:
+    spec = original(*args)
+    mount = {"hostPath": "/no/such/library.so", "containerPath": "/usr/lib/library.so"}
+    edits = spec.get("containerEdits", {})
+    return {**spec, "containerEdits": {**edits, "mounts": [*edits.get("mounts", ()), mount]}}
+
+
+def _with_a_file_of_its_own(original: Callable[..., None], files: ClaimFiles, record: Any) -> None:
+    original(files, record)
+    (files._options.state_dir / f"shares-of-{record.uid}").touch()
+
+
+def _kept_open(original: Callable[..., None], files: ClaimFiles, record: Any) -> None:
+    original(files, record)
+    os.open(files._options.state_dir, os.O_RDONLY)
 
 
 def _starts_without_specs(original: Callable[..., None], *args: Any, **named: Any) -> None:
@@ -115,6 +139,26 @@ OF_THE_CONTRACT: OfTheContract = {
         "a driver that starts knows nothing of specs and claims of the one before",
         instead(DriverCore, "__init__", _unreadable),
         "restart/cdi-devices-go-with-another-process",
+    ),
+    "specs-by-claim-name": (
+        "the spec of a claim replaces that of a claim of its name in another namespace",
+        instead(ClaimFiles, "write", _by_name),
+        "unprepare/namespace-tells-claims-apart",
+    ),
+    "mounts-what-is-not-there": (
+        "specs mount a file that the node does not have",
+        instead(SpecBuilder, "build", _of_nothing),
+        "cdi/paths-are-on-the-node",
+    ),
+    "leaves-files-of-claims": (
+        "a file is written for each claim, and never removed",
+        instead(ClaimFiles, "write", _with_a_file_of_its_own),
+        "unprepare/no-file-of-the-claim-is-left",
+    ),
+    "keeps-files-open": (
+        "each prepare leaves a file open",
+        instead(ClaimFiles, "write", _kept_open),
+        "unprepare/nothing-stays-open",
     ),
     "one-cdi-id-for-all": (
         "all devices of a claim have the same CDI id",

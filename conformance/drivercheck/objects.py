@@ -1,0 +1,212 @@
+"""The objects that a driver under check sees, and those of the checks.
+
+Objects go through the same validation as on the reference (`targets.reference.apiserver`), and
+devices are allocated by the same rules as everywhere in the suite (`reference_allocator`), so a
+driver is asked to prepare what a kube-scheduler could really have given out.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from conformance.drivercheck.rbac.policy import Policy
+from conformance.drivercheck.rbac.rights import Rights
+from conformance.targets.reference.apiserver import patches
+from conformance.targets.reference.apiserver.handling import Handler
+from conformance.targets.reference.apiserver.server import ApiServer
+from conformance.targets.reference.clock import VirtualClock
+from conformance.targets.reference.cluster import Cluster
+from conformance.targets.reference.front.backend import Backend
+from conformance.targets.reference.store import Identity, Store, clone
+from conformance.targets.seam.values import Obj, Ref
+from reference_allocator.allocator import Allocator
+from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.features import Features
+from reference_allocator.gates import gates_for_version
+from reference_allocator.index import Index
+
+NODE: Final = "checked-node"
+OTHER_NODE: Final = "other-node"
+NAMESPACE: Final = "driver-check"
+OTHER_NAMESPACE: Final = "driver-check-other"
+OTHER_DRIVER: Final = "other.dra-conformance.dev"
+KUBERNETES: Final = "1.37.1"
+"""Whose API is served, with every feature gate on: a driver may use any field that there is."""
+
+_CLASS: Final = "driver-check"
+_RESOURCE: Final = "resource.k8s.io/v1"
+
+
+class Objects(Backend):
+    """A small cluster's objects, without controllers. Any thread may call its methods.
+
+    Attributes:
+        rights: what the driver has asked, and may.
+    """
+
+    def __init__(self, policy: Policy | None) -> None:
+        gates = dict.fromkeys(gates_for_version(KUBERNETES), True)
+        clock = VirtualClock()
+        # Claims have other uids in each run: a driver may remember those of an earlier one.
+        identity = Identity(random.SystemRandom().getrandbits(64))
+        store = Store(clock, identity)
+        self._features = Features.all()
+        cluster = Cluster(clock, identity, store, self._features, gates, minor="1.37")
+        api = ApiServer(cluster)
+        super().__init__(cluster, api, Handler(cluster, api), KUBERNETES, threading.RLock())
+        self.rights = self.handler.authorizer = Rights(cluster, policy)
+        admin = {"resource.kubernetes.io/admin-access": "true"}  # AdminAccess, types.go
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+        for namespace in (NAMESPACE, OTHER_NAMESPACE):
+            metadata = {"name": namespace, "labels": admin}
+            self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        for name in (NODE, OTHER_NODE):
+            self.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+                }
+            )
+        self._claims = 0
+
+    def create(self, obj: Obj) -> Obj:
+        with self.lock:
+            return self.api.create(obj, NAMESPACE)
+
+    def node(self) -> Obj:
+        with self.lock:
+            found = self.store.get("Node", "", NODE)
+        assert found is not None
+        return found
+
+    def slices(self, driver: str) -> list[Obj]:
+        with self.lock:
+            every = self.store.all("ResourceSlice")
+        return [one for one in every if one["spec"]["driver"] == driver]
+
+    def claim(
+        self,
+        driver: str,
+        *requests: Mapping[str, Any],
+        name: str = "",
+        namespace: str = NAMESPACE,
+    ) -> Obj:
+        """A new claim for devices of a driver, without an allocation.
+
+        ``requests`` are v1 DeviceRequests without class and tolerations; by default one device. Of
+        devices that may be shared they get a share.
+        """
+        with self.lock:
+            if self.store.get("DeviceClass", "", _CLASS) is None:
+                self._create_class(driver)
+            self._claims += 1
+            share = _share(self.slices(driver))
+            each = requests or ({"name": "gpu", "exactly": {}},)
+            wanted = [_complete(one, share) for one in each]
+            metadata = {"name": name or f"claim-{self._claims}", "namespace": namespace}
+            return self.create(
+                {
+                    "apiVersion": _RESOURCE,
+                    "kind": "ResourceClaim",
+                    "metadata": metadata,
+                    "spec": {"devices": {"requests": wanted}},
+                }
+            )
+
+    def _create_class(self, driver: str) -> None:
+        selector = {"cel": {"expression": f"device.driver == {driver!r}"}}
+        self.create(
+            {
+                "apiVersion": _RESOURCE,
+                "kind": "DeviceClass",
+                "metadata": {"name": _CLASS},
+                "spec": {"selectors": [selector]},
+            }
+        )
+
+    def allocation(self, claim: Obj) -> dict[str, Any] | None:
+        """What kube-scheduler would give a claim on the node; None: there is nothing for it."""
+        with self.lock:
+            kinds = ("ResourceSlice", "DeviceClass", "ResourceClaim")
+            objects = (self.store.all(kind) for kind in kinds)
+            index = Index(self._features, *objects, kubernetes=KUBERNETES)
+            outcome = Allocator(index).allocate(self.node(), [claim])
+        return clone(outcome.allocations[0]) if outcome.allocations else None
+
+    def allocate(self, claim: Obj, allocation: Mapping[str, Any], pods: int = 1) -> Obj:
+        """Write an allocation into a claim, in place of any, and reserve it for so many pods."""
+        of = claim["metadata"]["uid"]
+        names = [f"pod-{number}" for number in range(pods)]
+        users = [{"resource": "pods", "name": one, "uid": f"{one}-of-{of}"} for one in names]
+        status = {"allocation": allocation, "reservedFor": users}
+        none = dict.fromkeys(status)
+        with self.lock:
+            for each in (none, status):  # an allocation cannot be changed, only taken away
+                done = self.api.change(
+                    Ref.of(claim), patches.of("patch", {"status": each}), "status", NAMESPACE
+                )
+        return done
+
+    def change(self, obj: Obj, **fields: Any) -> Obj:
+        """Change fields of an object, as somebody else would."""
+        with self.lock:
+            return self.api.change(Ref.of(obj), patches.of("patch", fields), "", NAMESPACE)
+
+    def delete(self, obj: Obj) -> None:
+        """Delete an object, whatever its finalizers say; one that is gone is not an error."""
+        with self.lock:
+            self.store.remove(obj)
+
+    def put_slice(self, driver: str, node: str, pool: str) -> Obj:
+        """Publish a slice as somebody else would, with one device."""
+        spec = {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "somebody-elses"}],
+        }
+        metadata = {"generateName": f"{node}-"}
+        return self.create(
+            {"apiVersion": _RESOURCE, "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+        )
+
+
+_SHARES: Final = 16
+"""Of a capacity without a policy, where a request without an amount would take all of it."""
+
+
+def _share(slices: Sequence[Obj]) -> dict[str, str]:
+    """Capacity -> how much to ask for of devices that may all be shared; else empty (KEP-5075)."""
+    devices = [device for one in slices for device in one["spec"].get("devices") or ()]
+    if not devices or not all(device.get("allowMultipleAllocations") for device in devices):
+        return {}
+    found: dict[str, str] = {}
+    for name, capacity in (devices[0].get("capacity") or {}).items():
+        policy = capacity.get("requestPolicy") or {}
+        if "default" in policy:
+            continue
+        lowest = (policy.get("validRange") or {}).get("min") or next(
+            iter(policy.get("validValues") or ()), None
+        )
+        part = parse_quantity(capacity["value"]).nanos // 10**9 // _SHARES
+        found[name] = lowest or str(max(1, part))
+    return found
+
+
+def _complete(request: Mapping[str, Any], share: Mapping[str, str]) -> dict[str, Any]:
+    """A request with what every request of the checks has."""
+    found = dict(request)
+    more: dict[str, Any] = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
+    if share:
+        more["capacity"] = {"requests": dict(share)}
+    if "exactly" in found:
+        found["exactly"] = {**more, **found["exactly"]}
+    alternatives: Sequence[Mapping[str, Any]] = found.get("firstAvailable", ())
+    if alternatives:
+        found["firstAvailable"] = [{**more, **one} for one in alternatives]
+    return found
