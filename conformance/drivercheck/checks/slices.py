@@ -122,9 +122,7 @@ def _described(placed: Obj) -> str:
     return f"the slice of {spec['driver']} for {spec['nodeName']}"
 
 
-@section.recommended(
-    "k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go: an informer"
-)
+@section.recommended(f"{_CONTROLLER}: an informer, and what is the same is not written")
 def quiet_without_a_change(bench: Bench) -> None:
     """While nothing changes, slices are not written, and they are watched, not polled."""
     bench.published()
@@ -176,10 +174,7 @@ def _of_pool(one: Obj, other: Obj) -> bool:
 @section.required("kubernetes/community api-conventions.md: 409, 503", starts_driver=True)
 def passing_errors_are_not_final(bench: Bench) -> None:
     """Slices whose first writes are answered with 409 and 503 are published all the same."""
-    bench.begin_check(_BACK_SECONDS)
-    bench.stop()
-    for one in bench.slices():
-        bench.api.objects.delete(one)
+    _stop_without_slices(bench)
     bench.api.faults.passing[:] = [409, 503]
     bench.start()
     deadline = time.monotonic() + driver.START_SECONDS
@@ -193,6 +188,13 @@ def passing_errors_are_not_final(bench: Bench) -> None:
     bench.published(_BACK_SECONDS)
 
 
+def _stop_without_slices(bench: Bench) -> None:
+    bench.begin_check(_BACK_SECONDS)
+    bench.stop()
+    for one in bench.slices():
+        bench.api.objects.delete(one)
+
+
 def _start_again(bench: Bench) -> None:
     """As a kubelet does with what has ended."""
     if not _lives(bench):
@@ -202,10 +204,7 @@ def _start_again(bench: Bench) -> None:
 @section.required("ROCm/gpu-operator#609: ready for days, without slices", starts_driver=True)
 def refused_slices_are_not_given_up(bench: Bench) -> None:
     """A driver whose slices are refused does not serve on without any: it publishes, or ends."""
-    bench.begin_check(_BACK_SECONDS)
-    bench.stop()
-    for one in bench.slices():
-        bench.api.objects.delete(one)
+    _stop_without_slices(bench)
     before = bench.api.turned_away
     bench.api.faults.refuse_slices = True
     bench.start()
