@@ -101,10 +101,10 @@ class Selection:
             _known("feature", name, features, "; see `dra-conformance list --features`")
         for name in self.gate:
             _known("feature gate", name, sorted(_gates()))
-        keps = sorted({_kep(item.kep) for item in features.values()})
         for number in self.kep:
-            if str(number) not in keps:
-                raise UsageError(f"--kep {number}: known enhancements are {', '.join(keps)}")
+            _known(
+                "enhancement", str(number), sorted({_kep(item.kep) for item in features.values()})
+            )
         for minor in self.since:
             if minor not in MINORS:
                 raise UsageError(f"--since {minor}: known minors are {', '.join(MINORS)}")

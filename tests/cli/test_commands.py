@@ -86,7 +86,6 @@ spec:
         ("run nofile.yaml", "nofile.yaml: no such file or folder"),
         ("run -k nothing-like-this", "no scenario with an id that matches -k"),
         ("run --feature Foo", "unknown feature Foo; no known name is like it"),
-        ("run --kep 9", "--kep 9: known enhancements are 3695, 4381"),
         (f"run --resume {__file__}", "is a file; give the folder of the interrupted run"),
         ("show nofile.yaml", "nofile.yaml: no such file or folder"),
         ("new scenario A_B", "the name 'A_B' is not valid: a lowercase RFC 1123 subdomain must"),
