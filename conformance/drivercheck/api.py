@@ -73,7 +73,9 @@ class HttpApi(Front):
         writes = method in ("POST", "PUT", "PATCH") and call.kind.name == "ResourceSlice"
         if writes and self.faults.passing:
             self.turned_away += 1
-            raise ApiError(self.faults.passing.pop(0), "Conflict", "refused on purpose, for once")
+            status = self.faults.passing.pop(0)
+            reason = "Conflict" if status == 409 else "ServiceUnavailable"
+            raise ApiError(status, reason, "refused on purpose, for once")
         if writes and self.faults.refuse_slices:
             self.turned_away += 1
             text = "is invalid: spec: Invalid value: refused by the check on purpose"

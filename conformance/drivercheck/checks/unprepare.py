@@ -161,6 +161,8 @@ def nothing_stays_open(bench: Bench) -> None:
             bench.unprepare(claim)
         seen.append(held(bench.process.pid))
     first, then = seen
+    if not first["threads"]:
+        raise UnanswerableError("this machine does not say what a process has open (/proc)")
     for what, number in then.items():
         if number - first[what] >= _ROUNDS // 2:
             raise ViolationError(
