@@ -147,15 +147,13 @@ class Objects(Backend):
         none = dict.fromkeys(status)
         with self.lock:
             for each in (none, status):  # an allocation cannot be changed, only taken away
-                done = self.api.change(
-                    Ref.of(claim), patches.of("patch", {"status": each}), "status", NAMESPACE
-                )
+                done = self.change(claim, "status", status=each)
         return done
 
-    def change(self, obj: Obj, **fields: Any) -> Obj:
+    def change(self, obj: Obj, subresource: str = "", **fields: Any) -> Obj:
         """Change fields of an object, as somebody else would."""
         with self.lock:
-            return self.api.change(Ref.of(obj), patches.of("patch", fields), "", NAMESPACE)
+            return self.api.change(Ref.of(obj), patches.of("patch", fields), subresource, NAMESPACE)
 
     def delete(self, obj: Obj) -> None:
         """Delete an object, whatever its finalizers say; one that is gone is not an error."""

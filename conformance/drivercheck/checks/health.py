@@ -17,7 +17,7 @@ section = Section("health")
 _API = "k8s.io/kubelet/pkg/apis/dra-health"
 _INFO = "kubernetes/pkg/kubelet/cm/dra/healthinfo.go"
 _FIRST_SECONDS = 10.0
-_LEASE_SECONDS = 30.0  # healthinfo.go, DefaultHealthTimeout
+_LEASE_SECONDS = 30.0  # healthinfo.go, where a device has none of its own
 _CLOCK_SECONDS = 60.0
 _MAX_DEVICES = 16384  # healthinfo.go
 _MAX_MESSAGE = 1024  # api.proto, DeviceHealth.message
@@ -31,12 +31,17 @@ def _versions(bench: Bench) -> list[str]:
     return found
 
 
-def _first(bench: Bench, version: str) -> list[Any]:
-    """The devices of a stream's first response."""
+def _responses(bench: Bench, version: str, count: int, seconds: float) -> list[Any]:
+    """A stream's first responses. Raises ViolationError: it ended, or they did not come in time."""
     try:
-        [response] = watch_health(bench.plugin.channel, version, 1, _FIRST_SECONDS)
+        return watch_health(bench.plugin.channel, version, count, seconds)
     except RefusedError as error:
         raise ViolationError(f"expected a response of {version}; found {error}") from None
+
+
+def _first(bench: Bench, version: str) -> list[Any]:
+    """The devices of a stream's first response."""
+    [response] = _responses(bench, version, 1, _FIRST_SECONDS)
     return list(response.devices)
 
 
@@ -91,7 +96,7 @@ def said_again_in_time(bench: Bench) -> None:
     if seconds > _LEASE_SECONDS:
         raise UnanswerableError(f"its devices' time is {seconds:.0f} s, which is long to wait for")
     bench.begin_check(_FIRST_SECONDS + seconds)
-    watch_health(bench.plugin.channel, version, 2, seconds)
+    _responses(bench, version, 2, seconds)
 
 
 @section.recommended(f"{_API}, DeviceHealth.message: at most 1024 characters")
