@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from conformance.clusters.local import preflight
@@ -96,17 +97,19 @@ def namespaces(pid: int) -> set[str]:
     return {str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in ("net", "mnt", "pid")}
 
 
-def processes_in(wanted: set[str]) -> list[int]:
-    """Processes in any of these namespaces."""
+def processes_in(wanted: set[str]) -> list[psutil.Process]:
+    """Processes in any of these namespaces.
+
+    Ask while the namespaces are there: the kernel gives their numbers to the next ones at once.
+    """
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                inside = namespaces(int(entry.name))
-            except OSError:
-                continue
-            if inside & wanted:
-                found.append(int(entry.name))
+    for process in psutil.process_iter():
+        try:
+            inside = namespaces(process.pid)
+        except OSError:
+            continue
+        if inside & wanted:
+            found.append(process)
     return found
 
 
