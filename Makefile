@@ -63,8 +63,9 @@ fuzz: $(VENV)/.ready ## N random problems and expressions, ours against upstream
 	ci/fuzz -n $(N)
 	ci/fuzz-cel $(N)
 
-gpu-check: $(VENV)/.ready ## Compare the driver with nvidia-smi (a machine with an NVIDIA GPU)
-	ci/gpu-check
+gpu-check: $(VENV)/.ready ## The driver on real GPUs, with and without a cluster (Linux, root, an NVIDIA GPU)
+	ci/gpu/check
+	ci/gpu/cluster $(OUT)/gpu
 
 image: ## Build the driver's image as an archive (buildah, mmdebstrap; see docs/deploying.md)
 	ci/deploy/build-image $(OUT)/nvml-dra-driver.tar

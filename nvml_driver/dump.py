@@ -96,7 +96,7 @@ class _Gpu:
         memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
         if memory is not None:
             gpu["memoryBytes"] = int(memory.total)
-        mode = _ADDRESSING.get(_ask(nvml.nvmlDeviceGetAddressingMode, handle) or -1)
+        mode = _ADDRESSING.get(_ask(nvml.nvmlDeviceGetAddressingMode, handle))
         if mode is not None:
             gpu["addressingMode"] = mode
         events = _ask(nvml.nvmlDeviceGetSupportedEventTypes, handle)

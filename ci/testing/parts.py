@@ -176,6 +176,7 @@ def _machines() -> Part:
             "nvml_driver/*",
             "ci/local-cluster/*",
             "ci/deploy/*",
+            "ci/gpu/*",
             "ci/job/*",
             "ci/rbac/*",
             "scenarios/drivers/*",

@@ -13,6 +13,7 @@ from conformance.clusters.local.binaries.images import (
     COMMANDS,
     SANDBOX_IMAGE,
     SCENARIO_IMAGE,
+    c_library,
     write_archive,
 )
 from conformance.data import local_cluster_modules_dir
@@ -66,6 +67,30 @@ def test_same_program_gives_the_same_archive(archive: Path) -> None:
     other = archive.parent / "again.tar"
     write_archive(other, archive.parent / "pod-shell")
     assert other.read_bytes() == archive.read_bytes()
+
+
+def test_tools_of_a_driver_find_the_c_library_of_this_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/x86_64-linux-gnu"
+    folder.mkdir(parents=True)
+    (folder / "libc.so.6").write_bytes(b"c")
+    (folder / "libm.so.6").symlink_to("libm-2.so")
+    (folder / "libm-2.so").write_bytes(b"m")
+    assert c_library(tmp_path) == {}, "a machine without the loader runs no such tool"
+    for loader in ("lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"):
+        (tmp_path / loader).parent.mkdir()
+        (tmp_path / loader).write_bytes(b"loader")
+    found = c_library(tmp_path)
+    assert sorted(found.values()) == [b"c", b"loader", b"m"]
+
+    (tmp_path / "pod-shell").write_bytes(b"program")
+    write_archive(tmp_path / "images.tar", tmp_path / "pod-shell", found)
+    with tarfile.open(tmp_path / "images.tar") as tar:
+        scenario = json.loads(read(tar, "config-0.json"))["config"]
+        (tmp_path / "layer.tar").write_bytes(read(tar, "layer-0.tar"))
+    with tarfile.open(tmp_path / "layer.tar") as layer:
+        assert {name: read(layer, name) for name in found} == found
+    searched = dict(one.split("=") for one in scenario["Env"])["LD_LIBRARY_PATH"].split(":")
+    assert "/usr/lib/x86_64-linux-gnu" in searched
 
 
 def test_program_knows_exactly_the_commands_that_are_linked_to_it() -> None:

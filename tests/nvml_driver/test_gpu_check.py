@@ -1,4 +1,4 @@
-"""``ci/gpu-check`` finds what is different, and says when it cannot be checked."""
+"""``ci/gpu/check`` finds what is different, and says when it cannot be checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fake_nvidia_smi(root: Path, changes: dict[int, dict[str, str]] | None = None
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return ended(
-        [REPOSITORY / "ci" / "gpu-check", *arguments],
+        [REPOSITORY / "ci/gpu/check", *arguments],
         env={**os.environ, "PYTHON": sys.executable},
         timeout=120,
     )

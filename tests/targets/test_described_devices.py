@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.compare.reference import on_reference
+from conformance.data import scenarios_dir
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -20,7 +21,8 @@ from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+from conformance.targets.seam.values import SIMULATED
 from tests.scenario import shipped
 
 PROFILE = """
@@ -266,19 +268,24 @@ IN_USE = (
 
 
 @pytest.mark.parametrize(
-    ("driver", "held", "outcome", "why"),
+    ("driver", "simulated", "held", "outcome", "why"),
     [
-        ("gpu.nvidia.com", (), Outcome.PASSED, ""),
-        ("gpu.nvidia.com", ("gpu-7",), Outcome.SKIPPED, IN_USE),
-        ("nvml-dra-driver", (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 available"),
+        ("gpu.nvidia.com", True, (), Outcome.PASSED, ""),
+        ("gpu.nvidia.com", True, ("gpu-7",), Outcome.SKIPPED, IN_USE),
+        ("nvml-dra-driver", False, (), Outcome.PASSED, ""),
+        ("nvml-dra-driver", True, (), Outcome.SKIPPED, "needs 2 nodes with a kubelet, 1 available"),
     ],
-    ids=["free", "in-use", "ours"],
+    ids=["free", "in-use", "ours-on-real-gpus", "ours"],
 )
-def test_beside_a_cluster_it_has_that_ones_gpus_unless_the_driver_is_ours(
-    tmp_path: Path, driver: str, held: tuple[str, ...], outcome: Outcome, why: str
+def test_beside_a_cluster_it_has_that_ones_gpus_unless_our_driver_simulates_them(
+    tmp_path: Path, driver: str, simulated: bool, held: tuple[str, ...], outcome: Outcome, why: str
 ) -> None:
     (tmp_path / "what-the-cluster-has.yaml").write_text(CLUSTERS, encoding="utf-8")
-    attributes = {"type": {"string": "gpu"}, "cudaComputeCapability": {"version": "9.0.0"}}
+    attributes: dict[str, Any] = {
+        "type": {"string": "gpu"},
+        "cudaComputeCapability": {"version": "9.0.0"},
+        SIMULATED: {"bool": simulated},
+    }
     gpu = published("worker", "gpu-7")
     gpu["spec"]["driver"] = "gpu.nvidia.com"
     gpu["spec"]["devices"][0]["attributes"] = attributes
@@ -356,3 +363,20 @@ def test_a_described_driver_does_what_its_profile_says_that_it_does(tmp_path: Pa
     with open_reference(TargetOptions(driver=str(file))) as opened:
         found = run_suite(asked, Setup("t", opened), ()).finished
     assert [(one.outcome, one.message) for one in found] == [(Outcome.PASSED, "")]
+
+
+def test_shares_of_a_cluster_whose_driver_names_them_have_names_on_the_reference(
+    tmp_path: Path,
+) -> None:
+    own = (scenarios_dir() / "drivers/nvml-dra-driver.yaml").read_text()
+    profile_file = tmp_path / "profile.yaml"
+    profile_file.write_text(own.replace("{ownDriver: true}", "{}"), encoding="utf-8")
+    nodes = (ShapeNode(name="worker-a", shares=2),)
+    gpus = SimulatedGpus("t4x4", "gpu.nvidia.com")
+    cluster = ReferenceTarget(ReferenceOptions(nodes=nodes, devices=gpus))
+    options = TargetOptions(driver=str(profile_file), target="cluster", cluster="kubeconfig")
+    opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)
+    [item] = [one for one in shipped.shipped() if one.id.endswith("/shares-reach-containers")]
+    with cluster:
+        [finished] = on_reference([item], opened, "t")
+    assert finished.outcome is Outcome.PASSED, finished.message

@@ -128,7 +128,9 @@ class Start:
             f"starting containerd on {state.nodes} node(s); containers have no seccomp profile"
         )
         archive = self._layout.dir / "images.tar"
-        images.write_archive(archive, self._binaries.cluster / POD_SHELL)
+        # Our own driver's nvidia-smi needs no C library; another's tools do.
+        libraries = images.c_library() if self._options.driver_command else None
+        images.write_archive(archive, self._binaries.cluster / POD_SHELL, libraries)
         network.create_bridge(self._layout, state.network)
         return [
             pool.submit(self._start_runtime, state, components, index, archive)

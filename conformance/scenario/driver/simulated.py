@@ -49,8 +49,8 @@ class Simulated(Strict):
     own_driver: bool = Field(
         default=False,
         description=(
-            "the driver is the suite's own: beside a cluster, too, the reference runs that on"
-            " simulated GPUs, not a description of what the cluster's driver has published"
+            "the driver is the suite's own: beside a cluster with simulated GPUs, too, the"
+            " reference runs that, not a description of what the cluster's driver has published"
         ),
     )
 

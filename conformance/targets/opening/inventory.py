@@ -12,7 +12,7 @@ from conformance.targets.opening.options import (
     TargetOptions,
     is_simulated,
 )
-from conformance.targets.seam.values import Obj
+from conformance.targets.seam.values import Obj, simulated_devices
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def inventory(
                     "--driver the profile of that driver"
                 )
         return shape.spec.nodes, shape.spec.slices
-    if published is None or profile.spec.simulated.own_driver:
+    slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
+    simulated = not slices or bool(simulated_devices(profile.driver, slices))
+    if published is None or (profile.spec.simulated.own_driver and simulated):
         alike = ShapeNode(name="reference-node", count=options.nodes or 1)
         return alike.each() if options.nodes else (), None
-    slices = [item for item in published if item["spec"]["driver"] == profile.driver]
     names = {item["spec"].get("nodeName") for item in slices} - {None, ""}
     named = [ShapeNode(name=name) for name in sorted(names)]
     return named if nodes is None else nodes, slices

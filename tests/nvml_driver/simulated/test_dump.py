@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pynvml
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from nvml_driver import dump
@@ -19,7 +20,7 @@ from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import Features
 from nvml_driver.simulated import profile, shipped
 from nvml_driver.simulated.node import make_node
-from tests.nvml_driver.helpers import with_gpu
+from tests.nvml_driver.helpers import make_core, with_gpu
 from tests.nvml_driver.injecting import Injector
 
 DYNAMIC = Features(dynamic_mig=True)
@@ -48,6 +49,14 @@ def test_a_record_shows_the_same_devices_again(tmp_path: Path, name: str) -> Non
     assert [_but_uuid(device) for device in after] == [_but_uuid(device) for device in before]
     assert after.counter_sets == before.counter_sets
     assert len(again.gpus) == len(shown.shown)
+
+
+def test_a_recorded_gpu_is_published_as_the_real_one_was(tmp_path: Path) -> None:
+    real = yaml.safe_load(Path(__file__).with_name("h200-slices.yaml").read_text())
+    [simulated] = make_core(tmp_path, shown="h200x1", node="vm").resource_slices()
+    for name in ("uuid", "dra-conformance.dev/simulated"):
+        del simulated["spec"]["devices"][0]["attributes"][name]
+    assert simulated == real
 
 
 def test_uuids_are_replaced_unless_they_are_asked_for(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ def open_machine(library: ctypes.CDLL, text: bytes) -> tuple[int | None, str]:
 
 def test_every_shipped_profile_loads_and_names_its_sources() -> None:
     assert shipped() == (
-        *("a100-40x8", "a100-80x8", "a30x4", "b200x8", "h100-80x8", "l40sx8", "mixed", "t4x4"),
+        *("a100-40x8", "a100-80x8", "a30x4", "b200x8", "h100-80x8", "h200x1", "l40sx8", "mixed"),
+        "t4x4",
     )
     for name in shipped():
         shown = profile.load(name)

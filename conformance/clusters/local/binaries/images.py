@@ -3,6 +3,9 @@
 One layer with one static program (ci/local-cluster/node/pod-shell) and a link for each of its
 commands. The scenario image has a shell as its command; the sandbox image pauses. Both go into one
 archive in the format of `docker save`, which containerd imports. `write_images` makes others too.
+
+Tools that a vendor's driver brings into containers (nvidia-smi) are linked to a C library, which
+is the image's to have. For them the layer has this machine's.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
+
 SCENARIO_IMAGE = "dra-conformance.local/scenario:1"
 SANDBOX_IMAGE = "dra-conformance.local/sandbox:1"
 
@@ -27,6 +32,13 @@ COMMANDS = (
 """What pod-shell can be called as."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_LOADERS = {
+    "x86_64": "lib64/ld-linux-x86-64.so.2",
+    "aarch64": "lib/ld-linux-aarch64.so.1",
+}
+"""Where programs look for the loader (the ABI of each architecture)."""
+_C_LIBRARY = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
+_PATH = "PATH=/usr/bin:/bin"
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
@@ -41,16 +53,38 @@ class Image:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_archive(path: Path, program: Path, sandbox: str = SANDBOX_IMAGE) -> None:
-    """Write both images to `path`, a tar for `ctr images import`. Same input, same bytes."""
-    write_images(path, own_images(program, sandbox))
+def write_archive(path: Path, program: Path, libraries: Mapping[str, bytes] | None = None) -> None:
+    """Write both images to `path`, a tar for `ctr images import`. Same input, same bytes.
+
+    Args:
+        libraries: what `c_library` has found, for the tools of a vendor's driver.
+    """
+    write_images(path, own_images(program, SANDBOX_IMAGE, libraries))
 
 
-def own_images(program: Path, sandbox: str) -> dict[str, Image]:
+def c_library(root: Path = Path("/")) -> dict[str, bytes]:
+    """Path in an image -> content of this machine's glibc; empty where it has none (musl)."""
+    loader = _LOADERS.get(platform.machine(), "")
+    machine = DriverRoot(container=root)
+    found = {name: machine.library(name) for name in _C_LIBRARY}
+    if not (root / loader).is_file() or found["libc.so.6"] is None:
+        return {}
+    files = [path for path in found.values() if path is not None]
+    inside = {str(path.relative_to(root)): path.read_bytes() for path in files}
+    return inside | {loader: (root / loader).read_bytes()}
+
+
+def own_images(
+    program: Path, sandbox: str, libraries: Mapping[str, bytes] | None = None
+) -> dict[str, Image]:
     """Name -> image: the scenarios', and the sandbox under the name that the kubelet's asks for."""
-    layer = _layer(program)
+    layer = _layer(program, libraries or {})
+    # A loader searches the folders of its own distribution only, and a driver's libraries are
+    # where the node has them.
+    search = "LD_LIBRARY_PATH=" + ":".join(f"/{folder}" for folder in LIBRARY_FOLDERS)
+    env = {"Env": [_PATH, search]} if libraries else {}
     return {
-        SCENARIO_IMAGE: Image(layer, {"Cmd": ["/bin/sh"]}),
+        SCENARIO_IMAGE: Image(layer, {"Cmd": ["/bin/sh"], **env}),
         sandbox: Image(layer, {"Entrypoint": ["/bin/pause"]}),
     }
 
@@ -76,7 +110,7 @@ def _config(image: Image) -> dict[str, Any]:
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
         "created": _EPOCH,
-        "config": {"Env": ["PATH=/usr/bin:/bin"], **image.config},
+        "config": {"Env": [_PATH], **image.config},
         "rootfs": {
             "type": "layers",
             "diff_ids": [f"sha256:{hashlib.sha256(image.layer).hexdigest()}"],
@@ -85,7 +119,7 @@ def _config(image: Image) -> dict[str, Any]:
     }
 
 
-def _layer(program: Path) -> bytes:
+def _layer(program: Path, libraries: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for directory, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)):
@@ -99,6 +133,8 @@ def _layer(program: Path) -> bytes:
             entry = tarfile.TarInfo(f"bin/{command}")
             entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, program.name, 0o777
             tar.addfile(entry)
+        for name, content in libraries.items():
+            _add(tar, name, content, mode=0o755)
     return buffer.getvalue()
 
 

@@ -72,12 +72,14 @@ class DescribedDriver(NodeDriver):
             "devices": [{"name": name, "containerEdits": edit} for name, edit in edits.items()],
         }
         cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
+        names_shares = "namesShares" in self._profile.traits
         return [
             PreparedDevice(
                 request_names=(result["request"].partition("/")[0],),
                 pool_name=result["pool"],
                 device_name=result["device"],
                 cdi_device_ids=(cdi.qualified_name(self.name, name),),
+                share_id=result.get("shareID") if names_shares else None,
             )
             for name, result in zip(names, results, strict=True)
         ]

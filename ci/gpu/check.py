@@ -1,4 +1,4 @@
-"""Does the driver tell the truth about this machine's GPUs? Run by ``ci/gpu-check``, no cluster.
+"""Does the driver tell the truth about this machine's GPUs? Run by ``ci/gpu/check``, no cluster.
 
 Exit status 0: yes, 1: no, with each difference; 2: it cannot be checked here.
 """
@@ -159,7 +159,7 @@ def check(options: argparse.Namespace, root: Path) -> list[str]:
 
 def main() -> int:
     """Check and report."""
-    parser = argparse.ArgumentParser(prog="ci/gpu-check", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ci/gpu/check", description=__doc__)
     parser.add_argument("--simulate", metavar="PROFILE", help="simulated GPUs, to try the check")
     parser.add_argument("--nvidia-smi", metavar="PATH", help="another nvidia-smi")
     options = parser.parse_args()
