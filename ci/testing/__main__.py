@@ -17,7 +17,10 @@ from ci.testing import drawing, record
 from ci.testing.affected import changed, imported_from, touched
 from ci.testing.parts import ROOT, Part, parts
 from ci.testing.running import Runner
+from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.gocommand import COMPILE
+from conformance.clusters.local import LocalCluster, LocalOptions
+from conformance.clusters.local.layout import STATE_FILE
 
 ABOUT = """\
 Runs tests. Without arguments: what `make test` runs. `everything`: the parts of `make everything`
@@ -154,6 +157,7 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
             lines.append(f"{outcome if passed else 'FAILED'}  {part.name} ({took:.0f} s)")
     finally:
         runner.close()
+        _remove_clusters(Path(state))
         _remove_empty(Path(state))
     print("\n".join(["=== summary", *lines, *(f"left out  {line}" for line in left_out)]))
     counts = runner.counts
@@ -162,10 +166,23 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
     return int(failed)
 
 
+def _remove_clusters(folder: Path) -> None:
+    """Those that still run: a part that was interrupted leaves what `cluster up` started."""
+    for state in sorted(folder.glob(f"dra-conformance/local/*/{STATE_FILE}")):
+        path = state.parent
+        cluster = LocalCluster(LocalOptions(name=path.name, state_dir=path))
+        try:
+            if any(one.running for one in cluster.status()):
+                print(f"removing the cluster {path.name}, which was left running", flush=True)
+                cluster.down()
+        except (ClusterError, ClusterUsageError) as error:
+            print(f"ci/test: {error}", file=sys.stderr)
+
+
 def _remove_empty(folder: Path) -> None:
     """What is left there is a cluster that failed: its logs say why."""
     for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir() and not any(path.iterdir()):
+        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
             path.rmdir()
         elif path.name.startswith(".") and path.suffix == ".lock" and not path.stat().st_size:
             path.unlink()

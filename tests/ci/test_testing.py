@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ci.testing import __main__ as program
@@ -137,6 +140,27 @@ def test_what_is_interrupted_ends_with_all_that_it_started(
     assert record.read().keys() == {"one"}
     with record.alone():  # nothing that was started holds the lock any longer
         pass
+
+
+@pytest.mark.needs_go
+@pytest.mark.slow
+def test_a_cluster_that_a_part_leaves_running_is_removed(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up = (sys.executable, "-m", "conformance", "cluster", "up", "--name", "left", "--nodes", "0")
+    assert run(monkeypatch, [part("ups", up, ring="test")], "ups") == 0
+    assert "removing the cluster left, which was left running" in capsys.readouterr().out
+    log = (elsewhere / "logs/ups.log").read_text()
+    [folder] = re.findall(r"export KUBECONFIG=(/tmp/dra-[^/]+)/", log)
+    assert not any(folder in word for one in psutil.process_iter() for word in cmdline(one))
+    assert not Path(folder).exists()
+
+
+def cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def test_a_full_disk_loses_nothing_that_was_noted(
