@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -34,6 +35,7 @@ TOOLS = (
     "nvidia-cuda-mps-control",
     "nvidia-cuda-mps-server",
 )
+_NVML = re.compile(r"\s(/\S.*)/libnvidia-ml\.so\.[^/]*$", re.MULTILINE)
 _OPTIONS = ["ro", "nosuid", "nodev", "bind"]
 
 
@@ -43,6 +45,22 @@ class _File:
 
     path: PurePosixPath
     links: tuple[PurePosixPath, ...] = ()
+
+
+def _loaded_from(maps: Path) -> str:
+    """Where this process has NVML from, as a hint; empty where it does not know.
+
+    The loader's configuration may name other folders than those that are searched here.
+    """
+    try:
+        found = _NVML.search(maps.read_text(errors="replace"))
+    except OSError:
+        return ""
+    if found is None:
+        return ""
+    ends = (f"/{folder}" for folder in LIBRARY_FOLDERS if found[1].endswith(f"/{folder}"))
+    root = found[1].removesuffix(next(ends, ""))
+    return f"; this process has it from {found[1]}, so the root may be {root or '/'}"
 
 
 class DriverLibraries:
@@ -82,8 +100,8 @@ class DriverLibraries:
         if version is None:
             _LOG.warning(
                 "containers get no libraries of the NVIDIA driver: %s is not below %s as a link to "
-                "the driver's version (--nvidia-driver-root, --container-driver-root)",
-                *(VERSIONED, self._root.container),
+                "the driver's version (--nvidia-driver-root, --container-driver-root)%s",
+                *(VERSIONED, self._root.container, _loaded_from(Path("/proc/self/maps"))),
             )
             return {}
         libraries = list(self._libraries(version))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +138,17 @@ def test_without_a_driver_below_the_root_there_is_a_warning_and_no_mount(
     assert libraries.edits() == {}
     assert libraries.edits() == {}
     assert [r.message.count("--nvidia-driver-root") for r in caplog.records] == [1]
+
+
+def test_the_warning_says_where_the_loader_has_found_nvml(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    library = tmp_path / "opt/nvidia/lib64/libnvidia-ml.so.580.159.04"
+    library.parent.mkdir(parents=True)
+    library.write_bytes(b"elf")
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        DriverLibraries(DriverRoot(container=tmp_path / "elsewhere")).edits()
+    assert f"so the root may be {tmp_path}/opt/nvidia" in caplog.messages[0]
 
 
 def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
