@@ -59,7 +59,7 @@ class Setup:
             self._suffix(loaded),
             self.opened.image,
             usable_nodes(spec, has),
-            has.one_device,
+            has.one_device_on,
             different_on=has.different_on,
             other=self.opened.other if spec.requires.other_devices else None,
             hardware=tier == "device",

@@ -120,6 +120,11 @@ class KnownIssues(Strict):
     kind: Literal["KnownIssues"]
     issues: dict[str, KnownIssue]
 
+    def failing(self, version: str) -> frozenset[str]:
+        """Ids of the scenarios whose failures on a version are known."""
+        issues = (issue for issue in self.issues.values() if issue.has(version))
+        return frozenset(item.scenario for issue in issues for item in issue.shown_by)
+
     def of(
         self, versions: Collection[str], scenario: str, message: str, overlaps_alone: bool
     ) -> Iterator[tuple[str, KnownIssue]]:

@@ -1,4 +1,4 @@
-"""All scenarios on a real cluster of three nodes, while somebody else has one of the GPUs.
+"""All scenarios on a real cluster of four nodes, while somebody else has one of the GPUs.
 
 Each node has its own kubelet, containerd and driver. A suite that takes a cluster for one node, or
 for its own, fails here.
@@ -26,7 +26,7 @@ from tests.cli.simulated_nodes import certified, run_compared, running_cluster
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
 NAME = "nodes"
-OPTIONS = ["--nodes", "3", "--feature-gate", "DRANodeAllocatableResources=true"]
+OPTIONS = ["--nodes", "4", "--feature-gate", "DRANodeAllocatableResources=true"]
 SOMEBODY = "somebody"
 REPORTS = Path(__file__).resolve().parents[2] / "build" / "real"
 """Where the result file, its pages and the conformance report can be looked at afterwards."""
@@ -113,4 +113,4 @@ def test_nothing_of_the_suite_is_left(somebody: Somebody) -> None:
         ),
         "nothing has the label of a run",
     )
-    assert len(somebody.admin.list("/api/v1/nodes")) == 3
+    assert len(somebody.admin.list("/api/v1/nodes")) == 4

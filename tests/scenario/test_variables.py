@@ -77,7 +77,7 @@ def test_a_worker_is_where_most_devices_are_of_which_one_claim_can_have_the_majo
 
 def test_one_device_of_the_worker_can_be_named() -> None:
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
-    variables = Variables(profile, "0badcafe", "busybox", {"a": 2}, ("gpu-1", "true"))
+    variables = Variables(profile, "0badcafe", "busybox", {"a": 2}, {"a": ("gpu-1", "true")})
     assert substitute("${worker.device} ${worker.selector}", variables.value) == "gpu-1 true"
 
 

@@ -21,6 +21,7 @@ from conformance.engine.schedule.model import (
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.registry import load_known_issues
 from conformance.targets.seam.values import Capabilities
 
 
@@ -77,9 +78,13 @@ class Schedule:
         self._loaded = {item.id: item for item in scenarios}
         self._slots, self._observers = (slots, OBSERVERS) if capabilities.concurrent else (1, 0)
         self._pools = NodePools.of(capabilities)
+        known = load_known_issues().failing(capabilities.kubernetes_version)
         waiting: list[Waiting] = []
         for item in scenarios:
             needs = Needs.of(item.scenario.spec)
+            if item.id in known:  # it may wait until it gives up
+                limit = item.scenario.spec.timeouts.eventually
+                needs = replace(needs, seconds=max(needs.seconds, limit))
             home = home_of(needs, self._pools, partial(reason_to_skip, item))
             waiting.append(Waiting(item.id, needs, home))
         self._waiting = in_order(waiting) if capabilities.concurrent else waiting

@@ -14,7 +14,7 @@ from enum import Enum
 
 from conformance.engine.schedule.needs import Needs, Reach
 from conformance.scenario.driver.variables import worker_of
-from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
+from conformance.targets.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, Capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +67,29 @@ class NodePools:
         if not chosen:
             return cls(whole, whole)
         rest = tuple(name for name in capabilities.nodes if name not in chosen)
-        alone = replace(
-            capabilities,
-            abilities=capabilities.abilities - {DISTINCT_DEVICES},
-            lacking={**capabilities.lacking, DISTINCT_DEVICES: "known of another node"},
-            one_device=("", ""),
-        )
         return cls(
             whole,
             NodePool(_of_nodes(capabilities, rest), rest),
-            tuple(NodePool(_of_nodes(alone, [name]), (name,), reserved=True) for name in chosen),
+            tuple(NodePool(_of_node(capabilities, one), (one,), reserved=True) for one in chosen),
         )
+
+
+def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
+    """As if there were no other: its last device may not be one that can be asked for alone."""
+    own = _of_nodes(capabilities, [name])
+    one = own.one_device_on.get(name)
+    without = {DISTINCT_DEVICES} if one is None else set[str]()
+    if one is None or not one.shared:
+        without.add(SHARED_DEVICES)
+    lacking = {**own.lacking, **dict.fromkeys(without, "known of another node")}
+    return replace(own, abilities=own.abilities - without, lacking=lacking)
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
     devices = {name: count for name, count in capabilities.devices_on.items() if name in nodes}
     different = {name: count for name, count in capabilities.different_on.items() if name in nodes}
     other = {name: count for name, count in capabilities.other_devices_on.items() if name in nodes}
+    one = {name: device for name, device in capabilities.one_device_on.items() if name in nodes}
     return replace(
         capabilities,
         nodes=tuple(nodes),
@@ -91,6 +97,7 @@ def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilitie
         devices_on=devices,
         different_on=different,
         other_devices_on=other,
+        one_device_on=one,
     )
 
 

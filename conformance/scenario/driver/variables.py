@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
@@ -70,7 +70,7 @@ class Variables:
         unique: from :func:`suffix`.
         devices_on: node -> how many devices of the driver are free there.
         different_on: node -> how many different devices these are, where claims may share some.
-        one_device: of the worker: its name, and CEL that no other device of the driver fits.
+        one_device_on: node -> name of a device, and CEL that no other device of the driver fits.
         other: profile of another driver that the scenario needs.
         hardware: containers also show what the profile's commands say of the hardware.
     """
@@ -81,7 +81,7 @@ class Variables:
         unique: str,
         image: str,
         devices_on: Mapping[str, int] | None = None,
-        one_device: tuple[str, str] = ("", ""),
+        one_device_on: Mapping[str, Sequence[Any]] | None = None,
         *,
         different_on: Mapping[str, int] | None = None,
         other: DriverProfile | None = None,
@@ -112,7 +112,8 @@ class Variables:
                 different = (different_on or {}).get(worker, devices_on[worker])
                 majority = min(different // 2 + 1, MOST_DEVICES)
                 fixed |= {"worker.name": worker, "worker.majority": majority}
-                fixed |= zip(("worker.device", "worker.selector"), one_device, strict=True)
+                name, selector = (one_device_on or {}).get(worker, ("", ""))[:2]
+                fixed |= {"worker.device": name, "worker.selector": selector}
             for group, defined in profile_variables(profile.spec).items():
                 fixed |= {f"{group}.{name}": value for name, value in defined.items()}
             if other is not None:

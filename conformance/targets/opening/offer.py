@@ -12,7 +12,7 @@ one, too. An attribute of which each device has a value of its own, a uuid say, 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -28,6 +28,7 @@ from conformance.targets.seam.values import (
     PARTITIONS,
     SHARED_DEVICES,
     Capabilities,
+    OneDevice,
 )
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
@@ -110,28 +111,35 @@ def _with_one_device(
     slices: Sequence[Object],
     driver: str,
 ) -> Capabilities:
-    """A device that can be selected alone: the last, as ignoring a selector gives the first."""
+    """Devices that can be selected alone: the last, as ignoring a selector gives the first."""
     node = worker_of(offered.devices_on)
-    why = "no device is free"
     lacking = {
+        DISTINCT_DEVICES: "no device is free",
         SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
         PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
-    there, one = set[str](), offered.one_device
+    last = {name: found[name][-1] for name in offered.devices_on}
+    selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
+    one_device_on = {
+        name: OneDevice(device[1], selectors[device], bool(share))
+        for name, (device, share) in last.items()
+        if device in selectors
+    }
+    there = set[str]()
     if node is not None:
-        device, share = found[node][-1]
-        why = f"no attribute tells {device[1]} of pool {device[0]} from all others of {driver}"
-        if selector := selector_of(slices, driver, device):
-            there, one = {DISTINCT_DEVICES}, (device[1], selector)
-            there |= {SHARED_DEVICES} if share else set()
+        pool, device = last[node][0]
+        lacking[DISTINCT_DEVICES] = (
+            f"no attribute tells {device} of pool {pool} from all others of {driver}"
+        )
+        if one := one_device_on.get(node):
+            there = {DISTINCT_DEVICES, SHARED_DEVICES} if one.shared else {DISTINCT_DEVICES}
     if _partitions(slices, driver, found):
         there.add(PARTITIONS)
-    lacking[DISTINCT_DEVICES] = why
     return replace(
         offered,
         abilities=offered.abilities | there,
         lacking={**offered.lacking, **{name: lacking[name] for name in lacking.keys() - there}},
-        one_device=one,
+        one_device_on=one_device_on,
     )
 
 
@@ -233,21 +241,32 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Counted]:
     return list(found)
 
 
-def selector_of(slices: Iterable[Object], driver: str, device: Device) -> str:
-    """CEL that is true for this device alone; "" where no attribute identifies it.
+def selectors_of(
+    slices: Iterable[Object], driver: str, devices: Iterable[Device]
+) -> dict[Device, str]:
+    """Of devices, CEL that is true for this one alone; nothing where no attribute identifies it.
 
     ``slices``: of the whole cluster, in resource.k8s.io/v1.
     """
-    others = _attributes(slices, driver)
-    for name, value in sorted(others.pop(device).items()):
-        [(kind, own)] = value.items()
-        # A device without the attribute, or with another kind of it, would be an error in CEL.
-        values = [attributes.get(name, {}).get(kind) for attributes in others.values()]
-        if kind in _KINDS and None not in values and own not in values:
-            domain, _, plain = name.rpartition("/")
-            literal = json.dumps(own, ensure_ascii=False)
-            return f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
-    return ""
+    every = _attributes(slices, driver)
+    values: defaultdict[tuple[str, str], Counter[Any]] = defaultdict(Counter)
+    for attributes in every.values():
+        for name, value in attributes.items():
+            [(kind, own)] = value.items()
+            if kind in _KINDS:
+                values[name, kind][own] += 1
+    # A device without the attribute, or with another kind of it, would be an error in CEL.
+    usable = {key for key, counts in values.items() if counts.total() == len(every)}
+    found: dict[Device, str] = {}
+    for device in devices:
+        for name, value in sorted(every[device].items()):
+            [(kind, own)] = value.items()
+            if (name, kind) in usable and values[name, kind][own] == 1:
+                domain, _, plain = name.rpartition("/")
+                literal = json.dumps(own, ensure_ascii=False)
+                found[device] = f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
+                break
+    return found
 
 
 def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:

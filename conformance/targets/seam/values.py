@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from conformance.clusters.base import RUN_LABEL
 from conformance.errors import TargetError
@@ -118,6 +118,19 @@ class Request:
     manager: FieldManager | None = None
 
 
+class OneDevice(NamedTuple):
+    """A device that can be asked for alone.
+
+    Attributes:
+        selector: CEL that no other device of the driver fits.
+        shared: two or more claims may have shares of it now.
+    """
+
+    name: str
+    selector: str
+    shared: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a target is and can do; decides which scenarios run on it.
@@ -138,19 +151,20 @@ class Capabilities:
             request for several gets as many.
         other_driver: another driver, whose devices are on the same nodes; None without one.
         other_devices_on: node -> how many of its devices may be used there.
-        one_device: the device that is allocated last on the node with most: its name, and CEL that
-            no other device of the driver fits.
+        one_device_on: node -> the device that is allocated last there, where an attribute tells it
+            from all others of the driver.
         abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
             ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
             (ask kubelets by that API), ``double-allocation`` (one device may be given to two
-            claims), ``distinct-devices`` (``one_device`` is known), ``shared-devices`` (it has two
-            free shares), ``partitions`` (two free devices of a node draw on one set of counters),
-            ``root-containers`` (containers may be root, and more), ``another-scheduler`` (it has
-            the pods that name none, and the default one is beside it), ``impersonation`` (requests
-            in the name of accounts that the suite gives rights), ``fault:<component>`` (stop and
-            start that component, or all of a role), ``device-health`` (have the driver find devices
-            healthy or not), ``upgrade`` and ``feature-gates`` (restart components as the next
-            minor, or with other gates), ``image`` (run probe containers).
+            claims), ``distinct-devices`` (``one_device_on`` has the node with most),
+            ``shared-devices`` (that device has two free shares), ``partitions`` (two free devices
+            of a node draw on one set of counters), ``root-containers`` (containers may be root, and
+            more), ``another-scheduler`` (it has the pods that name none, and the default one is
+            beside it), ``impersonation`` (requests in the name of accounts that the suite gives
+            rights), ``fault:<component>`` (stop and start that component, or all of a role),
+            ``device-health`` (have the driver find devices healthy or not), ``upgrade`` and
+            ``feature-gates`` (restart components as the next minor, or with other gates), ``image``
+            (run probe containers).
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
             says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
@@ -170,7 +184,7 @@ class Capabilities:
     different_on: Mapping[str, int] = field(default_factory=dict)
     other_driver: str | None = None
     other_devices_on: Mapping[str, int] = field(default_factory=dict)
-    one_device: tuple[str, str] = ("", "")
+    one_device_on: Mapping[str, OneDevice] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)

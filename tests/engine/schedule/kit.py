@@ -7,7 +7,7 @@ from typing import Any
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePools
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities
+from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities, OneDevice
 from tests.engine.miniature import pod, scenario
 from tests.targets.devices import PROFILE
 
@@ -25,7 +25,7 @@ def nodes(**devices: int) -> Capabilities:
         devices=sum(devices.values()),
         devices_on=devices,
         abilities=frozenset({"fault:driver", "fault:etcd", DISTINCT_DEVICES}),
-        one_device=("gpu-3", "true"),
+        one_device_on={"a": OneDevice("gpu-3", "true")},
         concurrent=True,
     )
 

@@ -49,6 +49,17 @@ def test_another_begins_while_one_observes(monkeypatch: pytest.MonkeyPatch) -> N
     assert [item.outcome for item in result.finished] == [Outcome.PASSED] * 2
 
 
+@pytest.mark.parametrize(("version", "first"), [("1.36.2", "known"), ("1.36.3", "plain")])
+def test_what_may_wait_until_it_gives_up_begins_first(version: str, first: str) -> None:
+    known = replace(making("known"), id="regressions/refused-device-gives-counters-back")
+    target = Miniature()
+    began: list[str] = []
+    target.on_create = lambda obj: began.append(obj["metadata"]["labels"].get("of", ""))
+    capabilities = replace(target.capabilities(), kubernetes_version=version)
+    run_suite([making("plain"), known], cluster(target, capabilities), [])
+    assert next(filter(None, began)) == first
+
+
 def test_a_cleanup_beside_the_next_scenario_fails_its_own() -> None:
     target = Miniature()
     other_began = threading.Event()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.opening.offer import selector_of
+from conformance.targets.opening.offer import selectors_of
 
 D = "d.example.com"
 
@@ -79,4 +79,4 @@ def text(value: str) -> dict[str, str]:
 def test_an_attribute_of_all_whose_value_only_this_device_has(
     slices: list[dict[str, Any]], expected: str
 ) -> None:
-    assert selector_of(slices, D, ("p", "d1")) == expected
+    assert selectors_of(slices, D, [("p", "d1")]).get(("p", "d1"), "") == expected

@@ -174,7 +174,7 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
     found = offered(first)
     driver = PROFILE.driver
     expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
-    assert found.one_device == (told[-1]["name"], expected)
+    assert found.one_device_on == {"n0": (told[-1]["name"], expected, False)}
     assert DISTINCT_DEVICES in found.abilities
 
 
