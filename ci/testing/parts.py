@@ -141,7 +141,7 @@ def _real_ring() -> Part:
     return Part(
         "real",
         "test",
-        "every scenario on a real cluster of three nodes; the driver under a real kubelet",
+        "every scenario on a real cluster of four nodes; the driver under a real kubelet",
         (_real("real", f"{REAL} and not everything"),),
         seconds=480,
         prepare=_suite("cluster", "binaries"),
