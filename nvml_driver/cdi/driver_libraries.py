@@ -47,10 +47,13 @@ class _File:
     links: tuple[PurePosixPath, ...] = ()
 
 
-def _loaded_from(maps: Path) -> str:
-    """Where this process has NVML from, as a hint; empty where it does not know.
+def loaded_from(maps: Path) -> str:
+    """Where a process has NVML from, as a hint; empty where that is not known.
 
     The loader's configuration may name other folders than those that are searched here.
+
+    Args:
+        maps: of the process (proc(5)).
     """
     try:
         found = _NVML.search(maps.read_text(errors="replace"))
@@ -58,9 +61,11 @@ def _loaded_from(maps: Path) -> str:
         return ""
     if found is None:
         return ""
-    ends = (f"/{folder}" for folder in LIBRARY_FOLDERS if found[1].endswith(f"/{folder}"))
-    root = found[1].removesuffix(next(ends, ""))
-    return f"; this process has it from {found[1]}, so the root may be {root or '/'}"
+    said = f"; this process has it from {found[1]}"
+    for folder in LIBRARY_FOLDERS:
+        if found[1].endswith(f"/{folder}"):
+            return f"{said}, so the root may be {found[1].removesuffix(f'/{folder}') or '/'}"
+    return said
 
 
 class DriverLibraries:
@@ -101,7 +106,7 @@ class DriverLibraries:
             _LOG.warning(
                 "containers get no libraries of the NVIDIA driver: %s is not below %s as a link to "
                 "the driver's version (--nvidia-driver-root, --container-driver-root)%s",
-                *(VERSIONED, self._root.container, _loaded_from(Path("/proc/self/maps"))),
+                *(VERSIONED, self._root.container, loaded_from(Path("/proc/self/maps"))),
             )
             return {}
         libraries = list(self._libraries(version))

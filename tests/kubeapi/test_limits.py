@@ -13,7 +13,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.limits import Limits
 from tests.kubeapi.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
-LIMITS = Limits(connect=1.0, quiet=0.5, whole=1.0)
+LIMITS = Limits(connect=1.0, quiet=30.0, whole=1.0)
 
 RUDE = [
     pytest.param(trickle(b"HTTP/1.1 200 OK\r\nX-A: "), "not complete after 1 s", id="header"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.cdi import specs as cdi
-from nvml_driver.cdi.driver_libraries import DriverLibraries
+from nvml_driver.cdi.driver_libraries import DriverLibraries, loaded_from
 from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.nvml.installation import DriverRoot
@@ -140,15 +139,30 @@ def test_without_a_driver_below_the_root_there_is_a_warning_and_no_mount(
     assert [r.message.count("--nvidia-driver-root") for r in caplog.records] == [1]
 
 
-def test_the_warning_says_where_the_loader_has_found_nvml(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    library = tmp_path / "opt/nvidia/lib64/libnvidia-ml.so.580.159.04"
-    library.parent.mkdir(parents=True)
-    library.write_bytes(b"elf")
-    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
-        DriverLibraries(DriverRoot(container=tmp_path / "elsewhere")).edits()
-    assert f"so the root may be {tmp_path}/opt/nvidia" in caplog.messages[0]
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        (
+            "/usr/local/nvidia/lib64",
+            "/usr/local/nvidia/lib64, so the root may be /usr/local/nvidia",
+        ),
+        ("/run/nvidia/usr/lib64", "/run/nvidia/usr/lib64, so the root may be /run/nvidia"),
+        ("/opt/nvml", "/opt/nvml"),
+    ],
+)
+def test_where_the_loader_has_found_nvml_is_told(tmp_path: Path, folder: str, said: str) -> None:
+    mapped = "7f0000000000-7f0000001000 r-xp 00000000 fe:10 42"
+    maps = tmp_path / "maps"
+    maps.write_text(
+        f"{mapped}    /usr/lib/libc.so.6\n{mapped}    {folder}/libnvidia-ml.so.580.159.04\n"
+    )
+    assert loaded_from(maps) == f"; this process has it from {said}"
+
+
+def test_a_process_without_nvml_is_told_nothing(tmp_path: Path) -> None:
+    assert loaded_from(tmp_path / "none") == ""
+    (tmp_path / "maps").write_text("7f0000000000-7f0000001000 r--p 00000000 00:00 0\n")
+    assert loaded_from(tmp_path / "maps") == ""
 
 
 def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
