@@ -37,6 +37,15 @@ def test_every_shipped_scenario_can_be_shown(among: int, command: Call) -> None:
         assert len(headings) == len(loaded.scenario.spec.steps), loaded.id
 
 
+def test_one_for_another_kind_of_driver_is_shown_with_the_profile_of_one(command: Call) -> None:
+    code, out, err = command("show", "partitions-reach-containers")
+    assert (code, err) == (0, "")
+    assert "matchAttribute: gpu.nvidia.com/parentUUID" in out
+    code, _, err = command("show", "partitions-reach-containers", "--driver", "gpu.nvidia.com")
+    assert code == 2
+    assert "unknown variable ${attribute.parent}" in err
+
+
 def test_what_is_a_part_of_several_ids_is_refused(command: Call) -> None:
     code, out, err = command("show", "late-")
     assert (code, out) == (2, "")

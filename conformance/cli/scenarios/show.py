@@ -31,8 +31,14 @@ def show(
         ),
     ],
     driver: Annotated[
-        str, typer.Option(metavar="PROFILE", help="Driver profile: a shipped name or a file.")
-    ] = OWN_PROFILE,
+        str,
+        typer.Option(
+            metavar="PROFILE",
+            help="Driver profile: a shipped name or a file. [default: nvml-dra-driver, or a "
+            "shipped one that has what the scenario names]",
+            show_default=False,
+        ),
+    ] = "",
     image: Annotated[
         str, typer.Option(metavar="IMAGE", help="Image for the pods.")
     ] = DEFAULT_IMAGE,
@@ -42,9 +48,15 @@ def show(
     Other steps (expectations, deletions) are printed as comments.
     """
     found = _one(scenario)
-    profile = load_profile(driver, scenarios_dir() / "drivers")
+    variables = _variables(found, driver or _suitable(found), image)
+    steps = found.bound(variables).data["spec"]["steps"]
+    typer.echo(visible("\n".join(_page(found, variables, steps))))
+
+
+def _variables(found: LoadedScenario, driver: str, image: str) -> Variables:
     spec = found.scenario.spec
-    variables = Variables(
+    profile = load_profile(driver, scenarios_dir() / "drivers")
+    return Variables(
         None if spec.tier == "allocation" else profile,
         "show",
         image,
@@ -52,8 +64,18 @@ def show(
         other=load_profile(OTHER_PROFILE, scenarios_dir() / "drivers"),
         hardware=spec.tier == "device",
     )
-    steps = found.bound(variables).data["spec"]["steps"]
-    typer.echo(visible("\n".join(_page(found, variables, steps))))
+
+
+def _suitable(found: LoadedScenario) -> str:
+    """Our own driver's profile, or another with the attributes that a scenario names."""
+    shipped = sorted(file.stem for file in (scenarios_dir() / "drivers").glob("*.yaml"))
+    for name in (OWN_PROFILE, *shipped):
+        try:
+            found.bound(_variables(found, name, DEFAULT_IMAGE))
+        except UsageError:
+            continue
+        return name
+    return OWN_PROFILE  # whose error says what it lacks
 
 
 def _one(scenario: str) -> LoadedScenario:
