@@ -12,7 +12,7 @@ import yaml
 from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.data import scenarios_dir
 from conformance.errors import UsageError
-from conformance.scenario.driver.profile import load_profile
+from conformance.scenario.driver.profile import DriverProfile, load_profile, shipped_profiles
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
@@ -48,34 +48,34 @@ def show(
     Other steps (expectations, deletions) are printed as comments.
     """
     found = _one(scenario)
-    variables = _variables(found, driver or _suitable(found), image)
-    steps = found.bound(variables).data["spec"]["steps"]
+    first = load_profile(driver or OWN_PROFILE, scenarios_dir() / "drivers")
+    profiles = (first, *(() if driver else shipped_profiles()))
+    variables, steps = _bound(found, profiles, image)
     typer.echo(visible("\n".join(_page(found, variables, steps))))
 
 
-def _variables(found: LoadedScenario, driver: str, image: str) -> Variables:
-    spec = found.scenario.spec
-    profile = load_profile(driver, scenarios_dir() / "drivers")
-    return Variables(
-        None if spec.tier == "allocation" else profile,
-        "show",
-        image,
-        {_WORKER: spec.requires.devices_in_all},
-        other=load_profile(OTHER_PROFILE, scenarios_dir() / "drivers"),
-        hardware=spec.tier == "device",
-    )
+def _bound(
+    found: LoadedScenario, profiles: Sequence[DriverProfile], image: str
+) -> tuple[Variables, Sequence[dict[str, Any]]]:
+    """The steps with the first profile that has what they name.
 
-
-def _suitable(found: LoadedScenario) -> str:
-    """Our own driver's profile, or another with the attributes that a scenario names."""
-    shipped = sorted(file.stem for file in (scenarios_dir() / "drivers").glob("*.yaml"))
-    for name in (OWN_PROFILE, *shipped):
+    Raises UsageError: none has; says what the first one lacks.
+    """
+    spec, problems = found.scenario.spec, list[UsageError]()
+    for profile in profiles:
+        variables = Variables(
+            None if spec.tier == "allocation" else profile,
+            "show",
+            image,
+            {_WORKER: spec.requires.devices_in_all},
+            other=load_profile(OTHER_PROFILE, scenarios_dir() / "drivers"),
+            hardware=spec.tier == "device",
+        )
         try:
-            found.bound(_variables(found, name, DEFAULT_IMAGE))
-        except UsageError:
-            continue
-        return name
-    return OWN_PROFILE  # whose error says what it lacks
+            return variables, found.bound(variables).data["spec"]["steps"]
+        except UsageError as error:
+            problems.append(error)
+    raise problems[0]
 
 
 def _one(scenario: str) -> LoadedScenario:

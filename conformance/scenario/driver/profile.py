@@ -8,11 +8,13 @@ does only with a feature gate or setting of its own is an option.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.base import DnsName, Named, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
@@ -285,3 +287,10 @@ def load_profile(name_or_file: str, directory: Path) -> DriverProfile:
             " give one of these, or the path of a profile file"
         )
     return load_document(DriverProfile, file, "driver profile")
+
+
+@cache
+def shipped_profiles() -> tuple[DriverProfile, ...]:
+    """All that the suite ships, by name."""
+    folder = scenarios_dir() / "drivers"
+    return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))

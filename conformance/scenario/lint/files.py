@@ -18,7 +18,7 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
-from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, load_profile
+from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, shipped_profiles
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
 from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
@@ -230,12 +230,6 @@ def _own(
         return [LintLine(problem) for problem in error.problems]
     if scenario.spec.tier == "allocation":
         return []
-    profiles = _profiles() if driver is None else (driver,)
+    profiles = shipped_profiles() if driver is None else (driver,)
     names = check_profile_names(scenario, document.data, profiles, must=driver is not None)
     return _told(document, names)
-
-
-@cache
-def _profiles() -> tuple[DriverProfile, ...]:
-    folder = scenarios_dir() / "drivers"
-    return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))
