@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ci.testing import drawing, record
 from ci.testing.affected import changed, imported_from, touched
-from ci.testing.parts import ROOT, Part, parts
+from ci.testing.part import ROOT, Part
+from ci.testing.parts import parts
 from ci.testing.running import Runner
 from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.gocommand import COMPILE
@@ -42,9 +43,7 @@ def main(arguments: Sequence[str]) -> int:
             drawing.keep()
             return 0
         if asked.affected is not None:
-            for name, why in touched(every, changed(asked.affected), imported_from()).items():
-                print(f"{name:10} {why}")
-            return 0
+            return _affected(every, asked.affected)
         with record.alone() as lock, _ended_like_ctrl_c():
             return _run(every, asked.part, lock)
     except (record.RecordError, ValueError, OSError) as error:
@@ -92,13 +91,22 @@ def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
     return parser
 
 
+def _affected(every: dict[str, Part], base: str) -> int:
+    now, runs = record.state(), record.read()
+    for name, why in touched(every, changed(base), imported_from()).items():
+        run = runs.get(name)
+        passed = run is not None and (run.outcome, run.state) == ("passed", now)
+        print(f"{name:10} {'passed' if passed else 'to run'}  {why}")
+    return 0
+
+
 def _run(every: dict[str, Part], asked: Sequence[str], lock: int) -> int:
-    now = record.state()
     chosen = [part for part in every.values() if part.name in asked]
     chosen += [part for part in every.values() if not asked and part.ring == "test"]
     left_out: list[str] = []
+    runs = record.read()
     if "everything" in asked:
-        runs = record.read()
+        now = record.state()
         for part in every.values():
             run = runs.get(part.name)
             if run and (run.outcome, run.state) == ("passed", now):
@@ -113,7 +121,8 @@ def _run(every: dict[str, Part], asked: Sequence[str], lock: int) -> int:
         print("with CI=true nothing may be left out")
         return 1
     able = [part for part in chosen if part.name not in lacking]
-    return _run_parts(able, now, left_out, lock)
+    took = {name: run.seconds for name, run in runs.items() if run.outcome == "passed"}
+    return _run_parts(able, took, left_out, lock)
 
 
 def _missing(part: Part) -> list[str]:
@@ -125,7 +134,9 @@ def _missing(part: Part) -> list[str]:
     return done.stdout.splitlines()
 
 
-def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: int) -> int:
+def _run_parts(
+    able: Sequence[Part], seconds: Mapping[str, int], left_out: Sequence[str], lock: int
+) -> int:
     # The sockets of a node's components lie deep in it, and a socket's path must be short.
     state = tempfile.mkdtemp(prefix="dra-", dir="/tmp")
     runner = Runner(
@@ -141,19 +152,23 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
         lock,
     )
     lines: list[str] = []
-    failed = False
+    failed = unnoted = False
     try:
         for part in able:
             runner.prepare(part)
         for number, part in enumerate(able, start=1):
             where = f"[{number}/{len(able)}] {part.name}"
             print(f"{where}: {part.notices}", flush=True)
-            began = time.monotonic()
-            passed = runner.run(part, where)
+            began, before = time.monotonic(), record.state()
+            passed = runner.run(part, where, seconds.get(part.name, part.seconds))
             took = time.monotonic() - began
             failed |= not passed
             outcome = "passed" if passed else "failed"
-            record.ended(part.name, outcome, now, took)
+            try:
+                record.ended(part.name, outcome, before, took)
+            except record.RecordError as error:
+                unnoted = True
+                print(f"ci/test: {error}", file=sys.stderr)
             lines.append(f"{outcome if passed else 'FAILED'}  {part.name} ({took:.0f} s)")
     finally:
         runner.close()
@@ -163,7 +178,7 @@ def _run_parts(able: Sequence[Part], now: str, left_out: Sequence[str], lock: in
     counts = runner.counts
     print(*(f"FAILED  {name}" for name in counts.names), sep="\n", end="\n" * bool(counts.names))
     print(f"tests: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped")
-    return int(failed)
+    return 2 if unnoted else int(failed)
 
 
 def _remove_clusters(folder: Path) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 
 import grimp
 
-from ci.testing.parts import ROOT, Part
+from ci.testing.part import ROOT, Part
 
 PACKAGES = ("conformance", "nvml_driver", "reference_allocator")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ci.testing.affected import graph
-from ci.testing.parts import ROOT
+from ci.testing.part import ROOT
 from ci.testing.record import write
 
 PAGE: Final = ROOT / "docs/architecture.md"

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from ci.testing.parts import OUT, ROOT, Part
+from ci.testing.part import OUT, ROOT, Part
 
 RECORD: Final = OUT / "last-run.json"
 KEPT: Final = ROOT / "ci/last-run.json"
@@ -69,7 +69,10 @@ def read() -> dict[str, Run]:
     Raises:
         RecordError: a file is not what this writes.
     """
-    return {**_read(KEPT), **_read(RECORD)}
+    kept, here = _read(KEPT), _read(RECORD)
+    return here | {
+        name: run for name, run in kept.items() if name not in here or here[name].date < run.date
+    }
 
 
 def _read(path: Path) -> dict[str, Run]:
@@ -84,12 +87,16 @@ def _read(path: Path) -> dict[str, Run]:
 def ended(name: str, outcome: str, before: str, seconds: float) -> None:
     """Note how a part ended; nothing that was noted before is lost.
 
+    Args:
+        before: the state when it began. A tree that was changed meanwhile was not tested.
+
     Raises:
         RecordError: the file system does not take it.
     """
     commit = _git("rev-parse", "--short", "HEAD").strip()
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    runs = {**_read(RECORD), name: Run(outcome, commit, before, today, round(seconds))}
+    tested = before if before == state() else ""
+    runs = {**_read(RECORD), name: Run(outcome, commit, tested, today, round(seconds))}
     try:
         write(RECORD, _text(runs))
     except OSError as error:
@@ -135,7 +142,8 @@ def alone() -> Iterator[int]:
         except BlockingIOError:
             lock.seek(0)
             raise RecordError(
-                f"process {lock.read().strip() or '?'} runs tests in this checkout; wait for it"
+                f"tests run in this checkout, begun by process {lock.read().strip() or '?'}; wait "
+                "until it and what it started have ended"
             ) from None
         lock.truncate(0)
         lock.write(str(os.getpid()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from ci.testing.parts import OUT, ROOT, Command, Part
+from ci.testing.part import OUT, ROOT, Command, Part
 
 LOGS: Final = OUT / "logs"
 _LOOK_SECONDS: Final = 0.5
@@ -45,7 +45,7 @@ class Counts:
             tags = {child.tag for child in case}
             if tags & {"failure", "error"}:
                 self.failed += 1
-                self.names.append(f"{case.get('classname')}::{case.get('name')}")
+                self.names.append(f"{case.get('file')}::{case.get('name')}")
             elif "skipped" in tags:
                 self.skipped += 1
             else:
@@ -73,13 +73,14 @@ class Runner:
     def prepare(self, part: Part) -> None:
         """Begin in the background what the part needs."""
         if part.prepare:
-            self._beside[part.name] = self._start(part.prepare, f"{part.name}-prepare", part)
+            self._beside[part.name] = self._start(part.prepare, f"{part.name}-prepare")
 
-    def run(self, part: Part, where: str) -> bool:
+    def run(self, part: Part, where: str, seconds: int) -> bool:
         """Run a part to its end; whether it passed.
 
         Args:
             where: how many parts are done and to do, for the progress line.
+            seconds: how long it will take, for that line, too.
         """
         LOGS.joinpath(f"{part.name}.xml").unlink(missing_ok=True)
         began = time.monotonic()
@@ -90,9 +91,7 @@ class Runner:
                 return self._failed(part, f"{part.name}-prepare", code)
         for number, command in enumerate(part.commands):
             name = part.name if len(part.commands) == 1 else f"{part.name}-{number + 1}"
-            code = self._watch(
-                self._start(command, name, part), name, where, part.seconds, since=began
-            )
+            code = self._watch(self._start(command, name), name, where, seconds, since=began)
             if code:
                 self.counts.add(LOGS / f"{part.name}.xml")
                 return self._failed(part, name, code)
@@ -105,12 +104,12 @@ class Runner:
         for process in self._beside.values():
             _end(process)
 
-    def _start(self, command: Command, name: str, part: Part) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, name: str) -> subprocess.Popen[bytes]:
         with LOGS.joinpath(f"{name}.log").open("wb") as log:
             return subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**self.environment, **part.environment},
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -15,7 +15,8 @@ import pytest
 from ci.testing import __main__ as program
 from ci.testing import record, running
 from ci.testing.affected import imported_from, touched
-from ci.testing.parts import ROOT, Part, parts
+from ci.testing.part import ROOT, Part
+from ci.testing.parts import parts
 from ci.testing.record import RecordError
 
 PASSES, FAILS = ("true",), ("sh", "-c", "echo it broke; exit 3")
@@ -75,6 +76,38 @@ def test_what_passed_on_this_state_is_not_run_again_and_what_failed_is(
     assert (elsewhere / "logs/count").read_text() == "ran\nran\n"
 
 
+def test_a_part_under_which_the_tree_was_changed_has_to_run_again(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: Path
+) -> None:
+    made = [part("one", ("sh", "-c", "echo ran >> logs/count; date +%N > changed"))]
+    assert run(monkeypatch, made, "everything") == 0
+    assert run(monkeypatch, made, "everything") == 0
+    assert (elsewhere / "logs/count").read_text() == "ran\nran\n"
+
+
+def test_what_a_change_touches_is_said_with_whether_it_ran(
+    monkeypatch: pytest.MonkeyPatch, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(program, "changed", lambda base: [base])
+    made = [
+        Part(name, "everything", "a thing", (PASSES,), 1, paths=("a/*",)) for name in ("one", "two")
+    ]
+    assert run(monkeypatch, made, "one") == 0
+    capsys.readouterr()
+    assert run(monkeypatch, made, "--affected", "a/b") == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["one", "passed", "a/b"],
+        ["two", "to", "run", "a/b"],
+    ]
+
+
+def test_of_two_records_of_a_part_the_newer_one_counts(elsewhere: Path) -> None:
+    old, new = (record.Run("passed", "c", "s", f"2026-01-0{day}", day) for day in (1, 2))
+    record.write(elsewhere / "last-run.json", record._text({"one": old, "two": new}))
+    record.write(elsewhere / "kept.json", record._text({"one": new, "two": old}))
+    assert record.read() == {"one": new, "two": new}
+
+
 def test_a_part_that_is_named_runs_even_if_it_has_passed(
     monkeypatch: pytest.MonkeyPatch, elsewhere: Path
 ) -> None:
@@ -119,7 +152,7 @@ def test_a_second_run_in_the_same_checkout_is_refused_and_the_first_goes_on(
 ) -> None:
     with record.alone():
         assert run(monkeypatch, [part("one")], "one") == 2
-    assert f"process {os.getpid()} runs tests in this checkout" in capsys.readouterr().err
+    assert f"tests run in this checkout, begun by process {os.getpid()}" in capsys.readouterr().err
     assert run(monkeypatch, [part("one")], "one") == 0
 
 
@@ -166,7 +199,7 @@ def cmdline(process: psutil.Process) -> list[str]:
 def test_a_full_disk_loses_nothing_that_was_noted(
     monkeypatch: pytest.MonkeyPatch, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = [part("one"), part("two")]
+    made = [part("one"), part("two"), part("three", FAILS)]
     assert run(monkeypatch, made, "one") == 0
 
     def full(*_: object, **__: object) -> None:
@@ -174,8 +207,11 @@ def test_a_full_disk_loses_nothing_that_was_noted(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full)
-        assert run(patched, made, "two") == 2
-    assert "No space left on device; two passed, which is not noted" in capsys.readouterr().err
+        assert run(patched, made, "two", "three") == 2
+    said = capsys.readouterr()
+    assert "No space left on device; two passed, which is not noted" in said.err
+    assert "passed  two" in said.out
+    assert "FAILED  three" in said.out
     assert record.read().keys() == {"one"}
     assert not list(elsewhere.glob(".last-run*"))
 
@@ -189,13 +225,13 @@ def test_a_damaged_record_is_told(elsewhere: Path) -> None:
 def test_tests_are_counted_and_those_that_fail_are_named(tmp_path: Path) -> None:
     file = tmp_path / "x.xml"
     file.write_text(
-        '<testsuites><testcase classname="a" name="b"/><testcase classname="a" name="c">'
-        '<failure/></testcase><testcase classname="a" name="d"><skipped/></testcase></testsuites>'
+        '<testsuites><testcase file="a.py" name="b"/><testcase file="a.py" name="c">'
+        '<failure/></testcase><testcase file="a.py" name="d"><skipped/></testcase></testsuites>'
     )
     counts = running.Counts()
     counts.add(file)
     assert (counts.passed, counts.failed, counts.skipped) == (1, 1, 1)
-    assert counts.names == ["a::c"]
+    assert counts.names == ["a.py::c"]
 
 
 @pytest.mark.parametrize(
@@ -219,10 +255,34 @@ def test_a_change_touches_what_imports_it() -> None:
     assert "allure" not in touched(parts(), ["conformance/text.py"], {})
 
 
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, check=True)
+    return listed.stdout.decode().splitlines()
+
+
+SHOWS_IN_MAKE_TEST = {
+    *("action", "actionlint", "examples", "pin-kubernetes", "submissions"),
+    *("last-run.json", "test", "testing"),
+}
+
+
+def test_each_thing_below_ci_touches_a_part_or_shows_in_make_test() -> None:
+    shows = {
+        path.split("/")[1]
+        for path in tracked()
+        if path.startswith("ci/") and not touched(parts(), [path], {})
+    }
+    assert shows == SHOWS_IN_MAKE_TEST
+
+
+def test_the_table_of_parts_is_on_its_page() -> None:
+    table = record.table(parts(), record._read(ROOT / "ci/last-run.json"))
+    assert table in (ROOT / "docs/ci.md").read_text(encoding="utf-8"), "run: ci/test --page"
+
+
 def test_what_a_part_is_about_is_there() -> None:
     """A file that was moved would touch its part no longer."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, check=True)
-    files = listed.stdout.decode().splitlines()
+    files = tracked()
     gone = [
         f"{part.name}: {pattern}"
         for part in parts().values()

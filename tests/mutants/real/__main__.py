@@ -1,14 +1,13 @@
 """Meet every mutant with the scenarios that should notice it, and write docs/real-mutants.md.
 
-    python -m tests.mutants.real [MUTANT...]
-
 Takes root (one node with a kubelet), Go, and about 20 minutes for all; with names only these are
-met and what was written of the others stays. Exit code 1: a mutant was not noticed, or the
-scheduler without a defect does not pass.
+met and what was written of the others stays. With --check nothing is written. Exit code 1: a
+mutant was not noticed, or the scheduler without a defect does not pass.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import sys
 import tempfile
@@ -34,13 +33,9 @@ def noticed(wrong: Wrong, seen: Seen) -> bool:
     return seen.reached and bool(seen.verdicts if wrong.judged else seen.failed)
 
 
-def main(names: Sequence[str]) -> int:
+def main(names: Sequence[str], *, check: bool) -> int:
     """Meet these mutants, by default all; returns the exit code."""
     known = {wrong.name: wrong for wrong in ALL}
-    unknown = set(names) - known.keys()
-    if unknown:
-        _say(f"no such mutants: {', '.join(sorted(unknown))}")
-        return 2
     wrongs = [known[name] for name in names or known]
     wanted = {name for wrong in wrongs for name in wrong.scenarios}
     nodes = int(any(tier(name) != "allocation" for name in wanted))
@@ -58,7 +53,8 @@ def main(names: Sequence[str]) -> int:
             _say(f"{wrong.name}: {_summary(wrong, seen)}")
             today = dt.datetime.now(dt.UTC).date().isoformat()
             entries[wrong.name] = record.entry(seen, KUBERNETES, today)
-            record.write(entries)
+            if not check:
+                record.write(entries)
         bad += _control(running, wanted)
     if bad:
         _say(f"not as it should be: {', '.join(bad)}")
@@ -88,5 +84,20 @@ def _summary(wrong: Wrong, seen: Seen) -> str:
     return f"{what}: failed {seen.failed}, verdicts {dict(seen.verdicts)}, {seen.unclear or ''}"
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants.real",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="MUTANT", help="only this one (repeatable)")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    given = parser.parse_args()
+    if unknown := set(given.names) - {wrong.name for wrong in ALL}:
+        parser.error(f"no such mutants: {', '.join(sorted(unknown))}")
+    return given
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    given = _arguments()
+    sys.exit(main(given.names, check=given.check))

@@ -1,14 +1,15 @@
 """Meets the driver with each defect with scenarios, for real, and writes what noticed it.
 
-`python -m tests.mutants.real_driver.measure` starts one local cluster (root; minutes), gives its
-driver one defect after the other, and runs the scenarios that should notice: on the cluster as if
-it were anybody's, through its kubeconfig alone, and where nothing is noticed so, as on our own.
-With names of defects only these are met, and what was found of the others is kept. Answers:
-noticed.yaml, and docs/real-mutants-driver.md.
+Starts one local cluster (root; minutes), gives its driver one defect after the other, and runs the
+scenarios that should notice: on the cluster as if it were anybody's, through its kubeconfig alone,
+and where nothing is noticed so, as on our own. With names of defects only these are met, and what
+was found of the others is kept. Answers: noticed.yaml, and docs/real-mutants-driver.md. With
+--check nothing is written. Exit code 1: a defect was not noticed, or the driver without one was.
 """
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
 import tempfile
@@ -182,10 +183,10 @@ def read_noticed() -> Noticed:
     return found
 
 
-def main(named: Set[str]) -> None:
-    if wrong := named - MET.keys():
-        raise SystemExit(f"no such defect: {', '.join(sorted(wrong))}")
+def main(named: Set[str], *, check: bool) -> int:
+    """Meet these defects, by default all; returns the exit code."""
     noticed = read_noticed()
+    bad = []
     with (
         tempfile.TemporaryDirectory(prefix="sg-", dir="/tmp") as folder,
         faulty_cluster(NAME, Path(folder)) as cluster,
@@ -199,10 +200,27 @@ def main(named: Set[str]) -> None:
                 print(f"{fault} ({whose}, {time.monotonic() - began:.0f} s): {found}", flush=True)
                 if found:
                     break
-            text = yaml.safe_dump(noticed, sort_keys=False, width=100)
-            NOTICED.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
-            PAGE.write_text(page(noticed), encoding="utf-8")
+            if bool(found) == (fault == "none"):
+                bad.append(fault)
+            if not check:
+                text = yaml.safe_dump(noticed, sort_keys=False, width=100)
+                NOTICED.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
+                PAGE.write_text(page(noticed), encoding="utf-8")
+    if bad:
+        print(f"not as it should be: {', '.join(bad)}", file=sys.stderr)
+    return int(bool(bad))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="DEFECT", help="only this one (repeatable)")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    given = parser.parse_args()
+    if unknown := set(given.names) - MET.keys():
+        parser.error(f"no such defect: {', '.join(sorted(unknown))}")
+    return given
 
 
 if __name__ == "__main__":
-    main(set(sys.argv[1:]))
+    given = _arguments()
+    sys.exit(main(set(given.names), check=given.check))
