@@ -192,6 +192,8 @@ def test_lint_of_an_empty_file_fails(call: Call, text: str, pipe: Callable[[str]
     for name, shown in (("empty.yaml", "empty.yaml"), ("-", "<stdin>")):
         done = call("lint", name)
         assert (done.code, f"{shown}:1: is empty" in done.out) == (2, True), done
+    below = call("lint", ".")
+    assert (below.code, "empty.yaml:1: warning: is empty" in below.out) == (0, True), below
 
 
 def test_lint_of_a_repository_leaves_out_what_is_not_for_it(call: Call, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The driver with a real kubelet: restarted, killed, upgraded and scraped under running pods."""
+"""The driver with a real kubelet, looked into: killed, upgraded and scraped under running pods.
+
+That it may be restarted, and the kubelet too, scenarios say (`DevicePreparation`).
+"""
 
 from __future__ import annotations
 
@@ -50,22 +53,6 @@ def end(node: DriverNode, *pods: str) -> None:
         node.delete_pod(name)
     node.gone(*pods)
     node.holds_exactly()
-
-
-def test_restart_leaves_running_pods_and_their_claims_alone(node: DriverNode) -> None:
-    with node.driver() as before:
-        node.create_pod("kept")
-        containers = node.running("kept")
-        node.holds_exactly("kept")
-        published = slices(node)
-        before.stop()
-    assert node.prepared(), "stopping is no reason to unprepare"
-    with node.driver() as after:
-        node.holds_exactly("kept")
-        assert node.running("kept") == containers
-        assert slices(node) == published
-        end(node, "kept")
-        after.stop()
 
 
 def test_pod_that_ends_while_the_driver_is_away_waits_for_it(node: DriverNode) -> None:
@@ -149,28 +136,6 @@ def test_rolling_update_loses_no_claim_whichever_instance_goes(
             node.running("after")
             end(node, *pods, "after")
             (old, new)[stays].stop()
-
-
-def test_kubelet_restarts_under_running_pods(node: DriverNode) -> None:
-    with node.driver() as driver:
-        node.create_pod("kept")
-        node.create_pod("ends")
-        containers = node.running("kept", "ends")
-        published = slices(node)
-        node.cluster.disturb("node-1/kubelet", "kill")
-        node.delete_pod("ends")
-        node.cluster.disturb("node-1/kubelet", "start")
-        eventually(lambda: len(driver.said("the kubelet registered")) == 2, "registered again")
-        node.gone("ends")
-        node.holds_exactly("kept")
-        assert node.running("kept") == {"kept": containers["kept"]}
-        # A starting kubelet deletes the slices of its node, for their driver might be gone.
-        eventually(node.slices_complete, "published again")
-        assert slices(node).keys() == published.keys()
-        node.create_pod("new")
-        node.running("new")
-        end(node, "kept", "new")
-        driver.stop()
 
 
 def test_metrics_and_health_follow_what_pods_do(node: DriverNode) -> None:

@@ -111,8 +111,12 @@ def test_the_account_has_the_rights_of_its_role_and_no_others(users: Users) -> N
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_nodes_driver_may_not_write_what_is_not_its_own(users: Users, version: str) -> None:
     users.driver.create(slice_of("node-1", version=version), DRY)
+    everywhere = slice_of("node-1", version=version)
+    del everywhere["spec"]["nodeName"]
+    everywhere["spec"]["allNodes"] = True
     for refused, message in (
         (slice_of("node-2", version=version), "only write slices of node node-1"),
+        (everywhere, "only write slices of node node-1"),
         (slice_of("node-1", pool="node-2", version=version), "in the pool node-1"),
         (slice_of("node-1", driver="other.example.com", version=version), "of gpu.nvidia.com"),
     ):
@@ -157,6 +161,17 @@ def test_the_api_server_decides_each_case_as_the_driver_does(
         users.admin.create(claim("case", parameters), DRY)
     assert "nvml-dra-driver-configs" in caught.value.message
     assert message in caught.value.message
+
+
+def test_only_configurations_of_the_driver_are_looked_at(users: Users) -> None:
+    other = claim("other", {"anything": 1})
+    other["spec"]["devices"]["config"][0]["opaque"]["driver"] = "other.example.com"
+    for one in (other, claim("none"), claim("none", kind="ResourceClaimTemplate")):
+        users.admin.create(one, DRY)
+    both = claim("both", good_config())
+    both["spec"]["devices"]["config"] += claim("bad", bad_config())["spec"]["devices"]["config"]
+    with pytest.raises(RefusedError, match="must be TimeSlicing or MPS"):
+        users.admin.create(both, DRY)
 
 
 def test_a_claim_older_than_the_policy_can_be_changed_and_removed(users: Users) -> None:

@@ -129,20 +129,27 @@ class _Linter:
                 else:
                     self._refuse(error)
                 continue
-            if folder and not any(map(_is_object, documents)):
+            if folder and _empty(documents):  # `run` refuses it; others may keep such a file
+                self.checked += 1
+                self.found.append(LintLine(f"{file}:1: warning: is empty", error=False))
+            elif folder and not any(map(_is_object, documents)):
                 self.skipped += 1
             else:
                 self._check(file, documents)
 
     def _check(self, file: Path, documents: Sequence[Document]) -> None:
         self.checked += 1
-        if all(document.data is None for document in documents):
+        if _empty(documents):
             self.found.append(LintLine(f"{file}:1: is empty; nothing was checked"))
         self.found += lint_documents(documents, self.models, self.driver, self.checks)
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1
         self.found += map(LintLine, str(error).splitlines())
+
+
+def _empty(documents: Sequence[Document]) -> bool:
+    return all(document.data is None for document in documents)
 
 
 def _is_object(document: Document) -> bool:
