@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a page of nodes and devices, too."),
+    typer.Option("--html", metavar="FILE", help="Also write an HTML page of nodes and devices."),
 ]
 WHICH = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
 
@@ -94,7 +94,7 @@ def explain(
 ) -> None:
     """Explain why a claim is pending: for each node, which rule excluded how many devices.
 
-    And who holds them, and the smallest change that makes it fit. Read-only;
+    Also says who holds them, and the smallest change that makes it fit. Read-only;
     `capture --rbac` prints the rights.
 
     Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
@@ -125,20 +125,21 @@ def explain(
 def audit(
     options: TargetOptions,
     snapshot: Annotated[
-        Path | None, typer.Argument(metavar="SNAPSHOT", help="Instead of a cluster.")
+        Path | None,
+        typer.Argument(metavar="SNAPSHOT", help="A file of `capture`, instead of a cluster."),
     ] = None,
     settle: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="Look at a cluster again after so long; what has passed by then is no finding.",
+            help="Look at a cluster again after this time; what is right by then is not reported.",
         ),
     ] = 10.0,
     watch: Annotated[
         bool,
         typer.Option(
-            "--watch", help="Go on until a signal: print what is found, and what has passed."
+            "--watch", help="Run until a signal; print findings when they appear and end."
         ),
     ] = False,
     metrics: Annotated[
@@ -158,7 +159,7 @@ def audit(
         ),
     ] = False,
 ) -> None:
-    """Judge all allocations of a cluster: devices twice, rules broken, claims held for nobody.
+    """Judge all allocations: devices allocated twice, broken rules, claims reserved for no pod.
 
     Read-only; `capture --rbac` prints the rights.
 

@@ -41,22 +41,24 @@ _EVERY = 10.0  # seconds between two lines of progress
 def fuzz(
     options: TargetOptions,
     target: Annotated[  # noqa: ARG001 -- said as for `run`; there is no other
-        Literal["cluster"], typer.Option(help="What is asked; the reference is the judge.")
+        Literal["cluster"], typer.Option(help="What is tested; the reference judges the answers.")
     ] = "cluster",
-    count: Annotated[int, typer.Option(min=1, help="How many problems.")] = 1000,
+    count: Annotated[int, typer.Option(min=1, help="Number of problems.")] = 1000,
     seconds: Annotated[
-        float, typer.Option(min=0, help="Begin no problem after so long; 0 is no limit.")
+        float, typer.Option(min=0, help="Start no problem after this time; 0: no limit.")
     ] = 0.0,
     seed: Annotated[
-        str, typer.Option(help="Of the problems. [default: a fresh one]", show_default=False)
+        str, typer.Option(help="Seed of the problems. [default: random]", show_default=False)
     ] = "",
-    first: Annotated[int, typer.Option(min=0, help="Number of the first problem.")] = 0,
+    first: Annotated[int, typer.Option(min=0, help="Number of the first problem of the seed.")] = 0,
     workers: Annotated[
         int,
-        typer.Option("--workers", "-n", metavar="N", help="Batches of 25 side by side, up to 16."),
+        typer.Option(
+            "--workers", "-n", metavar="N", help="Batches of 25 at the same time, up to 16."
+        ),
     ] = 4,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="For what differs.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the differences.")
     ] = Path("dra-fuzz"),
     here: Annotated[
         bool, typer.Option("--here", help="Allow it on a cluster that others may be using.")
@@ -64,14 +66,13 @@ def fuzz(
 ) -> None:
     """Give a scheduler random problems, each about two or three features, and judge the answers.
 
-    Hundreds of hollow nodes, and slices, classes, claims and pods with the run's label; all is
-    removed at the end. A difference that shows again is made small on the cluster and written as a
-    scenario, with a line in differences.ndjson.
+    Creates hundreds of nodes without a kubelet, and slices, classes, claims and pods with the run's
+    label, and removes them at the end. A difference that can be reproduced is reduced on the
+    cluster and written as a scenario, with a line in differences.ndjson. A problem that could not
+    be judged is repeated alone, and listed at the end if it still could not.
 
-    What could not be judged is asked again, alone, and named at the end if it still cannot.
-
-    Exit code: 0 all judged and no difference, 1 differences, 2 usage error, 3 no answer, or a
-    problem that was not judged: nobody knows whether the scheduler is right there.
+    Exit code: 0 all judged and no difference, 1 differences, 2 usage error, 3 no answer, or some
+    problems were not judged.
     """
     from conformance.fuzz.hunting import Hunt
     from conformance.fuzz.problem import Generator

@@ -30,22 +30,7 @@ def shrink(problem: Json, fails: Callable[[Json], bool], *, budget: int = 5000) 
         fails: whether a problem fails; must not raise.
         budget: how many problems are tried at most.
     """
-    smallest = copy.deepcopy(problem)
-    tried = 0
-    progress = True
-    while progress:
-        progress = False
-        for part in list(_parts(smallest)):
-            if tried >= budget:
-                return smallest
-            candidate = without(smallest, [part])
-            if candidate == smallest:
-                continue
-            tried += 1
-            if fails(candidate):
-                smallest = candidate
-                progress = True
-    return smallest
+    return shrink_together(problem, lambda one: [fails(one[0])], budget=budget, together=1)
 
 
 def shrink_together(
@@ -54,19 +39,21 @@ def shrink_together(
     *,
     possible: Callable[[Json], bool] = lambda _: True,
     budget: int = 600,
+    together: int = _TOGETHER,
 ) -> Json:
     """As `shrink`, where many problems are tried at once: the parts that can go, go together.
 
     Args:
         fail: whether each of some problems fails.
         possible: whether a problem is one that can be tried at all.
+        together: how many are tried at once.
     """
     smallest, progress = copy.deepcopy(problem), True
     while progress:
         progress, parts = False, list(_parts(smallest))
         while parts and budget > 0:
             chunk: list[tuple[Part, Json]] = []
-            while parts and len(chunk) < _TOGETHER:
+            while parts and len(chunk) < together:
                 candidate = without(smallest, [part := parts.pop(0)])
                 if candidate != smallest and possible(candidate):
                     chunk.append((part, candidate))
@@ -75,8 +62,11 @@ def shrink_together(
             gone = [part for (part, _), fails in zip(chunk, failed, strict=True) if fails]
             while gone:
                 progress, candidate = True, without(smallest, gone)
+                if len(gone) == 1:
+                    smallest = candidate
+                    break
                 budget -= 1
-                if len(gone) == 1 or (possible(candidate) and fail([candidate])[0]):
+                if possible(candidate) and fail([candidate])[0]:
                     smallest = candidate
                     break
                 gone = gone[: len(gone) // 2]  # not all together; the rest is tried again

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.changes import NotOneError, send
@@ -14,6 +14,7 @@ from conformance.engine.run.churn.rounds import churn
 from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.errors import TargetError
+from conformance.scenario.base import ObjectSelector, ServerSelector
 from conformance.scenario.driver.variables import filled
 from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
@@ -97,31 +98,15 @@ def perform(step: Step, context: Context) -> Observed:
     if step.name is not None:
         _count(step.name, context)
         context.progress.began[step.name] = context.scope.now()
-    if step.apply is not None:
+    if step.expect is not None:
+        return [await_expectation(expectation, context) for expectation in step.expect]
+    if step.churn is not None:
+        return [churn(step.churn, context)]
+    if (done := _DONE.get(step.action)) is not None:
+        done(getattr(step, step.action), context)
+    elif step.apply is not None:
         for obj in step.apply:
             _apply(dict(obj), context, context.user(step.account))
-    elif step.expect is not None:
-        return [await_expectation(expectation, context) for expectation in step.expect]
-    elif step.fault is not None:
-        disturb(step.fault, context)
-    elif step.stimulate is not None:
-        stimulate(step.stimulate, context)
-    elif step.capture is not None:
-        for name, selector in step.capture.items():
-            found = context.find(selector)
-            if len(found) != 1:
-                raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
-            context.progress.captured[name] = found[0]
-    elif step.watch is not None:
-        for name, selected in step.watch.items():
-            context.watch(name, selected)
-    elif step.wait is not None:
-        with context.slot.observe():
-            context.scope.pause(step.wait)
-    elif step.churn is not None:
-        return [churn(step.churn, context)]
-    elif step.copy_allocation is not None:
-        _copy_allocation(step.copy_allocation, context)
     else:
         _change(step, context)
     return []
@@ -148,6 +133,24 @@ def _keep(end: Future[Observed], step: Step, context: Context) -> None:
         end.set_exception(error)
 
 
+def _capture(wanted: Mapping[str, ObjectSelector], context: Context) -> None:
+    for name, selector in wanted.items():
+        found = context.find(selector)
+        if len(found) != 1:
+            raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
+        context.progress.captured[name] = found[0]
+
+
+def _watch(wanted: Mapping[str, ServerSelector], context: Context) -> None:
+    for name, selector in wanted.items():
+        context.watch(name, selector)
+
+
+def _wait(seconds: float, context: Context) -> None:
+    with context.slot.observe():
+        context.scope.pause(seconds)
+
+
 def _change(step: Step, context: Context) -> None:
     """Send a change or deletion that the API server must accept."""
     try:
@@ -172,6 +175,17 @@ def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:
         context.scope.patch(Ref.of(claim), {"status": {"allocation": allocation}}, "status")
     except ApiError as error:
         raise Divergence(f"the allocation of {wanted.to} to be accepted", str(error)) from None
+
+
+_DONE: Final[Mapping[str, Callable[[Any, Context], None]]] = {
+    "capture": _capture,
+    "copy_allocation": _copy_allocation,
+    "fault": disturb,
+    "stimulate": stimulate,
+    "wait": _wait,
+    "watch": _watch,
+}
+"""Verb -> what is done with its value. The others observe something, or send a request."""
 
 
 def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
