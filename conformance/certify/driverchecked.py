@@ -54,7 +54,7 @@ def parse_driver_check(path: str, content: bytes) -> DriverChecked:
         result = DriverCheckResult.model_validate_json(content)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{path}: is no result of driver-check ({first_problem(error)});"
+            f"{path}: is not a result of driver-check ({first_problem(error)});"
             " `dra-conformance driver-check --driver-command CMD --output FILE` writes one"
         ) from None
     return DriverChecked(path, text, result)

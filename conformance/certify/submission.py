@@ -60,7 +60,7 @@ def folder_of(report: ConformanceReport) -> Path:
     """Where a submission belongs below ``reports/``. Raises UsageError."""
     version = release(report.kubernetes_version)
     if version is None:
-        raise UsageError(f"{report.kubernetes_version!r:.40} is no Kubernetes version")
+        raise UsageError(f"{report.kubernetes_version!r:.40} is not a Kubernetes version")
     about = report.implementation
     return (
         Path(f"{version.major}.{version.minor}")

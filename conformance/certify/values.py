@@ -142,7 +142,7 @@ class Statistics(Model):
     flaky: Number = Field(
         default=0,
         exclude_if=lambda number: number == 0,
-        description="passed only when tried again, which is no success; 0 is left out",
+        description="passed only when repeated, which is not a success; 0 is left out",
     )
     error: Number
     skipped: Number

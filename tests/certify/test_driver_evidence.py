@@ -177,7 +177,8 @@ def test_a_report_is_verified_with_the_result_that_it_was_made_with(
 def test_another_file_in_its_place_is_a_usage_error(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "driver-check.json"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=rf"^{file}: is no result of driver-check \(.*\); `dra-"):
+    says = rf"^{file}: is not a result of driver-check \(.*\); `dra-"
+    with pytest.raises(UsageError, match=says):
         read_driver_check(file)
     with pytest.raises(UsageError, match=r"cannot be read: .*; check the path"):
         read_driver_check(tmp_path)

@@ -218,7 +218,7 @@ def check_template(template: str, pattern: str) -> None:
     for _, name, form, conversion in parts:
         if name is not None and (name not in {"0", *groups} or form or conversion):
             known = ", ".join(f"{{{one}}}" for one in ("0", *groups))
-            raise ValueError(f"deviceName {template!r}: {{{name}}} is none of {known}")
+            raise ValueError(f"deviceName {template!r}: {{{name}}} is not one of {known}")
 
 
 def numbers(text: str) -> Iterator[int]:

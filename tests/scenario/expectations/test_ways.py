@@ -74,9 +74,9 @@ def test_a_line_names_devices(way: dict[str, Any], lines: list[str], devices: li
         (RUN | {"table": {"a": ["port-a"]}}, "table"),
         (RUN | {"table": {"a": "b"}, "attribute": "c"}, "give one of deviceName, attribute"),
         (RUN | {"line": "("}, "is not a regular expression"),
-        (RUN | {"deviceName": "port-{n}"}, "{n} is none of {0}"),
-        (RUN | {"deviceName": "{0:>999999999}"}, "{0} is none of {0}"),
-        (RUN | {"deviceName": "{0.__class__}"}, "is none of {0}"),
+        (RUN | {"deviceName": "port-{n}"}, "{n} is not one of {0}"),
+        (RUN | {"deviceName": "{0:>999999999}"}, "{0} is not one of {0}"),
+        (RUN | {"deviceName": "{0.__class__}"}, "is not one of {0}"),
         (RUN | {"deviceName": "{"}, "deviceName '{'"),
     ],
 )

@@ -48,7 +48,7 @@ def full_version(text: str) -> str:
     """
     found = re.fullmatch(r"v?(1\.\d{1,3})(\.\d{1,3}(?:-(?:alpha|beta|rc)\.\d{1,3})?)?", text)
     if found is None:
-        raise ValueError(f"{text!r} is no Kubernetes version; write for example 1.34 or 1.34.0")
+        raise ValueError(f"{text!r} is not a Kubernetes version; write for example 1.34 or 1.34.0")
     minor, patch = found.groups()
     if patch is not None:
         return f"v{minor}{patch}"

@@ -147,7 +147,7 @@ class DevicesExpectation(Timed):
             wrong.append(", ".join(each))
         for entry, seen in views.items():
             if unknown := frozenset(one for one in seen if not one.device.pools):
-                wrong.append(f"{entry} shows {_names(unknown)}, which is no device that there is")
+                wrong.append(f"{entry} shows {_names(unknown)}, which no driver has published")
         if wanted.allocated_to is not None:
             for entry, seen in views.items():
                 allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)

@@ -1,4 +1,4 @@
-"""Whatever a stranger's socket does ends a check, and not the run."""
+"""Whatever a driver does on its socket ends a check, and not the run."""
 
 from __future__ import annotations
 
