@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from nvml_driver.cdi import specs as cdi
+from conformance.cdi.reading import resolve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Device
@@ -147,7 +147,7 @@ def check(options: argparse.Namespace, root: Path) -> list[str]:
     problems = [] if said is None else compare(core, said)
     claim = allocate(core)
     devices = core.prepare(claim)
-    edits = cdi.resolve(root / "cdi", [i for device in devices for i in device.cdi_device_ids])
+    edits = resolve(root / "cdi", [i for device in devices for i in device.cdi_device_ids])
     nodes = [node.path for node in edits.device_nodes]
     print(f"prepared {', '.join(d.device_name for d in devices)}: {', '.join(nodes)}")
     if not simulated:

@@ -4,21 +4,15 @@ One spec file for each claim; the kubelet passes the device names that it define
 runtime, which applies their edits. The format is the Container Device Interface specification
 (github.com/cncf-tags/container-device-interface, SPEC.md); 0.6.0 is the first version with
 ``annotations`` and is read by containerd 1.7 and later and by CRI-O.
-
-``resolve`` does what a runtime does with the files, for the reference target: what a container
-gets is what was written to disk, not what the driver meant to write.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from nvml_driver.errors import CdiError
 
@@ -29,47 +23,6 @@ _VENDOR = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
 _CLASS = re.compile(r"[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?")
 _DEVICE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 _SAFE_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
-    """A device file in a container.
-
-    Attributes:
-        host_path: on the node; the same path if None.
-        type: ``c`` or ``b``, None: what the file on the node is.
-        permissions: what the device cgroup lets the container do: read, write, mknod.
-    """
-
-    path: str
-    host_path: str | None = None
-    type: str | None = None
-    major: int | None = None
-    minor: int | None = None
-    permissions: str = "rwm"
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> DeviceNode:
-        return cls(
-            path=document["path"],
-            host_path=document.get("hostPath"),
-            type=document.get("type"),
-            major=document.get("major"),
-            minor=document.get("minor"),
-            permissions=document.get("permissions") or "rwm",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEdits:
-    """What a container gets: environment, device files, each path once, and mounts.
-
-    ``mounts``: path in the container -> path on the node.
-    """
-
-    env: Mapping[str, str]
-    device_nodes: tuple[DeviceNode, ...]
-    mounts: Mapping[str, str] = field(default_factory=dict)
 
 
 def vendor(driver_name: str) -> str:
@@ -154,60 +107,13 @@ def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:
-    """One spec file. Raises FileNotFoundError: it is not there; CdiError: it is not valid."""
+    """A spec of ours. Raises FileNotFoundError: it is not there; CdiError: it is not valid."""
     try:
-        text = path.read_text(encoding="utf-8")
-        spec = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        spec = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         raise CdiError(f"{path}: cannot be read: {error}") from None
     validate(spec, str(path))
     checked: Mapping[str, Any] = spec
     return checked
-
-
-def read_specs(cdi_root: Path) -> dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """CDI device id -> device and its spec, of a directory's files. Raises CdiError."""
-    found: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-    for path in sorted(cdi_root.glob("*")) if cdi_root.is_dir() else ():
-        if path.suffix not in (".json", ".yaml"):
-            continue
-        try:
-            spec = read_spec(path)
-        except FileNotFoundError:
-            continue  # removed since it was listed
-        for device in spec["devices"]:
-            name = f"{spec['kind']}={device['name']}"
-            if name in found:
-                raise CdiError(f"{path}: device {name} is defined by another file, too")
-            found[name] = (device, spec)
-    return found
-
-
-def resolve(cdi_root: Path, cdi_device_ids: Iterable[str]) -> ContainerEdits:
-    """What a container with these devices gets, as a container runtime applies it.
-
-    The edits of a spec come once, before those of its devices in the order given; a later value of
-    a variable, a device file or a mount of a path replaces an earlier one. Raises CdiError.
-    """
-    defined = read_specs(cdi_root)
-    env: dict[str, str] = {}
-    nodes: dict[str, DeviceNode] = {}
-    mounts: dict[str, str] = {}
-    applied: set[int] = set()
-    for name in cdi_device_ids:
-        if name not in defined:
-            raise CdiError(f"unresolvable CDI device {name}: no spec in {cdi_root} defines it")
-        device, spec = defined[name]
-        common = () if id(spec) in applied else (spec.get("containerEdits") or {},)
-        applied.add(id(spec))
-        for edits in (*common, device["containerEdits"]):
-            for variable in edits.get("env") or ():
-                key, _, value = variable.partition("=")
-                env[key] = value
-            for node in edits.get("deviceNodes") or ():
-                nodes[node["path"]] = DeviceNode.from_json(node)
-            for mount in edits.get("mounts") or ():
-                mounts[mount["containerPath"]] = mount["hostPath"]
-    return ContainerEdits(env, tuple(nodes.values()), mounts)

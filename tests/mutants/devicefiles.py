@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from conformance.cdi.reading import ContainerEdits
 from conformance.targets.reference.world import World
-from nvml_driver.cdi.specs import ContainerEdits
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
@@ -20,7 +20,7 @@ def given_with(**changed: Any) -> Mutation:
     ) -> ContainerEdits:
         found = original(ids)
         nodes = tuple(
-            dataclasses.replace(node, **changed) if node.path[-1:].isdigit() else node
+            node.model_copy(update=changed) if node.path[-1:].isdigit() else node
             for node in found.device_nodes
         )
         return dataclasses.replace(found, device_nodes=nodes)

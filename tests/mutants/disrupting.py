@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from conformance.cdi.reading import UnresolvableError
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
@@ -16,7 +17,6 @@ from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from nvml_driver.errors import DriverError
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 
@@ -132,7 +132,7 @@ def loses_cdi_specs(world: World) -> None:
 
         def edits(original: Callable[..., Any], ids: list[str]) -> Any:
             if any(uid in one for one in ids for uid in lost):
-                raise DriverError("unresolvable CDI devices")
+                raise UnresolvableError("unresolvable CDI devices")
             return original(ids)
 
         replace(kubelet.driver, "reboot", reboot)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 from itertools import combinations
 
+from conformance.cdi.reading import resolve
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.metadata import HOST_DIRECTORY
 from nvml_driver.core import DriverCore
@@ -54,7 +55,7 @@ def check(
     for record in records:
         if record.uid in owners:
             ids = [name for device in record.devices for name in device.cdi_device_ids]
-            cdi.resolve(options.cdi_root, ids)
+            resolve(options.cdi_root, ids)
     for folder in (options.state_dir, options.cdi_root, options.state_dir / HOST_DIRECTORY):
         assert not list(folder.glob(".*.tmp")), "a scratch file is left"
     if options.device_metadata:

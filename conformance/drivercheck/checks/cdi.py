@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.drivercheck import cdi
+from conformance.cdi import reading as cdi
+from conformance.cdi.spec import is_id
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import every_claim
@@ -68,7 +69,7 @@ def _elsewhere(missing: list[str]) -> str:
 def ids_are_qualified_names(bench: Bench) -> None:
     """Each CDI id is vendor/class=name."""
     for name in ids_of(bench.prepare(bench.claim())):
-        if not cdi.is_id(name):
+        if not is_id(name):
             raise ViolationError(f"expected vendor/class=name; found {one_line(name, 100)!r}")
 
 

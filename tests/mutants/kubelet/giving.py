@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from conformance.cdi.reading import ContainerEdits
+from conformance.cdi.spec import DeviceNode
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import Ids, gives_containers
 from tests.mutants.replacing import Defects, instead, replace
@@ -137,7 +138,7 @@ def the_only_device(manager: DRAManager, original: Ids, pod: Obj, container: Obj
 def adds_what_is_asked_by_name(world: World) -> None:
     """The runtime gives all GPUs to a container that sets NVIDIA_VISIBLE_DEVICES=all."""
     nodes = tuple(
-        DeviceNode(f"/dev/nvidia{minor}", type="c", major=195, minor=minor, permissions="rw")
+        DeviceNode(path=f"/dev/nvidia{minor}", type="c", major=195, minor=minor, permissions="rw")
         for minor in range(4)
     )
     for kubelet in world.kubelets:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conformance.cdi.reading import resolve
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.driver_libraries import DriverLibraries, loaded_from
 from nvml_driver.core import DriverCore
@@ -186,7 +187,7 @@ def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
 
 def spec_of(core: DriverCore) -> Any:
     [device] = core.prepare(make_claim(result("gpu-0")))
-    cdi.resolve(core.options.cdi_root, device.cdi_device_ids)
+    resolve(core.options.cdi_root, device.cdi_device_ids)
     [path] = core.options.cdi_root.glob("*.json")
     return cdi.read_spec(path)
 

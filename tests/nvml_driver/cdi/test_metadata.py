@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nvml_driver.cdi import specs as cdi
+from conformance.cdi.reading import device_ids
 from nvml_driver.core import DriverCore
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver.helpers import make_claim, options_below, result
@@ -31,12 +31,12 @@ def stream(text: str) -> list[dict[str, Any]]:
 
 def mounts(root: Path, ids: tuple[str, ...]) -> dict[str, str]:
     """Container path to host path, of what these CDI devices mount read-only."""
-    defined = cdi.read_specs(root / "cdi")
+    defined = device_ids([root / "cdi"])
     found = {}
     for name in ids:
-        for mount in defined[name][0]["containerEdits"].get("mounts", []):
-            assert mount["options"] == ["ro", "bind"]
-            found[mount["containerPath"]] = mount["hostPath"]
+        for mount in defined[name].container_edits.mounts:
+            assert mount.options == ["ro", "bind"]
+            found[mount.container_path] = mount.host_path
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nvml_driver.cdi import specs as cdi
+from conformance.cdi.reading import resolve
 from nvml_driver.config.kinds import KINDS, GpuConfig, decode
 from nvml_driver.config.opaque import settings_for
 from nvml_driver.errors import ConfigError, PrepareError
@@ -35,7 +35,7 @@ def sharing(**fields: Any) -> dict[str, Any]:
 def test_time_slicing_shows_in_the_environment(tmp_path: Path) -> None:
     claim = make_claim(result("gpu-3"), config=[opaque(gpu_config("Default"))])
     [device] = make_core(tmp_path).prepare(claim)
-    env = cdi.resolve(tmp_path / "cdi", device.cdi_device_ids).env
+    env = resolve(tmp_path / "cdi", device.cdi_device_ids).env
     assert env["GPU_DEVICE_3_SHARING_STRATEGY"] == "TimeSlicing"
     assert env["GPU_DEVICE_3_TIMESLICE_INTERVAL"] == "Default"
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from conformance.cdi.reading import ContainerEdits
+from conformance.cdi.spec import DeviceNode
 from conformance.probe import METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.observation import ContainerView
 from conformance.targets.seam.values import Obj
-from nvml_driver.cdi.specs import ContainerEdits, DeviceNode
 from nvml_driver.simulated import smi
 
 EXIT_SECONDS: Final = 1.0  # How long a container with the ``exit`` probe runs.
@@ -121,7 +122,7 @@ def _device_files(
 ) -> Iterator[DeviceFile]:
     """A container's device files, and with ``makes`` those of other numbers that it makes."""
     numbers = {node: f"{node.major}:{node.minor}" for node in nodes}
-    given = {number for node, number in numbers.items() if "r" in node.permissions}
+    given = {number for node, number in numbers.items() if "r" in (node.permissions or "rwm")}
 
     def opened(path: str, number: str) -> DeviceFile:
         refused = not cgroup.permits(number, given)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from conformance.cdi.reading import ContainerEdits, resolve
 from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.server import ApiServer
@@ -80,9 +81,9 @@ class NodeDriver(ABC):
         for path in self._cdi_root.glob("*"):
             path.unlink()
 
-    def edits(self, cdi_device_ids: Iterable[str]) -> cdi.ContainerEdits:
-        """What a container with these CDI devices gets. Raises DriverError."""
-        return cdi.resolve(self._cdi_root, cdi_device_ids)
+    def edits(self, cdi_device_ids: Iterable[str]) -> ContainerEdits:
+        """What a container with these CDI devices gets. Raises UnresolvableError."""
+        return resolve(self._cdi_root, cdi_device_ids)
 
     def specs(self) -> list[tuple[str, Obj]]:
         """Name and content of the CDI specs on disk."""

@@ -1,4 +1,4 @@
-"""CDI specs as a container runtime reads them: which devices there are, and what is wrong.
+"""A CDI spec: its fields, and what a container runtime refuses.
 
 The format and its rules: github.com/cncf-tags/container-device-interface, SPEC.md, specs-go
 (config.go, version.go) and pkg/cdi (validation of names and edits).
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from conformance.files import read_regular
-from conformance.text import one_line
 
 MAX_BYTES: Final = 4 << 20
-MAX_FILES: Final = 4096
 VERSIONS: Final = (
     *("0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"),
 )
@@ -55,7 +51,7 @@ Variables = list[Annotated[str, AfterValidator(_variable)]]
 
 class _Part(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=False
+        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, populate_by_name=False
     )
 
 
@@ -141,69 +137,6 @@ class Spec(_Part):
     container_edits: Edits = Edits()
 
 
-def device_ids(folders: Iterable[Path]) -> dict[str, CdiDevice]:
-    """CDI id -> device, of all valid spec files; files that are not valid are left out."""
-    found, _ = read(folders)
-    return found
-
-
-def read(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
-    """CDI id -> device of each valid spec, and a message for each file that is not valid.
-
-    Also for each device that two files define: a runtime then takes neither.
-    """
-    found: dict[str, CdiDevice] = {}
-    wrong: list[str] = []
-    for file in _files(folders):
-        try:
-            spec = parse(file)
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            wrong.append(f"{file.name}: {_why(error)}")
-            continue
-        for device in spec.devices:
-            name = f"{spec.kind}={device.name}"
-            if name in found:
-                wrong.append(f"{file.name}: another file defines {name}, too")
-            found[name] = device
-    return found, wrong
-
-
-def node_paths(folders: Iterable[Path], ids: Iterable[str]) -> set[str]:
-    """What the specs that define such ids need of a node: sources of mounts, and device files.
-
-    Not those device files whose type and numbers they say, which a runtime need not look at
-    (pkg/cdi/container-edits_unix.go, fillInfo).
-    """
-    found: set[str] = set()
-    wanted = set(ids)
-    for file in _files(folders):
-        with suppress(OSError, ValueError):
-            spec = parse(file)
-            if wanted.isdisjoint(f"{spec.kind}={device.name}" for device in spec.devices):
-                continue
-            for edits in (spec.container_edits, *(one.container_edits for one in spec.devices)):
-                found.update(one.host_path for one in edits.mounts)
-                found.update(
-                    node.host_path or node.path
-                    for node in edits.device_nodes
-                    if not (node.type and (node.major or node.type == "p"))
-                )
-    return {path for path in found if path.startswith("/")}  # a tmpfs has none
-
-
-def _files(folders: Iterable[Path]) -> list[Path]:
-    found = [
-        file
-        for folder in folders
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.suffix in (".json", ".yaml") and not file.name.startswith(".")
-    ]
-    return sorted(found)[:MAX_FILES]
-
-
 def parse(file: Path) -> Spec:
     """One file. Raises OSError: it cannot be read; ValueError: it is not a valid spec."""
     text = read_regular(file, MAX_BYTES).decode()
@@ -252,10 +185,3 @@ def is_id(text: str) -> bool:
         and _CLASS.fullmatch(of_class)
         and _NAME.fullmatch(name)
     )
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {one_line(first['msg'], 150)}"
-    return one_line(error, 200)

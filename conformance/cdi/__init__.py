@@ -1,0 +1,1 @@
+"""The Container Device Interface (CDI), as a container runtime has it."""
