@@ -25,6 +25,7 @@ from conformance.clusters.local.component import STOP_SECONDS, Running
 from conformance.clusters.local.components import Components
 from conformance.clusters.local.processes.supervision import Processes
 from conformance.data import scenarios_dir
+from conformance.scenario.documents.yamlfile import read_documents
 
 GATES = {"DRANodeAllocatableResources": True}
 """Beside the defaults: what scenarios about an alpha feature need."""
@@ -162,8 +163,10 @@ def tier(scenario: str) -> str:
 
 
 def _document(scenario: str) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load((scenarios_dir() / f"{scenario}.yaml").read_text())
-    return document
+    """As the suite reads it: to PyYAML alone the key ``on`` is true."""
+    [document] = read_documents(scenarios_dir() / f"{scenario}.yaml")
+    found: dict[str, Any] = document.data
+    return found
 
 
 def _impatient(scenario: str, folder: Path, seconds: float) -> Path:
