@@ -94,8 +94,7 @@ def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
 def _affected(every: dict[str, Part], base: str) -> int:
     now, runs = record.state(), record.read()
     for name, why in touched(every, changed(base), imported_from()).items():
-        run = runs.get(name)
-        passed = run is not None and (run.outcome, run.state) == ("passed", now)
+        passed = name in runs and runs[name].passed_on(now)
         print(f"{name:10} {'passed' if passed else 'to run'}  {why}")
     return 0
 
@@ -109,7 +108,7 @@ def _run(every: dict[str, Part], asked: Sequence[str], lock: int) -> int:
         now = record.state()
         for part in every.values():
             run = runs.get(part.name)
-            if run and (run.outcome, run.state) == ("passed", now):
+            if run and run.passed_on(now):
                 left_out.append(f"{part.name}: passed already on this state, {run.date}")
             elif part not in chosen:
                 chosen.append(part)

@@ -45,6 +45,10 @@ class Run:
     date: str
     seconds: int
 
+    def passed_on(self, state: str) -> bool:
+        """Whether it passed, on this state of the tree."""
+        return (self.outcome, self.state) == ("passed", state)
+
 
 def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True)

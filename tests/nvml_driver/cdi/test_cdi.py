@@ -9,18 +9,7 @@ import pytest
 
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CdiError
-
-
-def spec(*names: str, **more: Any) -> dict[str, Any]:
-    return {
-        "cdiVersion": "0.6.0",
-        "kind": "example.com/gpu",
-        "devices": [
-            {"name": name, "containerEdits": {"env": [f"DEVICE={name}", f"HAS_{i}=yes"]}}
-            for i, name in enumerate(names)
-        ],
-        **more,
-    }
+from tests.cdi.test_reading import spec
 
 
 @pytest.mark.parametrize(
