@@ -6,7 +6,7 @@ again later without a cluster: by the allocator, the checker and the explanation
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,6 +28,12 @@ _FIELDS: Final = {
     "templates": reading.mapping,
 }
 """Lists of the document and what reads their objects, in the order of `Snapshot`'s fields."""
+
+_TOGETHER: Final = (
+    *((key,) for key in _FIELDS if key not in ("claims", "allocated")),
+    ("claims", "allocated"),
+)
+"""Lists whose objects are of one kind, and which have each of them once."""
 
 _OPTIONAL: Final = ("pods", "templates")
 
@@ -76,6 +82,8 @@ class Snapshot:
         objects = {
             key: reading.items(source, key, _checked(parse)) for key, parse in _FIELDS.items()
         }
+        for keys in _TOGETHER:
+            _refuse_twice(objects, keys)
         features = reading.child(source, "features", Features.from_dict)
         version = reading.string(source, "kubernetes")
         if features is None:
@@ -110,3 +118,21 @@ def _checked(parse: Any) -> Any:
         return reading.mapping(value)
 
     return read
+
+
+def _refuse_twice(objects: Mapping[str, Sequence[Object]], keys: Sequence[str]) -> None:
+    """Raise InputError: an object is there twice, of which one reader sees the first, one the last.
+
+    Objects without a name, as problems for the allocator alone have them, are all different.
+    """
+    seen: set[tuple[str, str]] = set()
+    for key in keys:
+        for index, item in enumerate(objects[key]):
+            metadata = item.get("metadata") or {}
+            name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+            if name in seen:
+                raise reading.InputError(
+                    f"{'/'.join(filter(None, name))} is there twice", key, index
+                )
+            if name[1]:
+                seen.add(name)

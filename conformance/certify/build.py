@@ -121,7 +121,12 @@ def believed(
         simulated=run.simulated,
         hardware=hardware(result, catalogue),
         suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
-        evidence=Evidence(run=run.run, digest=result.digest, interrupted=result.interrupted),
+        evidence=Evidence(
+            run=run.run,
+            digest=result.digest,
+            interrupted=result.interrupted,
+            joined=run.joined_runs,
+        ),
         uncertified=uncertified(result),
         comparison=_comparison(result) if run.compared else None,
         known_issues=tuple(

@@ -14,6 +14,8 @@ Code = Literal[
     "driver-profile-digest",
     "scenario-differs",
     "namespace-of-another-run",
+    "joined-runs",
+    "times",
     # of one scenario
     "skipped-and-ran",
     "known-issue",

@@ -2,6 +2,7 @@
 
 A digest shows careless changes to a file; anybody can compute it again. What can be worked out
 again from the file is: digests, outcomes, what the snapshots show of the target, and every verdict.
+Its runs and its times are held against one another (`joined`, `times`).
 Evidence in which one of these differs is no evidence, so no report is made of it and none is
 verified.
 """
@@ -14,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from conformance.certify.codes import Code, Finding
+from conformance.certify.joined import joined_contradictions
+from conformance.certify.times import TimeCheck
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import inabilities
 from conformance.digest import document_digest, set_digest
@@ -24,7 +27,6 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.engine.run.ending import versions_of_kubernetes, with_known_issues
 from conformance.errors import ConformanceError, ExitCode
 from conformance.resultfile.read import RecordedRun
-from conformance.scenario.driver.variables import namespace, suffix
 from conformance.targets.seam.values import simulated_devices
 
 MAX_LINES = 20  # The most lines of one error message.
@@ -74,7 +76,13 @@ def contradictions(
     ``catalogue``: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run
-    header = (*_header(run), *_owners(result), *_scenarios(run, catalogue))
+    times = TimeCheck(result)
+    header = (
+        *_header(run),
+        *times.of_run(),
+        *joined_contradictions(result),
+        *_scenarios(run, catalogue),
+    )
     found = [Discrepancy(result.where("header"), *item) for item in header]
     compared = {item.scenario: item for item in result.compared}
     seen: set[Finding] = set()
@@ -83,7 +91,7 @@ def contradictions(
         around = [item for item in _surroundings(event, run) if item not in seen]
         seen.update(around)  # what is wrong in the header is reported once
         for record, findings in (
-            ("scenario", (*_scenario(event, run), *around)),
+            ("scenario", (*_scenario(event, run), *times.of_scenario(event), *around)),
             ("compared", _compared(run, event, compared.get(name))),
         ):
             where = result.where(record, name)
@@ -101,29 +109,6 @@ def _header(run: RunStarted) -> Iterator[Finding]:
         if digest != profile:
             text = f"the header's driver-profile digest is {profile}, that of its profile is"
             yield "driver-profile-digest", f"{text} {digest}"
-
-
-def _owners(result: RecordedRun) -> Iterator[Finding]:
-    """Whether each result is of the run that it is said to be of, or was kept of one before it.
-
-    A namespace's name is made of the ids of its run and its scenario. Of a merged result only what
-    its shards kept of earlier runs is known to be of one.
-    """
-    run = result.run
-    owner = {} if run.merged else {event.scenario.id: run.run for event in result.finished}
-    of_shards = [
-        part for shard in (run.merged.parts if run.merged else ()) for part in shard.resumed
-    ]
-    for part in (*run.resumed, *of_shards):
-        owner |= dict.fromkeys(part.scenarios, part.run)
-    for event in result.finished:
-        name = event.scenario.id
-        if not event.namespace or name not in owner:
-            continue
-        attempt = f"{name}#{len(event.attempts)}" if event.attempts else name
-        if event.namespace != (right := namespace(suffix(owner[name], attempt))):
-            text = f"{name} ran in {event.namespace}; of run {owner[name]} it would be {right}"
-            yield "namespace-of-another-run", text
 
 
 def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[Finding]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from conformance.certify.codes import Finding
 from conformance.certify.model import DriverCheckSummary
+from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Result
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
@@ -17,6 +20,7 @@ from conformance.engine.events.run import RunStarted
 from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.resultfile.read import first_problem
+from conformance.resultfile.times import parse_time
 from conformance.strictjson import loads
 
 MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
@@ -51,7 +55,7 @@ def parse_driver_check(path: str, content: bytes) -> DriverChecked:
     try:
         text = content.decode()
         loads(content)  # refuses what two readers could read differently
-        result = DriverCheckResult.model_validate_json(content)
+        result = DriverCheckResult.model_validate_json(content, by_alias=True, by_name=False)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{path}: is not a result of driver-check ({first_problem(error)});"
@@ -95,6 +99,16 @@ def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[
             "driver-check",
             f"is of suite {result.suite_version}, the run is of {run.suite_version}",
         )
+    try:
+        began = parse_time(result.started_at)
+    except ValueError as error:
+        yield "times", f"startedAt: {error}"
+    else:
+        if began > datetime.now(UTC) + CLOCK_SKEW:
+            yield "times", f"began on {result.started_at}, which is in the future"
+    names = Counter(one.name for one in result.checks)
+    if twice := sorted(name for name, number in names.items() if number > 1):
+        yield "driver-check", f"has checks twice: {', '.join(twice[:3])}"
     if result.driver != run.driver:
         yield "driver-check", f"is of the driver {result.driver}, the run of {run.driver}"
     if not ours:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import lzma
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
@@ -47,6 +48,15 @@ class Evidence(Strict):
     driver_check: str | None = Field(
         default=None, description="the result of driver-check, byte by byte"
     )
+
+    @model_validator(mode="after")
+    def _unique(self) -> Evidence:
+        """Refuse a scenario that is there twice: who looks it up would see one, who counts both."""
+        counts = Counter(item.id for item in self.catalogue)
+        twice = sorted(name for name, number in counts.items() if number > 1)
+        if twice:
+            raise ValueError(f"scenarios that are in the catalogue twice: {', '.join(twice[:3])}")
+        return self
 
     def run(self, path: Path) -> RecordedRun:
         """The run in the result file; messages name it as if ``path`` were a folder.
@@ -105,7 +115,9 @@ def read_evidence(path: Path) -> Evidence:
     try:
         document = _unpacked(path)
         loads(document)  # refuses what two readers could read differently
-        return Evidence.model_validate_json(document)  # refuses text that is no Unicode
+        # Refuses text that is no Unicode, and fields by their names in Python, which no other
+        # reader of the file knows.
+        return Evidence.model_validate_json(document, by_alias=True, by_name=False)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except (ValueError, RecursionError, lzma.LZMAError) as error:

@@ -131,6 +131,11 @@ class Evidence(Model):
     run: str
     digest: Digest
     interrupted: bool
+    joined: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda runs: not runs,
+        description="ids of the runs that were joined in it: of shards, or resumed; else left out",
+    )
 
 
 class Statistics(Model):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from conformance import __version__
@@ -20,6 +20,7 @@ from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
+from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
 from conformance.engine.events.run import RunStarted
@@ -27,12 +28,10 @@ from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
+from conformance.resultfile.times import parse_time
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.driver.profile import load_profile
 from conformance.text import counted
-
-CLOCK_SKEW = timedelta(days=1)
-"""How far in the future a run may have ended: clocks are not all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +58,14 @@ class Verification:
         for item in self.report.profiles:
             if item.result is not Result.SUCCESS:
                 yield f"{item.name} is {item.result}"
-        if self.departures:
-            yield (
-                "its scenarios and profiles are not those of this suite; verify it with"
-                f" dra-conformance {self.report.suite.version}"
-            )
+        yield from self._judged_otherwise()
         if self.report.inventory is None or not self.report.inventory.devices:
             yield "no device of the driver was seen in a snapshot"
 
     def not_compared(self) -> Iterator[str]:
         """Why allocations were not judged, if so."""
-        if self.report.comparison is None:
+        comparison = self.report.comparison
+        if comparison is None or not any(comparison.verdicts.values()):
             yield "no allocation was judged"
 
     def no_hardware(self) -> Iterator[str]:
@@ -80,6 +76,16 @@ class Verification:
                 yield f"simulated: {what or 'the devices, as the driver profile says'}"
             case Hardware.NOT_SHOWN:
                 yield "not shown: no scenario of the tier `device` passed, or one did not"
+        # Which scenarios are of the tier `device` is said by the evidence itself.
+        yield from self._judged_otherwise()
+
+    def _judged_otherwise(self) -> Iterator[str]:
+        """Whether the evidence was judged by scenarios and profiles that may ask for less."""
+        if self.departures:
+            yield (
+                "its scenarios and profiles are not those of this suite; verify it with"
+                f" dra-conformance {self.report.suite.version}"
+            )
 
     def other_suite(self, version: str) -> Iterator[str]:
         """Why the run was not of that version of the suite and its scenarios, if so."""
@@ -91,19 +97,21 @@ class Verification:
             yield "its scenarios are not those of that version"
 
     def too_old(self, most: timedelta, now: datetime) -> Iterator[str]:
-        """Why the run did not end within that time before ``now``, if so."""
-        date = self.report.date
-        try:
-            ended = datetime.fromisoformat(date)
-        except ValueError:
-            yield f"{date!r:.40} is not a date"
-            return
-        if ended.tzinfo is None:
-            ended = ended.replace(tzinfo=UTC)
-        if ended > now + CLOCK_SKEW:
-            yield f"the run ended on {date}, which is in the future"
-        elif now - ended > most:
-            yield f"the run ended on {date}, {(now - ended).days} days ago"
+        """Why the run did not end, or driver-check not begin, within that time before ``now``."""
+        checked = self.report.driver_check
+        dates = [("the run ended", self.report.date)]
+        if checked is not None:
+            dates.append(("driver-check began", checked.date))
+        for what, date in dates:
+            try:
+                moment = parse_time(date)
+            except ValueError as error:
+                yield f"{what}: {error}"
+                continue
+            if moment > now + CLOCK_SKEW:
+                yield f"{what} on {date}, which is in the future"
+            elif now - moment > most:
+                yield f"{what} on {date}, {(now - moment).days} days ago"
 
 
 def verify_report(
@@ -178,6 +186,8 @@ def _verified(
         ]
     notes = ["implementation is what the submitter says; nothing in a result file shows it"]
     notes += _own_profile(result.run)
+    if runs := result.run.joined_runs:
+        notes.append(f"the results of {len(runs)} runs were joined: {', '.join(runs)}")
     if foreign := others(result, catalogue):
         notes.append(f"not of the suite, and counted for no profile: {', '.join(foreign)}")
     return Verification(report, tuple(found), tuple(notes))

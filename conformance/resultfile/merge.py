@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from conformance.digest import set_digest, text_digest
@@ -27,7 +26,16 @@ from conformance.errors import UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.redaction import redact_json
 from conformance.resultfile.read import RecordedRun, load_results, result_file
-from conformance.resultfile.write import FILE_NAME, RESUMING, Json, from_line, header_line, to_line
+from conformance.resultfile.times import end_of, rounded_up, seconds_between
+from conformance.resultfile.write import (
+    FILE_NAME,
+    RESUMING,
+    Json,
+    from_line,
+    header_line,
+    results_digest,
+    to_line,
+)
 from conformance.scenario.selection import Selection
 
 OWN_OPTIONS = ("name", "workers")
@@ -91,7 +99,10 @@ def _shard(item: RecordedRun) -> ShardPlan:
 
 def _part(item: RecordedRun) -> MergedPart:
     run = item.run
-    return MergedPart(_shard(item).index, run.run, item.digest, len(run.planned), run.resumed)
+    ids = tuple(sorted(scenario.id for scenario in run.planned))
+    return MergedPart(
+        _shard(item).index, run.run, results_digest(item, frozenset(ids)), ids, run.resumed
+    )
 
 
 def _check_same(first: RecordedRun, other: RecordedRun) -> None:
@@ -152,7 +163,7 @@ def _plan(parts: Sequence[RecordedRun], merged: Merged) -> tuple[PlannedScenario
 
 def _footer(run: str, parts: Sequence[RecordedRun]) -> RunFinished:
     ended = [item.footer for item in parts if item.footer is not None]
-    finished_at = max([item.finished_at for item in ended] or [parts[0].run.started_at])
+    finished_at = max(map(_finished_at, parts))
     began = min(item.run.started_at for item in parts)
     return RunFinished(
         run=run,
@@ -165,13 +176,16 @@ def _footer(run: str, parts: Sequence[RecordedRun]) -> RunFinished:
     )
 
 
-def seconds_between(began: str, ended: str) -> float:
-    """Seconds between two times of result files; 0 where one of them is no time."""
+def _finished_at(part: RecordedRun) -> str:
+    """When a run ended; of one that was killed, when the last of its scenarios did."""
+    if part.footer is not None:
+        return part.footer.finished_at
+    began = [event for event in part.finished if event.started_at]
     try:
-        passed = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
-        return max(0.0, passed.total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
+        ends = [rounded_up(end_of(event.started_at, event.seconds)) for event in began]
+    except ValueError:  # `verify` says which
+        ends = []
+    return max([part.run.started_at, *ends])
 
 
 OTHER_OPTIONS = (*OWN_OPTIONS, "config", "runTimeout")

@@ -180,6 +180,12 @@ class _Reader:
                     ids.add(item.id)
             case ScenarioFinished() if ("scenario", event.scenario.id) in self.numbers:
                 raise ResultFileError(f"{where}: scenario {event.scenario.id} has a second result")
+            case ScenarioFinished() if [step.index for step in event.steps] != list(
+                range(len(event.steps))
+            ):
+                raise ResultFileError(
+                    f"{where}: the steps of scenario {event.scenario.id} are not numbered from 0"
+                )
             case ScenarioCompared() if ("compared", event.scenario) in self.numbers:
                 raise ResultFileError(f"{where}: scenario {event.scenario} has a second comparison")
             case RunFinished() if self.collector.run and event.run != self.collector.run.run:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,10 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter
 
+from conformance.digest import document_digest
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import by_outcome
+from conformance.engine.events.result import RunResult, by_outcome, retold
 from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
 from conformance.errors import UsageError
@@ -236,7 +237,19 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
                 fields["steps"] = [
                     {**step, "scenario": name} if isinstance(step, dict) else step for step in steps
                 ]
-    return ADAPTERS[record].validate_python(fields)
+    # By its name in Python a field would be one that no other reader of the file knows.
+    return ADAPTERS[record].validate_python(fields, by_alias=True, by_name=False)
+
+
+def results_digest(result: RunResult, scenarios: Collection[str]) -> str:
+    """The digest of all that is recorded of these scenarios (by id), in whatever order."""
+    lines = [
+        json.dumps(redact_json(to_line(event)), sort_keys=True)
+        for event in retold(result)
+        if (isinstance(event, Diagnostics | ScenarioCompared) and event.scenario in scenarios)
+        or (isinstance(event, ScenarioFinished) and event.scenario.id in scenarios)
+    ]
+    return document_digest(sorted(lines))
 
 
 def result_schema() -> Json:

@@ -13,7 +13,12 @@ import pytest
 from conformance import __version__
 from conformance.certify.build import build_report
 from conformance.certify.contradictions import EvidenceError
-from conformance.certify.driverchecked import DriverChecked, parse_driver_check, read_driver_check
+from conformance.certify.driverchecked import (
+    DriverChecked,
+    misfits,
+    parse_driver_check,
+    read_driver_check,
+)
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import load_profiles
 from conformance.certify.values import Hardware, Result
@@ -145,6 +150,21 @@ def test_a_result_of_driver_check_that_does_not_fit_is_refused(
     assert str(caught.value).startswith("driver-check.json: ")
     assert said in str(caught.value)
     assert str(caught.value).endswith("[driver-check]")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda it: it.update(startedAt="yesterday"), "startedAt: 'yesterday' is not a time like"),
+        (lambda it: it.update(startedAt="2999-01-01T00:00:00Z"), "which is in the future"),
+        (lambda it: it["checks"].append(it["checks"][0]), "has checks twice: "),
+    ],
+)
+def test_a_result_of_another_suites_driver_check_must_make_sense_too(
+    tmp_path: Path, edit: Callable[[Document], object], said: str
+) -> None:
+    run = run_of(tmp_path, {A: PASSED}).run
+    assert any(said in text for _, text in misfits(checked(edit), run, ours=False))
 
 
 @pytest.mark.parametrize(("lie", "said"), LIES)

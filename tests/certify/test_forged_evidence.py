@@ -208,8 +208,10 @@ def test_the_place_is_the_line_of_the_scenario(forgery: Forgery) -> None:
 def test_a_long_list_of_contradictions_is_cut(forgery: Forgery) -> None:
     for record in forgery.scenarios:
         record["steps"] = record["steps"] * 9
-        for step in record["steps"]:
-            step["outcome"] = "failed"
+        record["steps"] = [
+            step | {"outcome": "failed", "index": index}
+            for index, step in enumerate(record["steps"])
+        ]
     forgery.write()
     with pytest.raises(EvidenceError, match=r"and \d+ more contradictions") as caught:
         report_of(forgery)

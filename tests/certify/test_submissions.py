@@ -14,13 +14,14 @@ import pytest
 
 from conformance.certify import evidence
 from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
+from conformance.certify.model import DriverCheckSummary
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
-from conformance.certify.values import Result
+from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
 from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import load_results
+from conformance.resultfile.read import ResultFileError, load_results
 from tests.certify.evidence import PROFILES, WAITS, Forgery
 from tests.certify.submitted import SIGNER, Submitted, needs_ssh_keygen, new_key, public
 
@@ -66,7 +67,7 @@ def test_the_same_run_gives_the_same_bytes(submitted: Submitted) -> None:
 
 def test_another_run_is_not_overwritten_unasked(submitted: Submitted, forgery: Forgery) -> None:
     submitted.write()
-    forgery.footer["seconds"] = 99.0
+    forgery.footer["seconds"] += 1.0
     forgery.write()
     with pytest.raises(UsageError, match="has a submission of another run; --replace overwrites"):
         submitted.write(results=forgery.results)
@@ -105,7 +106,8 @@ def test_evidence_with_other_scenarios_is_no_success(
     submitted.change(edit)
     found = submitted.check().verification
     assert any(text.startswith(said) for text in found.departures)
-    assert any("its scenarios and profiles are not" in text for text in found.no_success())
+    for unmet in (found.no_success(), found.no_hardware()):
+        assert any("its scenarios and profiles are not" in text for text in unmet)
 
 
 def test_an_older_suite_is_judged_by_its_own_scenarios(submitted: Submitted) -> None:
@@ -122,6 +124,41 @@ def test_an_older_suite_is_judged_by_its_own_scenarios(submitted: Submitted) -> 
         "2 scenarios changed since",
         "1 scenario in this suite and not in the evidence",
     ]
+
+
+def of_the_device_tier(it: Document) -> None:
+    it["catalogue"].insert(0, it["catalogue"][0] | {"tier": "device"})
+
+
+def of_another_feature(it: Document) -> None:
+    it["catalogue"].append(it["catalogue"][0] | {"feature": "DerivedAttributes"})
+
+
+@pytest.mark.parametrize("edit", [of_the_device_tier, of_another_feature])
+def test_a_scenario_that_is_in_the_catalogue_twice_certifies_nothing(
+    submitted: Submitted, edit: Callable[[Document], object]
+) -> None:
+    submitted.write()
+    submitted.change(edit)
+    with pytest.raises(UsageError, match="that are in the catalogue twice: core/"):
+        submitted.check()
+
+
+def test_a_field_has_one_name(submitted: Submitted) -> None:
+    """By its name in Python no other reader of the file would find it."""
+    submitted.write()
+    submitted.change(
+        lambda it: it["report"].update(kubernetes_version=it["report"].pop("kubernetesVersion"))
+    )
+    with pytest.raises(UsageError, match="kubernetesVersion: Field required"):
+        submitted.check()
+
+
+def test_a_field_of_the_result_file_has_one_name(forgery: Forgery) -> None:
+    forgery.header["kubernetes_version"] = forgery.header.pop("kubernetesVersion")
+    forgery.write()
+    with pytest.raises(ResultFileError, match=r"\$\.kubernetesVersion: Field required"):
+        load_results(forgery.results)
 
 
 def packed(text: str) -> bytes:
@@ -334,6 +371,15 @@ def verification(submitted: Submitted, **changes: object) -> Verification:
         ({}, [], []),
         ({"comparison": None}, ["no allocation was judged"], []),
         (
+            {
+                "comparison": ComparisonSummary(
+                    verdicts={"identical": 0}, differences=0, not_conformant=(), not_judged=()
+                )
+            },
+            ["no allocation was judged"],
+            [],
+        ),
+        (
             {"hardware": "not shown"},
             [],
             ["not shown: no scenario of the tier `device` passed, or one did not"],
@@ -375,17 +421,31 @@ def test_a_success_needs_each_profile_and_devices(submitted: Submitted) -> None:
 @pytest.mark.parametrize(
     ("date", "said"),
     [
-        ("2026-01-10", []),
+        ("2026-01-10T00:00:00Z", []),
         ("2026-01-02T00:00:00+00:00", []),
         ("2026-01-01T00:00:00Z", ["the run ended on 2026-01-01T00:00:00Z, 9 days ago"]),
-        ("2026-01-12", ["the run ended on 2026-01-12, which is in the future"]),
-        ("soon", ["'soon' is not a date"]),
+        (
+            "2026-01-12T00:00:00Z",
+            ["the run ended on 2026-01-12T00:00:00Z, which is in the future"],
+        ),
+        ("soon", ["the run ended: 'soon' is not a time like 2026-01-31T12:00:00+00:00"]),
     ],
 )
 def test_a_run_has_an_age(submitted: Submitted, date: str, said: list[str]) -> None:
     found = verification(submitted, date=date)
     now = datetime(2026, 1, 10, tzinfo=UTC)
     assert list(found.too_old(timedelta(days=8), now)) == said
+
+
+def test_a_certificate_is_as_old_as_its_driver_check(submitted: Submitted) -> None:
+    checked = DriverCheckSummary(
+        digest="sha256:" + "0" * 64, date="2025-12-01T00:00:00Z", result=Result.SUCCESS, passed=1
+    )
+    found = verification(submitted, date="2026-01-09T00:00:00Z", driver_check=checked)
+    now = datetime(2026, 1, 10, tzinfo=UTC)
+    assert list(found.too_old(timedelta(days=8), now)) == [
+        "driver-check began on 2025-12-01T00:00:00Z, 40 days ago"
+    ]
 
 
 def test_the_catalogue_has_what_a_run_needs(submitted: Submitted) -> None:

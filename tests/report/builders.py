@@ -76,6 +76,7 @@ def finished(
         "left": (),
         "seconds": 0.5,
         "steps": (step(scenario.id), step(scenario.id, 1)),
+        "started_at": "2026-11-21T10:00:30.000Z",
     }
     return ScenarioFinished(**{**values, **changes})
 

@@ -59,7 +59,7 @@ def test_labels_links_steps_and_attachments(tmp_path: Path) -> None:
         ("step 0", "passed"),
         ("step 1", "failed"),
     ]
-    assert result["steps"][1]["start"] == result["steps"][0]["stop"] == 999_750
+    assert result["steps"][1]["start"] == result["steps"][0]["stop"] == 1_795_255_230_250
     assert result["statusDetails"]["message"].startswith("pod pod0 is Pending")
     assert result["statusDetails"]["trace"] == "at core/failing.yaml:12"
     attached = {item["name"]: item for item in result["attachments"]}

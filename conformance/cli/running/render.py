@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.resultfile.merge import merge as joined
 from conformance.resultfile.read import load_results
+from conformance.resultfile.times import parse_time
 from conformance.scenario.documents.validate import hint
 
 ALL = (*PAGES, *FORMATS)
@@ -112,6 +112,6 @@ def _ended(result: RunResult) -> float:
     """When the run ended, in seconds since the epoch; 0 where that is no time."""
     ended = result.footer.finished_at if result.footer else ""
     try:
-        return datetime.fromisoformat(ended).timestamp()
+        return parse_time(ended).timestamp()
     except ValueError:
         return 0.0

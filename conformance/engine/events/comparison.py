@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, with_config
+from pydantic import ConfigDict, Field, with_config
 from pydantic.alias_generators import to_camel
 
 recorded = with_config(
     ConfigDict(extra="forbid", alias_generator=to_camel, validate_by_name=True, allow_inf_nan=False)
 )
 """Marks a value of the result file: in camelCase, without other fields."""
+
+Seconds = Annotated[float, Field(ge=0)]
+"""A duration in a result file."""
 
 MAX_NOTES = 5
 """Differences of one scenario that are shown; the result file has all."""

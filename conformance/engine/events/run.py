@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from conformance.engine.events.comparison import recorded
+from conformance.engine.events.comparison import Seconds, recorded
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.options import MAX_SHARDS
 from conformance.text import counted
@@ -48,7 +48,7 @@ class ResumedPart:
     run: str
     digest: str
     scenarios: tuple[str, ...]
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Seconds
     left: tuple[str, ...] = ()
 
 
@@ -60,15 +60,16 @@ class MergedPart:
     Attributes:
         index: the shard's, from 1.
         run: its id.
-        digest: ``sha256:`` of its result file.
-        scenarios: how many it was to run.
+        digest: ``sha256:`` of what its result file says of its scenarios, so that it can be
+            worked out from the joined file (``resultfile.write.results_digest``).
+        scenarios: sorted ids of those that it was to run.
         resumed: as in the header of its result file.
     """
 
     index: ShardNumber
     run: str
     digest: str
-    scenarios: int
+    scenarios: tuple[str, ...]
     resumed: tuple[ResumedPart, ...] = ()
 
 
@@ -144,6 +145,17 @@ class RunStarted:
         return f"{times}, after {runs}; {counted(kept, 'scenario')} ended before"
 
     @property
+    def joined_runs(self) -> tuple[str, ...]:
+        """Ids of the runs whose results were joined in this one; empty for a run that is one.
+
+        Runs that were resumed come before the run that resumed them.
+        """
+        shards = self.merged.parts if self.merged else ()
+        earlier = [part.run for part in self.resumed]
+        runs = [run for part in shards for run in (*(one.run for one in part.resumed), part.run)]
+        return (*earlier, *runs, *([self.run] if earlier else []))
+
+    @property
     def whole_plan(self) -> tuple[PlannedScenario, ...]:
         """With what other shards run."""
         return (*self.planned, *(self.shard.others if self.shard else ()))
@@ -182,7 +194,7 @@ class RunFinished:
     run: str
     counts: Mapping[str, int]
     finished_at: str
-    seconds: float
+    seconds: Seconds
     interrupted: bool
     left: tuple[str, ...]
     terminating: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from conformance.engine.events.comparison import recorded
+from conformance.engine.events.comparison import Seconds, recorded
 from conformance.scenario.base import VersionRange
 from conformance.targets.seam.overlaps import Overlap
 
@@ -101,7 +101,7 @@ class StepFinished:
     title: str
     outcome: Outcome
     message: str
-    seconds: float
+    seconds: Seconds
     observed: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -139,7 +139,7 @@ class Attempt:
     outcome: Outcome
     message: str
     where: str
-    seconds: float
+    seconds: Seconds
 
 
 @recorded
@@ -170,7 +170,7 @@ class ScenarioFinished:
     where: str
     cleanup: Outcome
     left: tuple[str, ...]
-    seconds: float
+    seconds: Seconds
     steps: tuple[StepFinished, ...]
     decisions: tuple[Mapping[str, Any], ...] = ()
     undecided: tuple[Mapping[str, Any], ...] = ()
@@ -179,7 +179,7 @@ class ScenarioFinished:
     known_issues: tuple[KnownFailure, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     started_at: str = ""
-    latencies: tuple[float, ...] = ()
+    latencies: tuple[Seconds, ...] = ()
 
     def real(self, title: str) -> str:
         """A step's title with the real names of objects, which end as the namespace does."""
