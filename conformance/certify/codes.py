@@ -39,6 +39,7 @@ Code = Literal[
     "profile-repeated",
     "folder",
     "report-file",
+    "readme",
     "stray-file",
 ]
 Finding = tuple[Code, str]  # A code, and what is wrong.

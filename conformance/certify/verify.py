@@ -20,6 +20,7 @@ from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
+from conformance.certify.readme import Readme
 from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
 from conformance.engine.events.run import RunStarted
@@ -42,12 +43,15 @@ class Verification:
     Attributes:
         discrepancies: all that is not as claimed, in a stable order.
         departures: where the evidence's scenarios and profiles are not those of this suite.
+        readme: what the evidence gives for the README beside it; None without evidence that can be
+            read.
     """
 
     report: ConformanceReport
     discrepancies: tuple[Discrepancy, ...]
     notes: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
+    readme: Readme | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -152,6 +156,8 @@ def verify_evidence(
         found = _verified(
             report, result, evidence.profiles, evidence.catalogue, evidence.checked(path)
         )
+        readme = Readme(report, result.run.options, evidence.reproduce, path.name)
+        found = replace(found, readme=readme)
     return replace(found, departures=tuple(_departures(evidence, profiles, catalogue)))
 
 

@@ -50,7 +50,12 @@ class Submitted:
         self.evidence = self.folder / EVIDENCE
 
     def write(
-        self, *, sign: bool = False, overwrite: bool = False, results: Path | None = None
+        self,
+        *,
+        sign: bool = False,
+        overwrite: bool = False,
+        results: Path | None = None,
+        reproduce: str = "",
     ) -> bool:
         if sign and not self.signers.exists():
             new_key(self.key)
@@ -66,6 +71,7 @@ class Submitted:
             self.catalogue,
             checked=self.checked,
             key=self.key if sign else None,
+            reproduce=reproduce,
             overwrite=overwrite,
         )
 
