@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from conformance.certify.build import build_report
-from conformance.certify.page import INDEX, Entry, pages, write_pages
+from conformance.certify.page import INDEX, Entry, find_clashes, pages, write_pages
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import (
     EVIDENCE,
@@ -210,11 +210,12 @@ def page(
 ) -> None:
     """Write a static site: drivers and features for each Kubernetes minor, and badges.
 
-    Submissions that fail verification are listed and left out; the exit code is then 1.
+    Submissions that fail verification, or share name and minor with another one, are listed and
+    left out; the exit code is then 1.
     """
     profiles, shipped = load_profiles(), catalogue()
-    entries = []
-    refused = 0
+    entries: list[Entry] = []
+    refused: list[str] = []
     for folder in submissions(reports):
         try:
             checked = check_folder(folder, profiles, shipped, signers)
@@ -222,13 +223,21 @@ def page(
         except ConformanceError as error:
             wrong = [str(error)]
         if wrong:
-            typer.echo(printable(f"left out: {folder}: {wrong[0]}"), err=True)
-            refused += 1
+            refused.append(f"{folder}: {wrong[0]}")
             continue
         of = checked.signature
         signed = "" if of is None else of.identity or f"the key {of.key}"
         found = checked.verification
-        entries.append(Entry(found.report, signed, found.departures))
+        entries.append(Entry(folder, found.report, signed, found.departures))
+    clashes = find_clashes(entries)
+    for folder, others in clashes.items():
+        refused.append(
+            f"{folder}: {', '.join(map(str, others))} would have the same badges; keep one of them,"
+            " or give them other names"
+        )
+    for text in refused:
+        typer.echo(printable(f"left out: {text}"), err=True)
+    entries = [entry for entry in entries if entry.folder not in clashes]
     try:
         write_pages(output, pages(entries))
     except OSError as error:
