@@ -43,6 +43,7 @@ class Submitted:
         self.key = folder / "key"
         self.signers = folder / "allowed"
         self.checked: DriverChecked | None = None
+        self.profiles = [CORE]
         report = build_report(
             load_results(results), IMPLEMENTATION, PROFILES.named([CORE]), catalogue
         )
@@ -64,7 +65,7 @@ class Submitted:
         return write_submission(
             self.folder,
             build_report(
-                result, IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue, self.checked
+                result, IMPLEMENTATION, PROFILES.named(self.profiles), self.catalogue, self.checked
             ),
             result,
             PROFILES,

@@ -15,11 +15,12 @@ import pytest
 
 from conformance.certify import evidence
 from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
-from conformance.certify.profiles import load_profiles
+from conformance.certify.profiles import CORE, load_profiles
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
 from conformance.certify.values import Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
+from conformance.cli.reports.submission import verify as verify_command
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import load_results
 from tests.certify.evidence import PROFILES, WAITS, Forgery
@@ -490,6 +491,56 @@ def test_a_success_needs_each_profile_and_devices(submitted: Submitted) -> None:
     assert list(verification(submitted, profiles=profiles).no_success()) == []
     unseen = verification(submitted, profiles=profiles, inventory=None)
     assert list(unseen.no_success()) == ["no device of the driver was seen in a snapshot"]
+
+
+CLUSTER, DRIVER = CORE
+GUIDE = "dra-allocate-devices-guide"
+"""A profile of some scenarios of the core."""
+
+
+@pytest.mark.parametrize(
+    ("names", "lacking"),
+    [
+        ([GUIDE], [CLUSTER, DRIVER]),
+        ([GUIDE, DRIVER], [CLUSTER]),
+        ([GUIDE, CLUSTER, DRIVER], []),
+        ([CLUSTER], []),
+        ([DRIVER], []),
+        (["dra-core-scheduler"], []),
+    ],
+    ids=lambda names: "+".join(names) or "none",
+)
+def test_a_success_needs_the_core_that_its_profiles_stand_on(
+    submitted: Submitted, names: list[str], lacking: list[str]
+) -> None:
+    submitted.profiles = names
+    found = verification(submitted)
+    assert found.discrepancies == ()
+    text = f"is not in the report, and {GUIDE} cannot do without"
+    assert [why for why in found.no_success() if "is not in" in why] == [
+        f"{name} {text}" for name in lacking
+    ]
+
+
+def test_the_success_of_one_profile_can_be_required(submitted: Submitted) -> None:
+    submitted.profiles = [GUIDE, CLUSTER]
+    found = verification(submitted)
+    states = {GUIDE: Result.SUCCESS, CLUSTER: Result.PARTIAL}
+    results = tuple(
+        item.model_copy(update={"result": states[item.name]}) for item in found.report.profiles
+    )
+    found = verification(submitted, profiles=results)
+    assert list(found.no_success_of(GUIDE)) == []
+    assert list(found.no_success_of(CLUSTER)) == ["it is partial"]
+    assert list(found.no_success_of(DRIVER)) == ["the report does not have it"]
+    submitted.change(laxer_profile)
+    [why] = replace(submitted.check().verification, report=found.report).no_success_of(GUIDE)
+    assert why.startswith("its scenarios and profiles are not those of this suite")
+
+
+def test_a_profile_that_is_required_is_one_that_there_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown profile dra-extendet; known are dra-core-clust"):
+        verify_command(tmp_path, require_profile=["dra-extendet"])
 
 
 @pytest.mark.parametrize(

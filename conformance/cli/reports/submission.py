@@ -91,7 +91,15 @@ def verify(
     ] = None,
     require: Annotated[
         Literal["success"] | None,
-        typer.Option(help="Fail unless every profile's result is success."),
+        typer.Option(
+            help="Fail unless every profile's result is success, the core under them included."
+        ),
+    ] = None,
+    require_profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Fail unless this profile's result is success (repeatable)."
+        ),
     ] = None,
     require_compare: Annotated[
         bool, typer.Option("--require-compare", help="Fail unless allocations were compared.")
@@ -121,6 +129,7 @@ def verify(
     Exit code: 0 every report matches its evidence and meets the requirements; 1 one does not.
     """
     most, codes = _days(max_age), []
+    load_profiles().named(require_profile or ())
     for one in _checked(path, results, driver_check, require_signature):
         if isinstance(one, ConformanceError):
             typer.echo(printable(f"refused: {one}"))
@@ -130,6 +139,8 @@ def verify(
         required: dict[str, Iterable[str]] = {}
         if require is not None:
             required["--require success"] = found.no_success()
+        for name in require_profile or ():
+            required[f"--require-profile {name}"] = found.no_success_of(name)
         if require_compare:
             required["--require-compare"] = found.not_compared()
         if require_hardware:
