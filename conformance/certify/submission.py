@@ -144,8 +144,8 @@ def check_folder(
     notes = list(checked.verification.notes)
     if (readme := checked.verification.readme) is not None and not readme.ours:
         notes.append(f"{README} was not compared: suite {report.suite.version} wrote it")
-    elif readme is not None and (text := _check_readme(folder / README, readme)):
-        found.append(Discrepancy(str(folder / README), "readme", text))
+    elif readme is not None and (wrong := _check_readme(folder / README, readme)):
+        found.append(Discrepancy(str(folder / README), "readme", wrong))
     found += [
         Discrepancy(str(path), "stray-file", f"does not belong here; {', '.join(FILES)} do")
         for path in sorted(folder.iterdir())
