@@ -29,8 +29,10 @@ from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
+from conformance.redaction import redact
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import release
+from conformance.text import visible
 
 REPORT: Final = "report.yaml"
 EVIDENCE: Final = "evidence.json.xz"
@@ -92,11 +94,12 @@ def write_submission(
             " another place"
         )
     evidence = folder / EVIDENCE
+    commands = visible(redact(reproduce))  # bytes of a command line need not be Unicode
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_evidence(evidence, report, result, profiles, catalogue, checked, reproduce)
+        write_evidence(evidence, report, result, profiles, catalogue, checked, commands)
         write_whole(folder / REPORT, report.to_yaml().encode())
-        readme = Readme(report, result.run.options, reproduce, EVIDENCE)
+        readme = Readme(report, result.run.options, commands, EVIDENCE)
         write_whole(folder / README, readme.text().encode())
         (folder / SIGNATURE).unlink(missing_ok=True)
         if key is not None:

@@ -326,6 +326,16 @@ def test_the_commands_of_a_submitter_stay_one_block_of_code(submitted: Submitted
     assert "```\ntrue\n'''\n\n| hardware | shown |\n\n'''\nfalse\n```\n" in text
 
 
+def test_commands_that_are_no_unicode_or_hold_a_credential_are_kept_as_they_are_shown(
+    submitted: Submitted,
+) -> None:
+    submitted.write(reproduce="run \udcff --token=abcdefgh12345678")
+    assert submitted.check().verification.discrepancies == ()
+    kept = read_evidence(submitted.evidence).reproduce
+    assert kept == "run ? --token=<redacted>"
+    assert f"```\n{kept}\n```\n" in (submitted.folder / "README.md").read_text()
+
+
 def test_the_readme_of_another_version_is_not_compared_and_that_is_said(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

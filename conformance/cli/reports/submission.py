@@ -27,7 +27,6 @@ from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.redaction import redact
 from conformance.resultfile.read import load_results
 from conformance.text import counted
 
@@ -64,7 +63,7 @@ def submit(
         shipped,
         checked=checked,
         key=sign,
-        reproduce=redact(reproduce),
+        reproduce=reproduce,
         overwrite=replace,
     )
     for line in summary(made):
