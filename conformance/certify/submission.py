@@ -40,7 +40,8 @@ SIGNATURE: Final = f"{EVIDENCE}.sig"
 README: Final = "README.md"
 FILES: Final = (README, EVIDENCE, SIGNATURE, REPORT)
 
-MAX_TEXT: Final = 8 << 20  # Bytes of the report, and of the README.
+MAX_REPORT: Final = 8 << 20  # Bytes.
+MAX_README: Final = 1 << 20  # Bytes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def _check_readme(path: Path, readme: Readme) -> str | None:
     if path.is_symlink():
         return "is a link, and must be the file itself"
     try:
-        return readme.find_difference(read_regular(path, MAX_TEXT))
+        return readme.find_difference(read_regular(path, MAX_README))
     except FileNotFoundError:
         return "is missing; `dra-conformance submit` writes it"
     except OSError as error:
@@ -198,7 +199,7 @@ def _check_readme(path: Path, readme: Readme) -> str | None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return read_regular(path, MAX_TEXT)
+        return read_regular(path, MAX_REPORT)
     except OSError:
         return None
 

@@ -56,8 +56,8 @@ def reason_to_skip(
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
             return f"not supported by this target: {ability}" + (f": {why}" if why else "")
-    if spec.nodes and (why := capabilities.lacking.get(HOLLOW_NODES)):
-        return f"not supported by this target: {HOLLOW_NODES}: {why}"
+    if spec.nodes and (refused := capabilities.lacking.get(HOLLOW_NODES)):
+        return f"not supported by this target: {HOLLOW_NODES}: {refused}"
     if spec.tier != "allocation":
         if old := _not_of_the_kubelets(spec, capabilities):
             return old

@@ -286,8 +286,8 @@ def make_link(readme: Path) -> None:
         ),
         pytest.param(lambda it: it.write_bytes(b"#\xff"), r"is not UTF-8 \(byte 1\)", id="bytes"),
         pytest.param(
-            lambda it: it.write_bytes(b" " * ((8 << 20) + 1)),
-            "cannot be read: it is larger than 8 MiB",
+            lambda it: it.write_bytes(b" " * ((1 << 20) + 1)),
+            "cannot be read: it is larger than 1 MiB",
             id="size",
         ),
         pytest.param(Path.unlink, "is missing; `dra-conformance submit` writes it", id="missing"),
