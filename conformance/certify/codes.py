@@ -41,6 +41,7 @@ Code = Literal[
     "profile-repeated",
     "folder",
     "report-file",
+    "readme",
     "stray-file",
 ]
 Finding = tuple[Code, str]  # A code, and what is wrong.

@@ -48,6 +48,9 @@ class Evidence(Strict):
     driver_check: str | None = Field(
         default=None, description="the result of driver-check, byte by byte"
     )
+    reproduce: str | None = Field(
+        default=None, description="the submitter's commands that make the run again"
+    )
 
     @model_validator(mode="after")
     def _unique(self) -> Evidence:
@@ -81,6 +84,7 @@ def write_evidence(
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
     checked: DriverChecked | None = None,
+    reproduce: str = "",
 ) -> None:
     """Write an evidence file; the same contents give the same bytes.
 
@@ -99,6 +103,7 @@ def write_evidence(
         profiles=profiles.model_copy(update={"profiles": named}),
         catalogue=public_files(catalogue),
         driver_check=None if checked is None else checked.text,
+        reproduce=reproduce,
     )
     document = evidence.model_dump_json(by_alias=True).encode()
     packed = lzma.compress(document, preset=9) if len(document) <= MAX_BYTES else b""

@@ -40,11 +40,13 @@ class Entry:
     """One submission on the page.
 
     Attributes:
+        folder: where it is.
         signed_by: whoever signed it, in words; empty where nobody did.
         departures: where its scenarios and profiles are not those of this suite: it was judged by
             its own, which may ask for less.
     """
 
+    folder: Path
     report: ConformanceReport
     signed_by: str = ""
     departures: tuple[str, ...] = ()
@@ -67,8 +69,11 @@ class Entry:
         return next((item for item in self.report.features if item.name == name), None)
 
     def badge(self, profile: str) -> str:
-        """Path of a profile's badge below the page."""
-        return f"{BADGES}/{self.minor}/{self.name}-{profile}.svg"
+        """Path of a profile's badge below the page.
+
+        Each submission has a folder of its own: names joined by a dash could be cut in two ways.
+        """
+        return f"{BADGES}/{self.minor}/{self.name}/{profile}.svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,30 @@ class Change:
     after: Support | None
 
 
+def find_clashes(entries: Sequence[Entry]) -> dict[Path, list[Path]]:
+    """Folder -> the other folders of each submission whose name and minor others have, too.
+
+    A name is made of organization and project, so that it can be that of two implementations. Whose
+    the badges are cannot be seen: they are nobody's.
+    """
+    by_name: dict[tuple[str, str], list[Path]] = {}
+    for entry in entries:
+        by_name.setdefault((entry.minor, entry.name), []).append(entry.folder)
+    return {
+        folder: [other for other in folders if other != folder]
+        for folders in by_name.values()
+        if len(folders) > 1
+        for folder in folders
+    }
+
+
 def pages(entries: Sequence[Entry]) -> dict[str, str]:
-    """Path below the site -> text of every file; the same entries give the same texts."""
+    """Path below the site -> text of every file; the same entries give the same texts.
+
+    Raises ValueError: two of them clash, see :func:`find_clashes`.
+    """
+    if clashes := find_clashes(entries):
+        raise ValueError(f"submissions of one name: {', '.join(map(str, clashes))}")
     ordered = sorted(entries, key=lambda one: (_order(one.minor), one.name))
     by_minor: dict[str, list[Entry]] = {}
     for entry in ordered:
@@ -135,8 +162,12 @@ def changes(before: Entry, after: Entry) -> Iterator[Change]:
 
 
 def _all_changes(ordered: Sequence[Entry]) -> Iterator[tuple[Entry, Entry, list[Change]]]:
-    for name in sorted({entry.name for entry in ordered}):
-        own = [entry for entry in ordered if entry.name == name]
+    by_implementation: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in ordered:
+        about = entry.report.implementation
+        key = (entry.name, about.organization, about.project)  # two may have one name
+        by_implementation.setdefault(key, []).append(entry)
+    for _, own in sorted(by_implementation.items()):
         for before, after in pairwise(own):
             yield before, after, list(changes(before, after))
 

@@ -85,6 +85,18 @@ class ProfileSet(Strict):
         return tuple(profile for profile in self.profiles if profile.name in wanted)
 
 
+def find_foundations(profile: Profile, catalogue: Collection[PlannedScenario]) -> tuple[str, ...]:
+    """The core profiles that a profile stands on: what it shows is beside or within theirs.
+
+    The profiles of whole parts of the core stand alone. All others stand on what a cluster owes,
+    and where containers see devices in them, on what a driver owes as well.
+    """
+    if profile.levels == ("core",) and not profile.features and not profile.scenarios:
+        return ()
+    tiers = {item.tier for item in catalogue if profile.has(item)}
+    return CORE if tiers - {"allocation"} else CORE[:1]
+
+
 def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) -> Iterator[Problem]:
     """Each part of a profile that no scenario belongs to, and so could promise nothing."""
     for index, profile in enumerate(profiles.profiles):

@@ -6,7 +6,6 @@ and, where it was signed, an SSH signature of the evidence.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,17 +22,17 @@ from conformance.certify.evidence import (
     verified,
     write_evidence,
 )
-from conformance.certify.model import ConformanceReport, Support
+from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
+from conformance.certify.readme import Readme
 from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
 from conformance.redaction import redact
-from conformance.report.templating import environment
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import release
-from conformance.text import inline_code, one_line, visible
+from conformance.text import visible
 
 REPORT: Final = "report.yaml"
 EVIDENCE: Final = "evidence.json.xz"
@@ -42,6 +41,7 @@ README: Final = "README.md"
 FILES: Final = (README, EVIDENCE, SIGNATURE, REPORT)
 
 MAX_REPORT: Final = 8 << 20  # Bytes.
+MAX_README: Final = 1 << 20  # Bytes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ def write_submission(
     """Write a submission.
 
     ``folder``: its own, see :func:`folder_of`.
+    ``reproduce``: commands that make the run again; empty for those of the suite.
     Returns whether the submission of another run was overwritten.
     Raises UsageError: the folder has a submission of another run, or a file cannot be written, or
     the key cannot sign.
@@ -94,11 +95,13 @@ def write_submission(
             " another place"
         )
     evidence = folder / EVIDENCE
+    commands = visible(redact(reproduce))  # bytes of a command line need not be Unicode
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_evidence(evidence, report, result, profiles, catalogue, checked)
+        write_evidence(evidence, report, result, profiles, catalogue, checked, commands)
         write_whole(folder / REPORT, report.to_yaml().encode())
-        write_whole(folder / README, _readme(report, result, reproduce).encode())
+        readme = Readme(report, result.run.options, commands, EVIDENCE)
+        write_whole(folder / README, readme.text().encode())
         (folder / SIGNATURE).unlink(missing_ok=True)
         if key is not None:
             write_whole(folder / SIGNATURE, signed(evidence.read_bytes(), key))
@@ -142,12 +145,17 @@ def check_folder(
     if _read(folder / REPORT) != report.to_yaml().encode():
         text = "is not the report in the evidence"
         found.append(Discrepancy(str(folder / REPORT), "report-file", text))
+    notes = list(checked.verification.notes)
+    if (readme := checked.verification.readme) is not None and not readme.ours:
+        notes.append(f"{README} was not compared: suite {report.suite.version} wrote it")
+    elif readme is not None and (wrong := _check_readme(folder / README, readme)):
+        found.append(Discrepancy(str(folder / README), "readme", wrong))
     found += [
         Discrepancy(str(path), "stray-file", f"does not belong here; {', '.join(FILES)} do")
         for path in sorted(folder.iterdir())
         if path.name not in FILES or path.is_symlink() or not path.is_file()
     ]
-    verification = replace(checked.verification, discrepancies=tuple(found))
+    verification = replace(checked.verification, discrepancies=tuple(found), notes=tuple(notes))
     return replace(checked, verification=verification)
 
 
@@ -177,6 +185,18 @@ def _is_of_another_run(folder: Path, report: ConformanceReport) -> bool:
         return True
 
 
+def _check_readme(path: Path, readme: Readme) -> str | None:
+    """Why a file is not the README that the evidence gives; None where it is."""
+    if path.is_symlink():
+        return "is a link, and must be the file itself"
+    try:
+        return readme.find_difference(read_regular(path, MAX_README))
+    except FileNotFoundError:
+        return "is missing; `dra-conformance submit` writes it"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
 def _read(path: Path) -> bytes | None:
     try:
         return read_regular(path, MAX_REPORT)
@@ -186,34 +206,3 @@ def _read(path: Path) -> bytes | None:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "unnamed"
-
-
-def _readme(report: ConformanceReport, result: RecordedRun, reproduce: str) -> str:
-    features = {
-        str(support): [item.name for item in report.features if item.support is support]
-        for support in Support
-    }
-    commands = reproduce or (
-        f"pip install dra-conformance=={report.suite.version}\n"
-        "dra-conformance run --target cluster ... --compare -o results   # with the options below\n"
-        "dra-conformance submit results/results.ndjson ..."
-    )
-    made = environment("conformance.certify")  # it is Markdown; all foreign text becomes code
-    made.filters.update(code=_code, block=_block)
-    return made.get_template("README.md.j2").render(
-        report=report,
-        about=report.implementation,
-        features=features,
-        evidence=EVIDENCE,
-        reproduce=commands,
-        options=json.dumps(dict(result.run.options), sort_keys=True),
-    )
-
-
-def _code(text: object) -> str:
-    return inline_code(one_line(visible(redact(str(text))), 400))
-
-
-def _block(text: object) -> str:
-    safe = visible(redact(str(text))).replace("```", "'''")
-    return f"```\n{safe}\n```"

@@ -19,7 +19,8 @@ from conformance.certify.contradictions import Discrepancy, contradictions
 from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
-from conformance.certify.profiles import Profile, ProfileSet
+from conformance.certify.profiles import CORE, Profile, ProfileSet, find_foundations
+from conformance.certify.readme import Readme
 from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
@@ -41,12 +42,17 @@ class Verification:
     Attributes:
         discrepancies: all that is not as claimed, in a stable order.
         departures: where the evidence's scenarios and profiles are not those of this suite.
+        lacking: each core profile that is not in the report though another stands on it, in words.
+        readme: what the evidence gives for the README beside it; None without evidence that can be
+            read.
     """
 
     report: ConformanceReport
     discrepancies: tuple[Discrepancy, ...]
     notes: tuple[str, ...] = ()
     departures: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    readme: Readme | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -54,10 +60,24 @@ class Verification:
         return ExitCode.NOT_CONFORMANT if self.discrepancies else ExitCode.CONFORMANT
 
     def no_success(self) -> Iterator[str]:
-        """Why not every profile is a success by the scenarios and profiles of this suite."""
+        """Why not every profile is a success, and each core profile that they stand on."""
         for item in self.report.profiles:
             if item.result is not Result.SUCCESS:
                 yield f"{item.name} is {item.result}"
+        yield from self.lacking
+        yield from self._no_basis()
+
+    def no_success_of(self, profile: str) -> Iterator[str]:
+        """Why a profile is no success; others do not matter."""
+        results = {item.name: item.result for item in self.report.profiles}
+        if profile not in results:
+            yield "the report does not have it"
+        elif results[profile] is not Result.SUCCESS:
+            yield f"it is {results[profile]}"
+        yield from self._no_basis()
+
+    def _no_basis(self) -> Iterator[str]:
+        """Why no success is one by the scenarios and profiles of this suite, with devices."""
         yield from self._judged_otherwise()
         if self.report.inventory is None or not self.report.inventory.devices:
             yield "no device of the driver was seen in a snapshot"
@@ -160,6 +180,8 @@ def verify_evidence(
         found = _verified(
             report, result, evidence.profiles, evidence.catalogue, evidence.checked(path)
         )
+        readme = Readme(report, result.run.options, evidence.reproduce, path.name)
+        found = replace(found, readme=readme)
     return replace(found, departures=tuple(_departures(evidence, profiles, catalogue)))
 
 
@@ -190,7 +212,18 @@ def _verified(
         notes.append(f"the results of {len(runs)} runs were joined: {', '.join(runs)}")
     if foreign := others(result, catalogue):
         notes.append(f"not of the suite, and counted for no profile: {', '.join(foreign)}")
-    return Verification(report, tuple(found), tuple(notes))
+    return Verification(
+        report, tuple(found), tuple(notes), lacking=tuple(_lacking(known, catalogue))
+    )
+
+
+def _lacking(profiles: Sequence[Profile], catalogue: Sequence[PlannedScenario]) -> Iterator[str]:
+    """Each core profile that another one stands on and that is not among them, in words."""
+    names = {profile.name for profile in profiles}
+    for core in CORE:
+        above = [item.name for item in profiles if core in find_foundations(item, catalogue)]
+        if above and core not in names:
+            yield f"{core} is not in the report, and {', '.join(above)} cannot do without"
 
 
 def _own_profile(run: RunStarted) -> Iterator[str]:

@@ -15,7 +15,7 @@ from conformance.scenario.expectations.containers.hardware import (
     HardwareExpectation,
 )
 from conformance.scenario.model import Spec
-from conformance.targets.seam.values import Capabilities
+from conformance.targets.seam.values import HOLLOW_NODES, Capabilities
 from conformance.text import counted
 from reference_allocator.gates import settled
 
@@ -56,6 +56,8 @@ def reason_to_skip(
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
             return f"not supported by this target: {ability}" + (f": {why}" if why else "")
+    if spec.nodes and (refused := capabilities.lacking.get(HOLLOW_NODES)):
+        return f"not supported by this target: {HOLLOW_NODES}: {refused}"
     if spec.tier != "allocation":
         if old := _not_of_the_kubelets(spec, capabilities):
             return old

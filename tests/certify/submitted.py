@@ -43,6 +43,7 @@ class Submitted:
         self.key = folder / "key"
         self.signers = folder / "allowed"
         self.checked: DriverChecked | None = None
+        self.profiles = [CORE]
         report = build_report(
             load_results(results), IMPLEMENTATION, PROFILES.named([CORE]), catalogue
         )
@@ -50,7 +51,12 @@ class Submitted:
         self.evidence = self.folder / EVIDENCE
 
     def write(
-        self, *, sign: bool = False, overwrite: bool = False, results: Path | None = None
+        self,
+        *,
+        sign: bool = False,
+        overwrite: bool = False,
+        results: Path | None = None,
+        reproduce: str = "",
     ) -> bool:
         if sign and not self.signers.exists():
             new_key(self.key)
@@ -59,13 +65,14 @@ class Submitted:
         return write_submission(
             self.folder,
             build_report(
-                result, IMPLEMENTATION, PROFILES.named([CORE]), self.catalogue, self.checked
+                result, IMPLEMENTATION, PROFILES.named(self.profiles), self.catalogue, self.checked
             ),
             result,
             PROFILES,
             self.catalogue,
             checked=self.checked,
             key=self.key if sign else None,
+            reproduce=reproduce,
             overwrite=overwrite,
         )
 

@@ -15,7 +15,7 @@ from conformance import __version__
 from conformance.certify.build import believed, build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import ConformanceReport
-from conformance.certify.profiles import Profile, empty_parts, load_profiles
+from conformance.certify.profiles import CORE, Profile, empty_parts, find_foundations, load_profiles
 from conformance.certify.values import Implementation, Result, implementation
 from conformance.cli.scenarios.schemas import schema_of
 from conformance.compare.compare import compare_scenario
@@ -394,6 +394,24 @@ def test_the_shipped_profiles_name_scenarios_and_are_in_the_docs() -> None:
     assert list(empty_parts(profiles, [planned_of(item) for item in select()])) == []
     page = (Path(__file__).parents[2] / "docs/certifying.md").read_text(encoding="utf-8")
     assert [item.name for item in profiles.profiles if f"`{item.name}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "foundations"),
+    [
+        ("dra-core-cluster", ()),
+        ("dra-core-driver", ()),
+        ("dra-core-scheduler", ()),
+        ("dra-derived-attributes", CORE[:1]),  # synthetic devices alone
+        ("dra-extended", CORE),
+        ("dra-ai-driver-runtime-management", CORE),  # of the tiers allocation and device
+        ("dra-ai-secure-accelerator-access", CORE),  # some scenarios of the core
+    ],
+)
+def test_what_a_profile_stands_on(name: str, foundations: tuple[str, ...]) -> None:
+    [profile] = load_profiles().named([name])
+    shipped = [planned_of(item) for item in select()]
+    assert find_foundations(profile, shipped) == foundations
 
 
 def test_two_profiles_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -10,12 +10,16 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+import typer
 
 from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
-from conformance.certify.page import Entry, changes, pages, write_pages
+from conformance.certify.page import Entry, changes, find_clashes, pages, write_pages
 from conformance.certify.shown import UNKNOWN
+from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result, Skipped
+from conformance.cli.reports.submission import page as page_command
 from conformance.scenario.documents.validate import load_document
+from tests.certify.submitted import Submitted
 from tests.report.builders import HOSTILE
 
 KEPT = Path(__file__).parents[2] / "reports" / "1.37" / "dra-conformance-nvml-dra-driver"
@@ -23,10 +27,18 @@ REPORT = load_document(ConformanceReport, KEPT / "report.yaml", "report")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-def entry(minor: str = "1.37", project: str = "nvml-dra-driver", **changed: object) -> Entry:
-    about = REPORT.implementation.model_copy(update={"project": project})
+def entry(
+    minor: str = "1.37",
+    project: str = "nvml-dra-driver",
+    organization: str = "dra-conformance",
+    **changed: object,
+) -> Entry:
+    about = REPORT.implementation.model_copy(
+        update={"project": project, "organization": organization}
+    )
     update = {"kubernetes_version": f"{minor}.1", "implementation": about, **changed}
-    return Entry(REPORT.model_copy(update=update))
+    report = REPORT.model_copy(update=update)
+    return Entry(Path(organization) / folder_of(report), report)
 
 
 def failing(name: str) -> object:
@@ -67,7 +79,7 @@ def test_a_badge_says_what_a_profile_came_to() -> None:
     )
 
     def badge(minor: str, profile: str) -> tuple[str, bool]:
-        text = files[f"badges/{minor}/dra-conformance-nvml-dra-driver-{profile}.svg"]
+        text = files[f"badges/{minor}/dra-conformance-nvml-dra-driver/{profile}.svg"]
         return ET.fromstring(text).attrib["aria-label"].partition(": ")[2], "#1a7f37" in text
 
     assert badge("1.37", core[0]) == ("dra-core-cluster: success", True)
@@ -83,7 +95,7 @@ def test_text_of_a_submitter_is_no_markup() -> None:
         update={"project": HOSTILE, "organization": HOSTILE, "url": "https://x/\"onclick='a'"}
     )
     report = REPORT.model_copy(update={"implementation": about, "uncertified": (HOSTILE,)})
-    page = pages([Entry(report, HOSTILE)])["index.html"]
+    page = pages([Entry(KEPT, report, HOSTILE)])["index.html"]
     assert "<script" not in page
     assert '"onclick' not in page
     assert page.count("<article") == 1
@@ -91,12 +103,14 @@ def test_text_of_a_submitter_is_no_markup() -> None:
 
 def test_devices_whose_product_nobody_knows_are_counted() -> None:
     seen = Inventory(nodes=2, nodes_with_devices=2, devices=(Devices(product=UNKNOWN, count=8),))
-    page = pages([Entry(REPORT.model_copy(update={"inventory": seen}), "some")])["index.html"]
+    page = pages([Entry(KEPT, REPORT.model_copy(update={"inventory": seen}), "some")])["index.html"]
     assert "<small>8 devices on 2 of 2 nodes</small>" in page
 
 
 def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
-    laxer = Entry(REPORT, departures=(f"the profile dra-extended is not the one of {HOSTILE}",))
+    laxer = Entry(
+        KEPT, REPORT, departures=(f"the profile dra-extended is not the one of {HOSTILE}",)
+    )
     page = pages([laxer])["index.html"]
     assert "Other suite: the profile dra-extended is not the one of" in page
     assert "<script" not in page
@@ -105,10 +119,73 @@ def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
 
 def test_a_badge_has_no_colour_of_success_where_others_set_the_scenarios() -> None:
     good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
-    laxer = Entry(entry(profiles=good).report, departures=("other scenarios",))
+    laxer = Entry(KEPT, entry(profiles=good).report, departures=("other scenarios",))
     badge = pages([laxer])[laxer.badge("dra-core-cluster")]
     assert "dra-core-cluster: success (other suite)" in ET.fromstring(badge).attrib["aria-label"]
     assert "#1a7f37" not in badge
+
+
+NAMES = [
+    pytest.param("A-B", "C", "A", "B-C", id="cut in two ways"),
+    pytest.param("Acme", "driver", "ACME", "Driver", id="case"),
+    pytest.param("Acme", "driver", "Acme!", "driver.", id="other characters"),
+    pytest.param("\u682a\u5f0f", "driver", "\u793e", "driver", id="no letter that a name has"),
+]
+
+
+@pytest.mark.parametrize(("organization", "project", "other", "others_project"), NAMES)
+def test_two_implementations_of_one_name_clash(
+    organization: str, project: str, other: str, others_project: str
+) -> None:
+    one, two = entry("1.37", project, organization), entry("1.37", others_project, other)
+    assert find_clashes([one, entry("1.37", "other"), two]) == {
+        one.folder: [two.folder],
+        two.folder: [one.folder],
+    }
+    with pytest.raises(ValueError, match="submissions of one name"):
+        pages([one, two])
+    later = entry("1.38", others_project, other, features=failing("DeviceTaints"))
+    assert find_clashes([one, later]) == {}
+    page = pages([one, later])["index.html"]
+    assert "1.37 to 1.38" not in page, "it is not known to be the same driver"
+
+
+def test_no_badge_of_one_name_is_that_of_another() -> None:
+    """A submission chooses its name, and with profiles of its own theirs."""
+    profile = REPORT.profiles[0]
+    first = entry(project="a", profiles=(profile.model_copy(update={"name": "b-c"}),))
+    second = entry(project="a-b", profiles=(profile.model_copy(update={"name": "c"}),))
+    assert len(pages([first, second])) == 3
+    names = [path for some in NAMES for path in pages([entry("1.37", "X", str(some.values[0]))])]
+    assert [name for name in names if name != name.lower()] == []
+
+
+def test_of_two_submissions_of_one_name_neither_is_shown(
+    submitted: Submitted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    submitted.write()
+    kept = submitted.folder.relative_to(submitted.root)
+    good, other, broken = (submitted.root / name / kept for name in ("a", "b", "c"))
+    for folder in (good, other, broken):
+        shutil.copytree(submitted.folder, folder)
+    shutil.rmtree(submitted.folder.parent)
+    (broken / "report.yaml").unlink()
+    site = tmp_path / "site"
+    with pytest.raises(typer.Exit) as caught:
+        page_command(submitted.root, site)
+    assert caught.value.exit_code == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3
+    assert f"left out: {broken}: " in said[0]
+    assert said[1].startswith(f"left out: {good}: {other} would have the same badges")
+    assert said[2].startswith(f"left out: {other}: {good} would have the same badges")
+    assert [path.name for path in site.rglob("*") if path.is_file()] == ["index.html"]
+    shutil.rmtree(other)
+    with pytest.raises(typer.Exit) as caught:
+        page_command(submitted.root, site)
+    assert caught.value.exit_code == 1, "for the broken one, which takes nothing from the good one"
+    [badge] = site.rglob("*.svg")
+    assert badge.relative_to(site) == Path("badges") / kept / "core.svg"
 
 
 def test_the_same_submissions_give_the_same_page() -> None:

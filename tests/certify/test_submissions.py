@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,18 +16,19 @@ import pytest
 from conformance.certify import evidence
 from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
 from conformance.certify.model import DriverCheckSummary
-from conformance.certify.profiles import load_profiles
+from conformance.certify.profiles import CORE, load_profiles
 from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
 from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
+from conformance.cli.reports.submission import verify as verify_command
 from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import ResultFileError, load_results
 from tests.certify.evidence import PROFILES, WAITS, Forgery
+from tests.certify.kept import KEPT
 from tests.certify.submitted import SIGNER, Submitted, needs_ssh_keygen, new_key, public
 
 Document = dict[str, Any]
-KEPT = Path(__file__).parents[2] / "reports"
 
 
 def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
@@ -242,6 +244,7 @@ def test_a_report_that_was_edited_in_its_evidence_is_noticed(submitted: Submitte
     assert {(Path(item.path).name, item.code) for item in found.discrepancies} == {
         ("$.profiles[0].result", "report"),
         ("report.yaml", "report-file"),
+        ("README.md", "readme"),
     }
     assert found.exit_code is ExitCode.NOT_CONFORMANT
 
@@ -256,8 +259,136 @@ def test_stray_files_in_the_folder_are_reported(submitted: Submitted) -> None:
     assert {(Path(item.path).name, item.code) for item in found} == {
         ("more.sh", "stray-file"),
         ("README.md", "stray-file"),
+        ("README.md", "readme"),
         ("report.yaml", "report-file"),
     }
+
+
+README = """# `driver` `1.2.3` of `Example`"""
+
+
+def edit_readme(old: str, new: str) -> Callable[[Path], object]:
+    """What exchanges a text that is in the file once."""
+
+    def edit(readme: Path) -> None:
+        text = readme.read_text()
+        assert text.count(old) == 1, old
+        readme.write_text(text.replace(old, new))
+
+    return edit
+
+
+def make_folder(readme: Path) -> None:
+    readme.unlink()
+    readme.mkdir()
+
+
+def make_link(readme: Path) -> None:
+    moved = readme.parents[2] / "moved.md"
+    readme.rename(moved)
+    readme.symlink_to(moved)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        pytest.param(
+            edit_readme("| hardware | simulated |", "| hardware | shown |"),
+            r'has "\| hardware \| shown .*", the evidence gives "\| hardware \| simulated ',
+            id="hardware",
+        ),
+        pytest.param(
+            edit_readme("| uncertified | 4 |", "| success | 400 |"), r"line \d+ has", id="row"
+        ),
+        pytest.param(
+            edit_readme("**This certifies nothing:**\n", ""), r"line \d+ has", id="line left out"
+        ),
+        pytest.param(
+            edit_readme("\n```\n\nThe run's", "\n```\n\nHardware was shown.\n\nThe run's"),
+            'line .* has "Hardware was shown."',
+            id="line after the commands",
+        ),
+        pytest.param(
+            lambda it: it.write_bytes(it.read_bytes() + b"\nMore."),
+            r'has line \d+, "More\."; the evidence gives none',
+            id="line more",
+        ),
+        pytest.param(
+            lambda it: it.write_bytes(it.read_bytes()[:-9] + b"`"),
+            r'line \d+ has ".+`", the evidence gives ".+}`"',
+            id="long line",
+        ),
+        pytest.param(
+            lambda it: it.write_text(README), "ends before line 2, the evidence gives", id="cut off"
+        ),
+        pytest.param(lambda it: it.write_bytes(b"#\xff"), r"is not UTF-8 \(byte 1\)", id="bytes"),
+        pytest.param(
+            lambda it: it.write_bytes(b" " * ((1 << 20) + 1)),
+            "cannot be read: it is larger than 1 MiB",
+            id="size",
+        ),
+        pytest.param(Path.unlink, "is missing; `dra-conformance submit` writes it", id="missing"),
+        pytest.param(make_folder, "cannot be read: it is not a regular file", id="folder"),
+        pytest.param(make_link, "is a link, and must be the file itself", id="link"),
+    ],
+)
+@pytest.mark.parametrize("kept", [True, False], ids=["commands kept", "commands not kept"])
+def test_a_readme_that_says_other_than_its_evidence_is_refused(
+    submitted: Submitted, edit: Callable[[Path], object], said: str, kept: bool
+) -> None:
+    submitted.write(reproduce="make conformance")
+    if not kept:  # as evidence was written at first
+        submitted.change(lambda it: it.pop("reproduce"))
+    assert submitted.check().verification.discrepancies == ()
+    edit(submitted.folder / "README.md")
+    found = submitted.check().verification.discrepancies
+    [message] = [item.message for item in found if item.code == "readme"]
+    assert re.search(said, message)
+    assert {item.code for item in found} <= {"readme", "stray-file"}
+
+
+def test_other_commands_are_refused_where_the_evidence_has_them(submitted: Submitted) -> None:
+    submitted.write(reproduce="make conformance")
+    edit_readme("make conformance", "rm -r /")(submitted.folder / "README.md")
+    [found] = submitted.check().verification.discrepancies
+    assert 'has "rm -r /", the evidence gives "make conformance"' in found.message
+    submitted.change(lambda it: it.pop("reproduce"))
+    assert submitted.check().verification.discrepancies == ()
+
+
+def test_the_commands_of_a_submitter_stay_one_block_of_code(submitted: Submitted) -> None:
+    submitted.write(reproduce="true\n```\n\n| hardware | shown |\n\n```\nfalse")
+    assert submitted.check().verification.discrepancies == ()
+    text = (submitted.folder / "README.md").read_text()
+    assert "```\ntrue\n'''\n\n| hardware | shown |\n\n'''\nfalse\n```\n" in text
+
+
+def test_commands_that_are_no_unicode_or_hold_a_credential_are_kept_as_they_are_shown(
+    submitted: Submitted,
+) -> None:
+    submitted.write(reproduce="run \udcff --token=abcdefgh12345678")
+    assert submitted.check().verification.discrepancies == ()
+    kept = read_evidence(submitted.evidence).reproduce
+    assert kept == "run ? --token=<redacted>"
+    assert f"```\n{kept}\n```\n" in (submitted.folder / "README.md").read_text()
+
+
+def test_the_readme_of_another_version_is_not_compared_and_that_is_said(
+    submitted: Submitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted.write()
+    edit_readme("| hardware | simulated |", "| hardware | not told |")(
+        submitted.folder / "README.md"
+    )
+    ours = submitted.check().verification
+    assert [item.code for item in ours.discrepancies] == ["readme"]
+    for module in ("readme", "verify"):
+        monkeypatch.setattr(f"conformance.certify.{module}.__version__", "9.9.9")
+    found = submitted.check().verification
+    assert found.discrepancies == ()
+    version = found.report.suite.version
+    assert f"README.md was not compared: suite {version} wrote it" in found.notes
+    assert f"it is of suite {version}, and judged here by 9.9.9" in found.departures
 
 
 def test_a_submission_in_the_wrong_folder_is_reported(submitted: Submitted) -> None:
@@ -416,6 +547,56 @@ def test_a_success_needs_each_profile_and_devices(submitted: Submitted) -> None:
     assert list(verification(submitted, profiles=profiles).no_success()) == []
     unseen = verification(submitted, profiles=profiles, inventory=None)
     assert list(unseen.no_success()) == ["no device of the driver was seen in a snapshot"]
+
+
+CLUSTER, DRIVER = CORE
+GUIDE = "dra-allocate-devices-guide"
+"""A profile of some scenarios of the core."""
+
+
+@pytest.mark.parametrize(
+    ("names", "lacking"),
+    [
+        ([GUIDE], [CLUSTER, DRIVER]),
+        ([GUIDE, DRIVER], [CLUSTER]),
+        ([GUIDE, CLUSTER, DRIVER], []),
+        ([CLUSTER], []),
+        ([DRIVER], []),
+        (["dra-core-scheduler"], []),
+    ],
+    ids=lambda names: "+".join(names) or "none",
+)
+def test_a_success_needs_the_core_that_its_profiles_stand_on(
+    submitted: Submitted, names: list[str], lacking: list[str]
+) -> None:
+    submitted.profiles = names
+    found = verification(submitted)
+    assert found.discrepancies == ()
+    text = f"is not in the report, and {GUIDE} cannot do without"
+    assert [why for why in found.no_success() if "is not in" in why] == [
+        f"{name} {text}" for name in lacking
+    ]
+
+
+def test_the_success_of_one_profile_can_be_required(submitted: Submitted) -> None:
+    submitted.profiles = [GUIDE, CLUSTER]
+    found = verification(submitted)
+    states = {GUIDE: Result.SUCCESS, CLUSTER: Result.PARTIAL}
+    results = tuple(
+        item.model_copy(update={"result": states[item.name]}) for item in found.report.profiles
+    )
+    found = verification(submitted, profiles=results)
+    assert list(found.no_success_of(GUIDE)) == []
+    assert list(found.no_success_of(CLUSTER)) == ["it is partial"]
+    assert list(found.no_success_of(DRIVER)) == ["the report does not have it"]
+    submitted.change(laxer_profile)
+    [why] = replace(submitted.check().verification, report=found.report).no_success_of(GUIDE)
+    assert why.startswith("its scenarios and profiles are not those of this suite")
+
+
+def test_a_profile_that_is_required_is_one_that_there_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown profile dra-extendet; known are dra-core-clust"):
+        verify_command(tmp_path, require_profile=["dra-extendet"])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from conformance.clusters.gocommand import find_go
 from conformance.kubeapi.kubeconfig import load_config
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.cluster.capture import RIGHTS
+from conformance.targets.cluster.objects.ownership import MADE_BY_SCENARIOS
 from conformance.targets.reference.resources import KINDS
 from tests.programs import ended
 from tests.scenario.shipped import shipped
@@ -225,9 +226,14 @@ def test_actionlint_finds_nothing(wrong: bool, tmp_path: Path) -> None:
     assert (done.returncode, "conext" in done.stdout) == (int(wrong), wrong), done
 
 
-def used() -> set[tuple[str, str, str]]:
-    """Group, resource and verb of everything that the steps of all scenarios ask for."""
-    found: set[tuple[str, str, str]] = set()
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
+NODE_TIERS = ("node", "device")
+
+
+def used(*tiers: str) -> set[Right]:
+    """What scenarios of these tiers ask for where the suite stops no components."""
+    found: set[Right] = set()
 
     def use(kind: str, verb: str, subresource: str | None = None) -> None:
         if kind in KINDS:
@@ -235,7 +241,11 @@ def used() -> set[tuple[str, str, str]]:
             found.add((one.group, "/".join(filter(None, [one.plural, subresource])), verb))
 
     for loaded in shipped():
-        for step in loaded.scenario.spec.steps:
+        spec = loaded.scenario.spec
+        stops = any(name.startswith("fault:") for name in spec.requires.abilities)
+        if spec.tier not in tiers or stops:
+            continue
+        for step in spec.steps:
             for manifest in step.apply or ():
                 for verb in ("create", "get", "delete"):
                     use(manifest["kind"], verb)
@@ -246,26 +256,64 @@ def used() -> set[tuple[str, str, str]]:
     return found
 
 
-def test_the_suites_role_is_enough_for_every_step_of_every_scenario() -> None:
-    role = yaml.safe_load((CI / "rbac" / "suite.yaml").read_text())
-    given = {
+def rules_of(name: str) -> list[dict[str, Any]]:
+    role = yaml.safe_load((CI / "rbac" / name).read_text())
+    assert role["kind"] == "ClusterRole"
+    return [*role["rules"]]
+
+
+def rights_of(name: str) -> set[Right]:
+    """What a role gives for objects, where its rule is for all names."""
+    return {
         (group, resource, verb)
-        for rule in role["rules"]
+        for rule in rules_of(name)
         for group in rule.get("apiGroups", ())
         for resource in rule.get("resources", ())
         for verb in rule["verbs"]
+        if "resourceNames" not in rule
     }
-    assert ("resource.k8s.io", "resourceclaims/status", "patch") in used()
-    assert used() - given == set()
+
+
+@pytest.mark.parametrize(
+    ("role", "tiers"),
+    [("suite.yaml", ("allocation", *NODE_TIERS)), ("node-tier.yaml", NODE_TIERS)],
+)
+def test_a_role_is_enough_for_every_step_of_its_scenarios(
+    role: str, tiers: tuple[str, ...]
+) -> None:
+    given = rights_of(role)
+    assert ("resource.k8s.io", "resourceclaims/status", "patch") in used(*tiers)
+    assert used(*tiers) - given == set()
     # AuthorizedForDeviceStatus in pkg/registry/resource/utils.go, since Kubernetes 1.36.
     assert ("resource.k8s.io", "resourceclaims/driver", "arbitrary-node:patch") in given
+    named = {kind for _, kind in MADE_BY_SCENARIOS if "Admission" not in kind}
+    listed = {(KINDS[kind].group, KINDS[kind].plural, "list") for kind in named}
+    assert listed - given == set(), "where it is looked for what a run has left"
+
+
+def test_the_role_for_the_node_tier_has_nothing_that_reaches_beyond_it() -> None:
+    """Each of these is why suite.yaml is for clusters for tests only."""
+    narrow, whole = rights_of("node-tier.yaml"), rights_of("suite.yaml")
+    assert narrow < whole
+    assert not [rule for rule in rules_of("node-tier.yaml") if "resourceNames" in rule]
+    reading = {"get", "list", "watch"}
+    changing = {one for one in narrow if one[2] not in reading}
+    assert {group for group, _, _ in changing} == {"", "apps", "batch", "resource.k8s.io"}
+    assert {resource for group, resource, _ in changing if not group} == {
+        *("namespaces", "pods", "pods/status"),
+    }
+    assert {verb for _, _, verb in narrow}.isdisjoint({"impersonate", "bind", "escalate", "*"})
+    assert {"secrets", "serviceaccounts/token"}.isdisjoint(resource for _, resource, _ in whole)
+    needs = [item.scenario.spec for item in shipped() if item.scenario.spec.tier in NODE_TIERS]
+    assert len(needs) > 90
+    assert [spec for spec in needs if spec.nodes or spec.accounts] == []
 
 
 def test_the_suites_role_can_grant_what_accounts_may_do_and_impersonate_these_accounts_alone() -> (
     None
 ):
     """RBAC lets nobody grant what is not theirs; impersonation is limited by names."""
-    rules = yaml.safe_load((CI / "rbac" / "suite.yaml").read_text())["rules"]
+    rules = rules_of("suite.yaml")
     wanted = [
         rule
         for loaded in shipped()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -134,6 +135,30 @@ def test_neither_daemon_set_wants_a_pod_on_a_node_without_a_kubelet() -> None:
     labels = hollow_node("dra-a", "a")["metadata"]["labels"]
     for selector in (spec["nodeSelector"], changed["value"]):
         assert not selector.items() <= labels.items()
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    sorted(BASE.parent.rglob("*.yaml")),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_each_host_path_is_explained_at_its_volume(manifest: Path) -> None:
+    """Each is a way from the container to its node."""
+    lines = manifest.read_text().splitlines()
+    places = [number for number, line in enumerate(lines) if re.match(r"[\s-]*hostPath:", line)]
+    volumes = [
+        max(n for n in range(place + 1) if lines[n].lstrip().startswith("- ")) for place in places
+    ]
+    assert [lines[n] for n in volumes if not lines[n - 1].lstrip().startswith("# ")] == []
+    assert len(volumes) == sum(line.count("hostPath:") for line in lines)
+    assert bool(volumes) is (manifest.name == "daemonset.yaml")
+
+
+def test_only_what_the_driver_writes_is_mounted_writable() -> None:
+    spec = find("DaemonSet", "nvml-dra-driver")["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    writable = {one["name"] for one in container["volumeMounts"] if not one.get("readOnly")}
+    assert writable == {"plugins-registry", "plugins", "cdi", "dev"}
 
 
 def test_every_policy_is_bound_and_denies() -> None:

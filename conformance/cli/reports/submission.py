@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from conformance.certify.build import build_report
-from conformance.certify.page import INDEX, Entry, pages, write_pages
+from conformance.certify.page import INDEX, Entry, find_clashes, pages, write_pages
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import (
     EVIDENCE,
@@ -27,7 +27,6 @@ from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.redaction import redact
 from conformance.resultfile.read import load_results
 from conformance.text import counted
 
@@ -64,7 +63,7 @@ def submit(
         shipped,
         checked=checked,
         key=sign,
-        reproduce=redact(reproduce),
+        reproduce=reproduce,
         overwrite=replace,
     )
     for line in summary(made):
@@ -91,7 +90,15 @@ def verify(
     ] = None,
     require: Annotated[
         Literal["success"] | None,
-        typer.Option(help="Fail unless every profile's result is success."),
+        typer.Option(
+            help="Fail unless every profile's result is success, the core under them included."
+        ),
+    ] = None,
+    require_profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Fail unless this profile's result is success (repeatable)."
+        ),
     ] = None,
     require_compare: Annotated[
         bool, typer.Option("--require-compare", help="Fail unless allocations were compared.")
@@ -121,6 +128,7 @@ def verify(
     Exit code: 0 every report matches its evidence and meets the requirements; 1 one does not.
     """
     most, codes = _days(max_age), []
+    load_profiles().named(require_profile or ())
     for one in _checked(path, results, driver_check, require_signature):
         if isinstance(one, ConformanceError):
             typer.echo(printable(f"refused: {one}"))
@@ -130,6 +138,8 @@ def verify(
         required: dict[str, Iterable[str]] = {}
         if require is not None:
             required["--require success"] = found.no_success()
+        for name in require_profile or ():
+            required[f"--require-profile {name}"] = found.no_success_of(name)
         if require_compare:
             required["--require-compare"] = found.not_compared()
         if require_hardware:
@@ -210,11 +220,12 @@ def page(
 ) -> None:
     """Write a static site: drivers and features for each Kubernetes minor, and badges.
 
-    Submissions that fail verification are listed and left out; the exit code is then 1.
+    Submissions that fail verification, or share name and minor with another one, are listed and
+    left out; the exit code is then 1.
     """
     profiles, shipped = load_profiles(), catalogue()
-    entries = []
-    refused = 0
+    entries: list[Entry] = []
+    refused: list[str] = []
     for folder in submissions(reports):
         try:
             checked = check_folder(folder, profiles, shipped, signers)
@@ -222,13 +233,21 @@ def page(
         except ConformanceError as error:
             wrong = [str(error)]
         if wrong:
-            typer.echo(printable(f"left out: {folder}: {wrong[0]}"), err=True)
-            refused += 1
+            refused.append(f"{folder}: {wrong[0]}")
             continue
         of = checked.signature
         signed = "" if of is None else of.identity or f"the key {of.key}"
         found = checked.verification
-        entries.append(Entry(found.report, signed, found.departures))
+        entries.append(Entry(folder, found.report, signed, found.departures))
+    clashes = find_clashes(entries)
+    for folder, others in clashes.items():
+        refused.append(
+            f"{folder}: {', '.join(map(str, others))} would have the same badges; keep one of them,"
+            " or give them other names"
+        )
+    for text in refused:
+        typer.echo(printable(f"left out: {text}"), err=True)
+    entries = [entry for entry in entries if entry.folder not in clashes]
     try:
         write_pages(output, pages(entries))
     except OSError as error:

@@ -16,11 +16,12 @@ from conformance.scenario.expectations.conditions import differences
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
-from conformance.targets.cluster.objects.accounts import why_no_accounts
+from conformance.targets.cluster.objects.accounts import why_no_accounts, why_no_hollow_nodes
 from conformance.targets.cluster.observe.reading import why_not
 from conformance.targets.seam.components import START_ORDER
 from conformance.targets.seam.values import (
     CONSTRAINTS,
+    HOLLOW_NODES,
     KUBELET_METRICS,
     POD_RESOURCES,
     ROOT_CONTAINERS,
@@ -84,6 +85,8 @@ def discover_capabilities(
         lacking[IMPERSONATION] = refused
     else:
         can.add(IMPERSONATION)
+    if refused := why_no_hollow_nodes(api):
+        lacking[HOLLOW_NODES] = refused
     if usable:
         can.add("image")
         if CONSTRAINTS in api.discovery.served():

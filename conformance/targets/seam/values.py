@@ -26,6 +26,7 @@ ANOTHER_SCHEDULER = "another-scheduler"
 DISTINCT_DEVICES = "distinct-devices"
 SHARED_DEVICES, PARTITIONS = "shared-devices", "partitions"
 ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
+HOLLOW_NODES = "hollow-nodes"
 
 CONSTRAINTS = "security.openshift.io/v1"
 """Where it is served, namespaces get a range of users a moment after they were made, and containers
@@ -166,7 +167,7 @@ class Capabilities:
             ``feature-gates`` (restart components as the next minor, or with other gates), ``image``
             (run probe containers).
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
-            says it of devices where none is free.
+            says it of devices where none is free, ``hollow-nodes`` of nodes that scenarios bring.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from conformance.engine.requirements import reason_to_skip
+from conformance.kubeapi.connection import Connection
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.observation import CREATES, Sample
+from conformance.targets.cluster.objects import accounts
 from conformance.targets.cluster.reach import Reach
+from conformance.targets.seam.values import Obj, User
+from tests.certify.evidence import REJECTED, WAITS
+from tests.kubeapi.fake_api import FakeApi
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
 from tests.targets.reference import kit
 
 GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
+BRINGS_NODES = ROOT / f"{WAITS}.yaml"
 TOLD = f'{CREATES}{{status="success"}} 3\n'
 
 
@@ -45,6 +53,40 @@ def test_elsewhere_a_scenario_is_skipped_and_says_why(make_target: MakeTarget) -
         " are read on local clusters only"
     )
     assert found.lacking["pod-resources"].endswith("on local clusters only")
+
+
+@pytest.mark.parametrize(
+    ("asks", "refused", "said"),
+    [
+        (True, "nodes patch", "your user is not allowed to patch nodes (see ci/rbac/suite.yaml)"),
+        (
+            True,
+            "nodes/status patch",
+            "your user is not allowed to patch nodes/status (see ci/rbac/suite.yaml)",
+        ),
+        (True, "pods create", None),
+        (False, "nodes patch", None),
+    ],
+)
+def test_who_may_not_make_nodes_skips_scenarios_that_bring_some(
+    api: FakeApi,
+    make_target: MakeTarget,
+    monkeypatch: pytest.MonkeyPatch,
+    asks: bool,
+    refused: str,
+    said: str | None,
+) -> None:
+    def may(_connection: Connection, _user: User | None, rule: Obj) -> bool:
+        return f"{rule['resources'][0]} {rule['verbs'][0]}" != refused
+
+    monkeypatch.setattr(accounts, "may", may)
+    if asks:
+        api.served["authorization.k8s.io/v1"] = {}
+    found = make_target().capabilities()
+    brings, brings_none = load_scenarios([BRINGS_NODES, ROOT / f"{REJECTED}.yaml"])
+    wanted = said and f"not supported by this target: hollow-nodes: {said}"
+    assert reason_to_skip(brings.scenario.spec, found, None) == wanted
+    assert reason_to_skip(brings_none.scenario.spec, found, None) is None
 
 
 def test_kubelets_list_where_their_sockets_are(make_target: MakeTarget, tmp_path: Path) -> None:

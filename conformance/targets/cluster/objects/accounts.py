@@ -79,6 +79,19 @@ def why_no_accounts(api: Api) -> str:
         for name in get_args(AccountName)
     ]
     needed.append(_rule("authentication.k8s.io", f"userextras/{_NODE}", "impersonate"))
+    return _refused(api, needed)
+
+
+def why_no_hollow_nodes(api: Api) -> str:
+    """Why nodes without a kubelet cannot be made; empty if they can, or nobody can be asked."""
+    if "authorization.k8s.io/v1" not in api.discovery.served():
+        return ""
+    needed = [_rule("", "nodes", verb) for verb in ("create", "patch", "delete")]
+    return _refused(api, [*needed, _rule("", "nodes/status", "patch")])
+
+
+def _refused(api: Api, needed: Sequence[Obj]) -> str:
+    """What the user who runs the suite may not do of this; empty if all."""
     for rule in needed:
         if not may(api.connection, None, rule):
             what = " ".join([rule["resources"][0], *rule.get("resourceNames", ())])

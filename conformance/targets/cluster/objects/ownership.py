@@ -7,7 +7,7 @@ from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, taint_ru
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref
 
 _ADMISSION = "admissionregistration.k8s.io"
-_KINDS = (
+MADE_BY_SCENARIOS = (
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicyBinding"),
     (f"{_ADMISSION}/v1", "ValidatingAdmissionPolicy"),
     ("apps/v1", "DaemonSet"),
@@ -43,7 +43,9 @@ def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list
     Raises ApiError: a kind that the suite creates may not be listed.
     """
     selector = RUN_LABEL if run is None else f"{RUN_LABEL}={run}"
-    made = [one for kind in _KINDS if (one := _resource(api.discovery, *kind)) is not None]
+    made = [
+        one for kind in MADE_BY_SCENARIOS if (one := _resource(api.discovery, *kind)) is not None
+    ]
     known = {(one.group, one.kind) for one in made}
     kinds = made
     if every_kind:
@@ -76,7 +78,7 @@ def _rank(resource: Resource) -> tuple[int, int]:
     First what could refuse the other deletions, then what is in namespaces, and last what defines
     other kinds.
     """
-    names = [kind for _, kind in _KINDS]
+    names = [kind for _, kind in MADE_BY_SCENARIOS]
     own = names.index(resource.kind) if resource.kind in names else -1
     if resource.group == _ADMISSION:
         return 0, own
