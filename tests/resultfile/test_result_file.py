@@ -174,7 +174,11 @@ def replaced(old: bytes, new: bytes) -> Callable[[list[bytes]], list[bytes]]:
             inserted(b'{"record": ["header"]}\n'), r"r:2: \$\.record: is \['header'\]", id="list"
         ),
         pytest.param(inserted(b'{"record": NaN}\n'), r"r:2: is not JSON", id="no value of JSON"),
-        pytest.param(inserted(b"[" * 100_000 + b"\n"), r"r:2: is not JSON", id="too deep"),
+        pytest.param(
+            inserted(b"[" * 100_000 + b"\n"),
+            r"r:2: is not read, it is nested deeper",
+            id="too deep",
+        ),
     ],
 )
 def test_a_damaged_file_is_reported_with_its_place(
@@ -286,7 +290,7 @@ def test_what_is_no_file_of_reasonable_size_is_refused_at_once(
     elif make == "zero":
         path.symlink_to("/dev/zero")
     else:
-        monkeypatch.setattr("conformance.resultfile.read.MAX_BYTES", 1 << 20)
+        monkeypatch.setattr("conformance.resultfile.read.MAX_TEXT", 1 << 20)
         path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(UsageError, match=r"not a regular file|larger than"):
         load_results(path)
