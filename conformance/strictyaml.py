@@ -24,6 +24,10 @@ MAX_DEPTH: Final = 100
 MAX_NUMBER: Final = 100
 """Characters of a number; more cannot be meant, and take long to read."""
 
+_LONGEST_PLAIN = 10_000
+"""Characters without quotes that are looked at for a number or a date, which takes far more memory
+than the text; what is longer is text."""
+
 _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
@@ -64,6 +68,11 @@ class BoundedLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  #
         if self._nodes > self._most_nodes:
             raise _exceeded(event, f"more than {self._most_nodes} keys and values")
         return node
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        if kind is yaml.ScalarNode and len(value) > _LONGEST_PLAIN:
+            implicit = (False, implicit[1])
+        return super().resolve(kind, value, implicit)
 
     def compose_scalar_node(self, anchor: Any) -> yaml.ScalarNode:
         node = super().compose_scalar_node(anchor)

@@ -27,11 +27,11 @@ from conformance.files import read_regular, write_whole
 from conformance.resultfile.read import RecordedRun, first_problem, parse_results
 from conformance.resultfile.write import FILE_NAME, public_files
 from conformance.scenario.base import Strict
-from conformance.strictjson import MAX_TEXT, loads
+from conformance.strictjson import loads
 from conformance.text import one_line
 
 MAX_PACKED: Final = 64 << 20  # Bytes of the file.
-MAX_BYTES: Final = MAX_TEXT  # Bytes of the document; that of the shipped scenarios has 15 MB.
+MAX_BYTES: Final = 64 << 20  # Bytes of the document; that of the shipped scenarios has 15 MB.
 MAX_VALUES: Final = 100_000
 """Of the document, the result file in it being one; that of the shipped scenarios has 8,600."""
 
@@ -107,7 +107,7 @@ def read_evidence(path: Path) -> Evidence:
     """Read an evidence file. Raises UsageError."""
     try:
         document = _unpacked(path)
-        loads(document, MAX_VALUES)  # refuses what two readers could read differently
+        loads(document, MAX_VALUES, MAX_BYTES)  # refuses what two readers could read differently
         return Evidence.model_validate_json(document)  # refuses text that is no Unicode
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None

@@ -290,7 +290,7 @@ def test_what_is_no_file_of_reasonable_size_is_refused_at_once(
     elif make == "zero":
         path.symlink_to("/dev/zero")
     else:
-        monkeypatch.setattr("conformance.resultfile.read.MAX_TEXT", 1 << 20)
+        monkeypatch.setattr("conformance.resultfile.read.MAX_BYTES", 1 << 20)
         path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(UsageError, match=r"not a regular file|larger than"):
         load_results(path)
