@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from conformance.cli.running.render import merge
+from conformance.errors import UsageError
+
 GIB = 1 << 30
 SECONDS = 120  # Much more than any takes, since tests run beside one another.
 
@@ -158,3 +161,12 @@ def test_a_file_that_would_take_gigabytes_is_refused_with_its_name(
     assert name in output
     assert "Traceback" not in output
     assert done.returncode == 2, output[:2000]
+
+
+def test_shards_that_are_too_large_together_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.ndjson", tmp_path / "b.ndjson"]
+    for path in paths:
+        with path.open("wb") as file:
+            file.truncate(33 << 20)
+    with pytest.raises(UsageError, match=r"a\.ndjson and the others are more than 64 MiB"):
+        merge(paths, tmp_path / "out")
