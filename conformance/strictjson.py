@@ -66,7 +66,8 @@ def check_bounds(
     """Refuse a JSON text that would take too much memory once it is parsed.
 
     Whether it is JSON at all is not looked at: up to where it is not, it is counted as a parser
-    would meet it, an empty list or object as two values. With a ``most_depth`` of None it may be several texts, one to a line.
+    would meet it, an empty list or object as two values. With a ``most_depth`` of None it may be
+    several texts, one to a line.
     Raises BoundsError.
     """
     if len(data) * _bytes_of_character(data) > most_text:

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from conformance.cli.running.render import merge
+from conformance.engine.events.scenario import Outcome
 from conformance.errors import UsageError
+from conformance.resultfile.write import ResultFile
+from tests.report.builders import finished, planned, play, stream
 
 GIB = 1 << 30
 SECONDS = 120  # Much more than any takes, since tests run beside one another.
@@ -99,6 +102,18 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (GIB, GIB))
 
 
+def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "conformance", *arguments],
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        preexec_fn=limited,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "name", "said"),
     [
@@ -147,20 +162,24 @@ def test_a_file_that_would_take_gigabytes_is_refused_with_its_name(
     folder: Path, command: list[str], name: str, said: str
 ) -> None:
     path = written(folder, name)
-    done = subprocess.run(
-        [sys.executable, "-m", "conformance", *command, str(path)],
-        capture_output=True,
-        check=False,
-        cwd=folder,
-        preexec_fn=limited,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = call(folder, *command, str(path))
     output = " ".join((done.stderr + done.stdout).split())
     assert said in output, output[:2000]
     assert name in output
     assert "Traceback" not in output
     assert done.returncode == 2, output[:2000]
+
+
+def test_what_a_result_file_quotes_is_bounded_where_it_is_drawn(tmp_path: Path) -> None:
+    """A text in a line is no more than a text, until a page makes a drawing of it."""
+    scenario = planned()
+    text = "[" + "[]," * 18_000_000 + "0]"
+    event = finished(scenario, Outcome.FAILED, "no pod")
+    kept = {scenario.id: {"snapshot.json": text}}
+    play(ResultFile(tmp_path / "quoting.ndjson"), stream([scenario], [event], kept))
+    done = call(tmp_path, "render", "quoting.ndjson", "--output=out")
+    assert done.returncode == 1, done.stderr[-2000:]
+    assert "no pod" in (tmp_path / "out/report.html").read_text()
 
 
 def test_shards_that_are_too_large_together_are_refused(tmp_path: Path) -> None:
