@@ -1,4 +1,4 @@
-"""YAML of others is counted while it is composed; what it may say is that of PyYAML's safe loader."""
+"""YAML of others is counted while it is composed, and says what it says to PyYAML's safe loader."""
 
 from __future__ import annotations
 

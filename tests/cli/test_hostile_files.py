@@ -41,7 +41,6 @@ FILES: dict[str, Callable[[], bytes]] = {
     "zeros.json.gz": lambda: bytes(500 << 20),
     "lists.json.xz": lambda: _LISTS,
     "escaped.json.xz": lambda: b'{"results": "\\ud83d\\ude00' + b"a" * (60 << 20) + b'"}',
-    "lists.json": lambda: b'{"kind": ' + b"[" + b"[]," * 1_300_000 + b"[]]}",
     "lists.ndjson": lambda: _HEADER + _LISTS + b"}\n",
     "errors.ndjson": lambda: _HEADER + b"[" + b"0," * 999_990 + b"0]}\n",
     "lines.ndjson": lambda: b"x" + b"\n" * (60 << 20),
@@ -64,7 +63,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "dotted.toml": lambda: b"a" + b".a" * 50_000 + b" = 1",
     "number.toml": lambda: b"retries = 0x" + b"f" * 100_000,
     "decimal.toml": lambda: b"retries = " + b"9" * 100_000,
-    "good.json": lambda: b'{"kind": "Snapshot"}',
+    "gpus.json": lambda: b'{"gpus": [' + b"0," * 520_000 + b"0]}",
 }
 
 _VALUES = "has more than 2500000 values"
@@ -141,6 +140,7 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ("replay", [], "lists.ndjson", _VALUES),
             ("merge", _OUTPUT, "lists.ndjson", _VALUES),
             ("report", _ABOUT, "lists.ndjson", _VALUES),
+            ("run", ["--simulate"], "gpus.json", "values are not as expected"),
             ("lint", [], "lists.yaml", "more than 200000 keys and values"),
             ("lint", [], "documents.yaml", "more than 200000 keys and values"),
             ("lint", [], "deep.yaml", "nested too deeply"),
