@@ -66,7 +66,7 @@ class BoundedLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  #
         elif event.anchor is not None:
             self._sizes[event.anchor] = self._nodes - before
         if self._nodes > self._most_nodes:
-            raise _exceeded(event, f"more than {self._most_nodes} keys and values")
+            raise _exceeded(event, f"more than {self._most_nodes} keys and values; split the file")
         return node
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:

@@ -139,7 +139,8 @@ def read_kubeconfig(path: Path) -> _Json:
         line = f":{mark.line + 1}" if mark is not None else ""
         # The problem, not the whole error: that one quotes the line, and a line may hold a token.
         problem = getattr(error, "problem", None) or "not readable"
-        raise KubeconfigError(f"{path}{line}: not YAML: {problem}") from None
+        kind = "" if isinstance(error, strictyaml.BoundsError) else "not YAML: "
+        raise KubeconfigError(f"{path}{line}: {kind}{problem}") from None
     if not isinstance(found, dict) or not all(
         isinstance(found.get(section) or [], list) for section in _SECTIONS
     ):

@@ -91,7 +91,9 @@ def parse_results(path: Path, content: bytes, *, truncated_ok: bool = False) -> 
     except BoundsError as error:
         raise ResultFileError(f"{path}: is not read, {error}; run fewer scenarios") from None
     if content.count(b"\n") > MAX_LINES:
-        raise ResultFileError(f"{path}: is not read, it has more than {MAX_LINES} lines")
+        raise ResultFileError(
+            f"{path}: is not read, it has more than {MAX_LINES} lines; run fewer scenarios"
+        )
     return _Reader(path, content).read(truncated_ok)
 
 
@@ -148,7 +150,9 @@ class _Reader:
         try:
             document = loads(line, MAX_LINE_VALUES)
         except BoundsError as error:
-            raise ResultFileError(f"{self.path}:{number}: is not read, {error}") from None
+            raise ResultFileError(
+                f"{self.path}:{number}: is not read, {error}; give the file as a run wrote it"
+            ) from None
         except (ValueError, RecursionError) as error:
             # A whole line ends with a newline.
             if self.collector.footer is None and number == self.content.count(b"\n") + 1:
