@@ -29,7 +29,8 @@ _KEY = rf"[\w.-]{{0,64}}?{_SENSITIVE}(?![\w-])"
 _WORD = rf"(?<![\w.-]){_KEY}"
 
 # Every pattern below contains one of these; most strings contain none.
-_TRIGGER = re.compile(r"(?i)token|passw|secret|key|certificate|bearer|basic|eyJ|://")
+_TRIGGERS = ("token", "passw", "secret", "key", "certificate", "bearer", "basic", "eyj", "://")
+_TRIGGER = re.compile("|".join(_TRIGGERS), re.IGNORECASE)
 _PEM = re.compile(
     r"-----BEGIN (?P<what>[A-Z0-9 ]{0,40}PRIVATE KEY)-----.*?(?:-----END (?P=what)-----|\Z)",
     re.DOTALL,
@@ -86,7 +87,7 @@ def _redact_short(text: str) -> str:
 
 def _redact(text: str) -> str:
     text = text.encode("utf-8", "replace").decode("utf-8")
-    if not _TRIGGER.search(text):
+    if not _has_trigger(text):
         return text
     text = _PEM.sub(REDACTED, text)
     if "eyJ" in text:
@@ -100,6 +101,13 @@ def _redact(text: str) -> str:
     text = _ESCAPED.sub(rf"\g<key>\g<open>{REDACTED}\g<close>", text)
     text = _LINE.sub(rf"\g<indent>\g<key>{REDACTED}", text)
     return _INLINE.sub(rf"\g<key>{REDACTED}", text)
+
+
+def _has_trigger(text: str) -> bool:
+    if not text.isascii():
+        return _TRIGGER.search(text) is not None
+    lowered = text.lower()  # ten times as fast as the pattern, in texts of many megabytes
+    return any(word in lowered for word in _TRIGGERS)
 
 
 def redact_json(value: Any) -> Any:

@@ -44,8 +44,13 @@ class KubeError(DriverError):
         self.status = status
 
 
+_MOST_PROBLEMS = 1000  # pydantic describes all or none, each in a kilobyte.
+
+
 def problems(error: ValidationError, root: str) -> str:
-    """All that a model refuses, each with its path below ``root``."""
+    """All that a model refuses, each with its path below ``root``; of very many the number."""
+    if error.error_count() > _MOST_PROBLEMS:
+        return f"{root}: {error.error_count()} values are not as expected"
     return "; ".join(
         f"{'.'.join(map(str, (root, *each['loc'])))}: {each['msg']}"
         for each in error.errors(include_url=False, include_input=False)

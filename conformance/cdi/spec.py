@@ -15,9 +15,12 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from conformance import strictyaml
 from conformance.files import read_regular
+from conformance.strictjson import check_bounds
 
 MAX_BYTES: Final = 4 << 20
+MAX_VALUES: Final = 100_000  # A hundred for each of a thousand devices.
 VERSIONS: Final = (
     *("0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"),
 )
@@ -139,10 +142,10 @@ class Spec(_Part):
 
 def parse(file: Path) -> Spec:
     """One file. Raises OSError: it cannot be read; ValueError: it is not a valid spec."""
-    text = read_regular(file, MAX_BYTES).decode()
+    data = read_regular(file, MAX_BYTES)
     try:
-        content: Any = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except (RecursionError, yaml.YAMLError) as error:
+        content = decoded(data, is_json=file.suffix == ".json")
+    except yaml.YAMLError as error:
         raise ValueError(f"cannot be decoded: {error}") from None
     spec = Spec.model_validate(content)
     names = [device.name for device in spec.devices]
@@ -155,6 +158,14 @@ def parse(file: Path) -> Spec:
     if VERSIONS.index(needed) > VERSIONS.index(spec.cdi_version):
         raise ValueError(f"cdiVersion is {spec.cdi_version}; what it uses needs {needed}")
     return spec
+
+
+def decoded(data: bytes, *, is_json: bool) -> Any:
+    """What a spec file says, within bounds. Raises ValueError or YAMLError."""
+    if is_json:
+        check_bounds(data, MAX_VALUES)
+        return json.loads(data.decode())
+    return strictyaml.load(data.decode())
 
 
 def min_version(spec: Spec) -> str:

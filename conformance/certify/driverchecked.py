@@ -21,9 +21,10 @@ from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.resultfile.read import first_problem
 from conformance.resultfile.times import parse_time
-from conformance.strictjson import loads
+from conformance.strictjson import BoundsError, loads
 
 MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
+MAX_VALUES: Final = 100_000  # Of a result; one has about 600.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,10 @@ def read_driver_check(path: Path) -> DriverChecked:
 def parse_driver_check(path: str, content: bytes) -> DriverChecked:
     """The result of driver-check in these bytes. Raises UsageError: they are something else."""
     try:
+        if len(content) > MAX_BYTES:
+            raise BoundsError(f"it is larger than {MAX_BYTES >> 20} MiB")
         text = content.decode()
-        loads(content)  # refuses what two readers could read differently
+        loads(content, MAX_VALUES)  # refuses what two readers could read differently
         result = DriverCheckResult.model_validate_json(content, by_alias=True, by_name=False)
     except (ValueError, RecursionError) as error:
         raise UsageError(

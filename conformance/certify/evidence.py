@@ -32,7 +32,10 @@ from conformance.strictjson import loads
 from conformance.text import one_line
 
 MAX_PACKED: Final = 64 << 20  # Bytes of the file.
-MAX_BYTES: Final = 256 << 20  # Bytes of the document.
+MAX_BYTES: Final = 64 << 20  # Bytes of the document; that of the shipped scenarios has 15 MB.
+MAX_VALUES: Final = 100_000
+"""Of the document, the result file in it being one; that of the shipped scenarios has 8,600."""
+
 MAX_MEMORY: Final = 128 << 20  # Bytes that unpacking may use: xz's own presets need at most 65 MiB.
 
 
@@ -119,7 +122,7 @@ def read_evidence(path: Path) -> Evidence:
     """Read an evidence file. Raises UsageError."""
     try:
         document = _unpacked(path)
-        loads(document)  # refuses what two readers could read differently
+        loads(document, MAX_VALUES, MAX_BYTES)  # refuses what two readers could read differently
         # Refuses text that is no Unicode, and fields by their names in Python, which no other
         # reader of the file knows.
         return Evidence.model_validate_json(document, by_alias=True, by_name=False)

@@ -179,7 +179,6 @@ def audit(
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
     from conformance.compare.audit.once import NOT_JUDGED, of_kubelets
     from conformance.compare.audit.once import audit as audit_document
-    from conformance.compare.explain import MAX_BYTES
     from conformance.strictjson import read_object
 
     if (options.cluster is None) == (snapshot is None):
@@ -188,7 +187,7 @@ def audit(
         raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
 
     def look() -> tuple[dict[str, Any], list[Finding]]:
-        document = captured(options) if snapshot is None else read_object(snapshot, MAX_BYTES)
+        document = captured(options) if snapshot is None else read_object(snapshot)
         found = audit_document(document)
         if kubelets:
             found += of_kubelets(document, _prepared(options, document))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import yaml
 
+from conformance import strictyaml
 from conformance.clusters.base import (
     RUN_LABEL,
     ClusterAccess,
@@ -30,6 +31,8 @@ from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.kubeapi.errors import ApiError, Obj
 from conformance.text import one_line
+
+_MAX_NODES = 500_000  # Keys and values; the CustomResourceDefinitions of an operator have many.
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
 _LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -70,7 +73,7 @@ def render(given: str) -> list[Obj]:
         )
         said = one_line(done.stderr.decode(errors="replace"))[-500:]
         text = done.stdout.decode()
-        found = _json_values(text) if is_files else list(yaml.safe_load_all(text))
+        found = _json_values(text) if is_files else list(strictyaml.load_all(text, _MAX_NODES))
         objects = [item for one in found if one for item in one.get("items", [one])]
         for one in objects:
             _ = one["metadata"]["name"], one["apiVersion"], one["kind"]

@@ -36,7 +36,6 @@ SECONDS = 30.0
 those for a change that helps."""
 
 _NODE_SECONDS = 0.03
-MAX_BYTES = 512 << 20
 _MOST = 20  # pods of a snapshot, and reasons of one, that are told
 _NAMED = 4
 _WIDTH = 80
@@ -138,7 +137,7 @@ def read_snapshot(document: Any) -> Snapshot:
 
 def explain_file(path: Path, subject: str = "", seen: Seen | None = None) -> list[Told]:
     """Why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
-    document = read_object(path, MAX_BYTES)
+    document = read_object(path)
     try:
         return explain_snapshot(read_snapshot(document), subject, seen=seen)
     except UsageError as error:

@@ -16,7 +16,6 @@ from conformance.compare.asking import answer, changed_by
 from conformance.compare.compare import compare_scenario
 from conformance.compare.evidence import reading, undecided_claims
 from conformance.compare.explain import (
-    MAX_BYTES,
     Seen,
     Told,
     explain_snapshot,
@@ -83,7 +82,7 @@ def answering(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
 
 
 def _asked(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
-    document = read_object(path, MAX_BYTES)
+    document = read_object(path)
     try:
         return ask(what_if.of(read_snapshot(undecided_parts(document)[0])))
     except UsageError as error:
@@ -96,7 +95,7 @@ def replay(path: Path) -> tuple[Judgement, ...]:
     A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. Nothing is told of
     a snapshot whose claims the reference leaves pending, too; of a cluster's, each pod is judged.
     """
-    document = read_object(path, MAX_BYTES)
+    document = read_object(path)
     try:
         if "allocations" in document:
             return (judge(document),)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.compare.evidence import name_of, obstacle, reading, selectors_of
-from conformance.compare.explain import MAX_BYTES, read_snapshot
+from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
 from conformance.errors import ConformanceError, UsageError
@@ -37,7 +37,7 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
     if path.suffix == ".ndjson":
         document, subject = _of_results(path, subject), ""
     else:
-        document = read_object(path, MAX_BYTES)
+        document = read_object(path)
     try:
         if document.get("pods") and not subject:
             subject = _only_one(document)

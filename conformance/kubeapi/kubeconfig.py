@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import yaml
 
+from conformance import strictyaml
 from conformance.kubeapi.errors import KubeconfigError
 from conformance.text import one_line
 
@@ -132,17 +133,14 @@ def read_kubeconfig(path: Path) -> _Json:
     except UnicodeDecodeError as error:
         raise KubeconfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
     try:
-        found = yaml.safe_load(text)
+        found = strictyaml.load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
         # The problem, not the whole error: that one quotes the line, and a line may hold a token.
         problem = getattr(error, "problem", None) or "not readable"
-        raise KubeconfigError(f"{path}{line}: not YAML: {problem}") from None
-    except RecursionError:
-        raise KubeconfigError(f"{path}: nested too deeply: not a kubeconfig") from None
-    except (ValueError, TypeError):  # a malformed date or number
-        raise KubeconfigError(f"{path}: not YAML: a value in it cannot be read") from None
+        kind = "" if isinstance(error, strictyaml.BoundsError) else "not YAML: "
+        raise KubeconfigError(f"{path}{line}: {kind}{problem}") from None
     if not isinstance(found, dict) or not all(
         isinstance(found.get(section) or [], list) for section in _SECTIONS
     ):

@@ -41,6 +41,7 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.redaction import redact, redact_json
 from conformance.report.allure_run import write_run
 from conformance.report.folder import ALLURE_PREFIX
+from conformance.strictjson import loads
 from conformance.text import is_address, public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
@@ -243,7 +244,7 @@ def _type_of(name: str, text: str) -> AttachmentType:
         return AttachmentType.YAML
     if name.endswith(".json") or text.lstrip()[:1] in ("{", "["):
         try:
-            json.loads(text)
+            loads(text.encode())
         except (ValueError, RecursionError):
             return AttachmentType.TEXT
         return AttachmentType.JSON

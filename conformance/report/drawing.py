@@ -6,13 +6,13 @@ was made that breaks a rule; so it shows what the scheduler could know, and not 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from conformance.engine.events.result import ScenarioResult
+from conformance.strictjson import loads
 from reference_allocator.api import (
     AllocatedDevice,
     Device,
@@ -86,7 +86,7 @@ def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
                 yield from drawing_of(what, decision.get("snapshot"), chosen)
     if "snapshot.json" in row.diagnostics:
         try:
-            snapshot = json.loads(row.diagnostics["snapshot.json"])
+            snapshot = loads(row.diagnostics["snapshot.json"].encode())
         except (ValueError, RecursionError):
             return
         yield from drawing_of("when it failed", snapshot, ())

@@ -31,6 +31,7 @@ from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.report.templating import environment, fit
 from conformance.resultfile.read import RecordedRun, load_results
+from conformance.strictjson import loads
 from conformance.text import inline_code, is_address, shorten, visible
 
 MAX_EVIDENCE = 1_500_000
@@ -189,7 +190,7 @@ def warnings_of(row: ScenarioResult) -> list[str]:
     message quotes is left out, and so is what only repeats.
     """
     try:
-        events = json.loads(row.diagnostics.get("events.json", "[]"))
+        events = loads(row.diagnostics.get("events.json", "[]").encode())
     except (ValueError, RecursionError):
         return []
     found = list(dict.fromkeys(_warnings(events, row.message)))

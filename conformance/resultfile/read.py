@@ -7,6 +7,7 @@ Each message names ``file:line`` and what to do.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,18 @@ from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.resultfile.write import FILE_NAME, Recorded, from_line
 from conformance.scenario.base import API_VERSION
-from conformance.strictjson import loads
+from conformance.strictjson import BoundsError, check_bounds, loads
 from conformance.text import cut
 
-MAX_BYTES = 512 << 20
-"""Of a result file; that of a compared run on a large cluster has some ten megabytes."""
+MAX_BYTES = 64 << 20
+"""Of a file, as it takes memory; that of the shipped scenarios has 14 MB. An evidence file has it
+as a text, so that it is there some six times when that is read."""
+
+MAX_LINE_VALUES = 1_000_000
+"""Of a line, which is judged as a whole; the longest of the shipped scenarios have 83,000."""
+
+MAX_LINES = 100_000
+"""Of a file; that of the shipped scenarios has 800."""
 
 
 class ResultFileError(UsageError):
@@ -78,6 +86,14 @@ def parse_results(path: Path, content: bytes, *, truncated_ok: bool = False) -> 
     """As `load_results`, of a file's content; ``path`` is what messages name."""
     if not content.strip():
         raise ResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
+    try:
+        check_bounds(content, most_depth=None, most_text=MAX_BYTES)
+    except BoundsError as error:
+        raise ResultFileError(f"{path}: is not read, {error}; run fewer scenarios") from None
+    if content.count(b"\n") > MAX_LINES:
+        raise ResultFileError(
+            f"{path}: is not read, it has more than {MAX_LINES} lines; run fewer scenarios"
+        )
     return _Reader(path, content).read(truncated_ok)
 
 
@@ -124,15 +140,19 @@ class _Reader:
     def _lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Line number, offset of its first byte, the line without its end."""
         offset = 0
-        for number, line in enumerate(self.content.split(b"\n"), start=1):
+        for number, line in enumerate(io.BytesIO(self.content), start=1):  # not a second whole copy
             if line.strip():
-                yield number, offset, line
-            offset += len(line) + 1
+                yield number, offset, line.removesuffix(b"\n")
+            offset += len(line)
 
     def _parse(self, number: int, line: bytes) -> dict[str, Any] | None:
         """The document of a line; None for a last line that was cut off."""
         try:
-            document = loads(line)
+            document = loads(line, MAX_LINE_VALUES)
+        except BoundsError as error:
+            raise ResultFileError(
+                f"{self.path}:{number}: is not read, {error}; give the file as a run wrote it"
+            ) from None
         except (ValueError, RecursionError) as error:
             # A whole line ends with a newline.
             if self.collector.footer is None and number == self.content.count(b"\n") + 1:
@@ -211,10 +231,15 @@ def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
+_FEW_PROBLEMS = 10_000  # pydantic describes all or none, each in a kilobyte.
+
+
 def first_problem(error: BaseException) -> str:
     """The first of pydantic's errors in one line, as ``$.path[0]: what was expected``; else it."""
     if not isinstance(error, ValidationError):
         return cut(str(error), 200)
+    if error.error_count() > _FEW_PROBLEMS:
+        return f"{error.error_count()} values are not as expected"
     detail = error.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in detail["loc"])
     return f"${path}: {cut(detail['msg'], 120)}"

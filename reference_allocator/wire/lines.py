@@ -14,12 +14,12 @@ from reference_allocator.api.reading import InputError, describe, mapping, strin
 from reference_allocator.api.schema import LIST, MAP, UnknownField, mistakes, types
 from reference_allocator.cel import CelUnsupportedError
 
-MAX_LINE: Final = 256 * 1024 * 1024
-"""The longest line that is read, in bytes: a snapshot of 100,000 devices is about a fifth of it."""
+MAX_LINE: Final = 64 * 1024 * 1024
+"""The longest line that is read, in bytes: a snapshot of 100,000 devices has about 51 MB."""
 
-MAX_VALUES: Final = 2**24
+MAX_VALUES: Final = 2**22
 """How many lists, objects and items of them a line may have, which take far more memory than their
-text does; a snapshot of 100,000 devices has an eighth of it."""
+text does; a snapshot of 100,000 devices has half of it."""
 
 _SEPARATORS: Final = "\u0085\u2028\u2029"
 """What ends a line for `str.splitlines` and other tools too; JSON allows them in strings."""

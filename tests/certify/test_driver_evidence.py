@@ -204,6 +204,19 @@ def test_another_file_in_its_place_is_a_usage_error(tmp_path: Path, content: byt
         read_driver_check(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"checks": [' + b"[]," * 100_000 + b"[]]}", "it has more than 100000 values"),
+        (b'"' + b"a" * (4 << 20) + b'"', "it is larger than 4 MiB"),
+    ],
+    ids=["values", "bytes"],
+)
+def test_a_result_in_evidence_is_bounded_as_its_file_is(content: bytes, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse_driver_check("evidence.json.xz: driverCheck", content)
+
+
 ONE_CARD = {"cannot": {"severalDevicesOnOneNode": "a node has one network card"}}
 
 

@@ -177,7 +177,7 @@ def packed(text: str) -> bytes:
         pytest.param(packed(" " * 30_001), "holds more than", id="bomb"),
         pytest.param(packed("{}"), r"\$\.report: Field required", id="no document"),
         pytest.param(packed('{"a": 1, "a": 2}'), "the key 'a' occurs twice", id="key twice"),
-        pytest.param(packed("[" * 20_000), "recursion", id="deep"),
+        pytest.param(packed("[" * 20_000), "it is nested deeper than 128", id="deep"),
     ],
 )
 def test_what_is_no_evidence_file_is_refused(

@@ -20,7 +20,7 @@ from conformance.cli.diagnosis import Html, write_page
 from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
-from conformance.compare.explain import MAX_BYTES, Seen
+from conformance.compare.explain import Seen
 from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
 from conformance.engine.events.comparison import ScenarioCompared
@@ -187,7 +187,7 @@ def replay(
     else:
         judgements = judge_again(file)
         if html is not None:
-            document = read_object(file, MAX_BYTES)
+            document = read_object(file)
             chosen = zip(document.get("claims", ()), document.get("allocations", ()), strict=False)
             shown = document.get("snapshot") or document
             write_page(html, "Judged again", document=shown, judgements=judgements, chosen=chosen)

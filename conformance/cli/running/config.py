@@ -23,6 +23,10 @@ TABLE = "dra-conformance"
 """The table's name below ``[tool]`` in pyproject.toml."""
 
 MAX_BYTES = 1 << 20
+
+_MAX_DOTS = 1000
+"""In a line. tomllib keeps every beginning of a dotted key: the square of its length."""
+
 NOT_IN_FILES = ("config", "no-config", "dry-run", "resume", "help")
 
 
@@ -79,9 +83,14 @@ def _read(file: Path) -> str:
 
 
 def _table(file: Path, text: str, *, shared: bool) -> Mapping[str, Any] | None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MAX_DOTS:
+            raise UsageError(
+                f"{file}:{number}: has more than {_MAX_DOTS} dots; give it in several lines"
+            )
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: a number of thousands of digits
         raise UsageError(f"{file}: is not valid TOML: {cut(str(error), 200)}") from None
     if not shared:
         return document
@@ -124,7 +133,9 @@ def _defaults(
 
 
 def _plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool)
+    if isinstance(value, int):
+        return value.bit_length() <= 64  # Python does not write down one of thousands of digits
+    return isinstance(value, str | float)
 
 
 def _line(text: str, name: str) -> int:

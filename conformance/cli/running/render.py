@@ -18,7 +18,7 @@ from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.resultfile.merge import merge as joined
-from conformance.resultfile.read import load_results
+from conformance.resultfile.read import MAX_BYTES, load_results
 from conformance.resultfile.times import parse_time
 from conformance.scenario.documents.validate import hint
 
@@ -100,6 +100,11 @@ def merge(
     all scenarios.
     """
     places = result_files(files, output)
+    if sum(place.stat().st_size for place in places if place.is_file()) > MAX_BYTES:
+        raise UsageError(
+            f"{places[0]} and the others are more than {MAX_BYTES >> 20} MiB, so the joined file"
+            " could not be read; give the shards fewer scenarios"
+        )
     result = joined([load_results(place, truncated_ok=True) for place in places])
     with OutputFolder(output, print_progress) as folder:
         with reporters(folder, clock=lambda: _ended(result)) as told:

@@ -16,17 +16,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
-from yaml.composer import Composer
 
 from conformance.errors import UsageError
 from conformance.files import read_regular
+from conformance.strictyaml import BoundedLoader, BoundsError
 
 YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
 MAX_TEXT = 4 * MAX_BYTES  # Characters of all texts of a document, each counted wherever it stands.
-MAX_NUMBER = 100  # Characters of a number; more cannot be meant, and take long to read.
 
 PathTuple = tuple[str | int, ...]
 
@@ -171,28 +170,20 @@ def parse_documents(text: str, file: Path) -> Iterator[Document]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise YamlError(f"{file}:{line}: is not YAML: {error.problem or error.context}") from None
+        kind = "" if isinstance(error, BoundsError) else "is not YAML: "
+        raise YamlError(f"{file}:{line}: {kind}{error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise YamlError(f"{file}:1: is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise YamlError(f"{file}:1: nested too deeply") from None
 
 
-class _FastLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Takes libyaml's events, which is 5 times faster, and composes them in Python.
-
-    libyaml's own composer has no limit of depth but the stack, and ends the process.
-    """
-
-    def __init__(self, text: str) -> None:
-        super(Composer, self).__init__(text)
-        Composer.__init__(self)
-
-
 def _composed(text: str) -> Iterator[yaml.Node]:
     try:
-        nodes = list(yaml.compose_all(text, Loader=_FastLoader))
-    except (yaml.YAMLError, RecursionError):  # read again for the message, which names the line
+        nodes = list(yaml.compose_all(text, Loader=BoundedLoader))
+    except BoundsError:
+        raise
+    except yaml.YAMLError:  # read again for the message, which names the line
         return yaml.compose_all(text, Loader=yaml.SafeLoader)
     return iter(nodes)
 
@@ -243,10 +234,6 @@ class _Builder:
     def _scalar(self, node: yaml.Node, line: int) -> Any:
         if node.tag == "tag:yaml.org,2002:timestamp":  # Kubernetes has no such type
             return node.value
-        numeric = node.tag in {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
-        if numeric and len(node.value) > MAX_NUMBER:
-            text = f"a number of {len(node.value)} characters is too long; quote it if it is text"
-            raise self._error(line, text)
         try:
             value = self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):

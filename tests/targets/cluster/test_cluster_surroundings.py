@@ -300,6 +300,18 @@ def test_cdi_specs_name_the_claims_that_they_are_for(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [("json", "[" * 100_000), ("json", "[" + "[]," * 100_000 + "[]]"), ("yaml", "[" * 100_000)],
+)
+def test_a_spec_that_would_take_much_memory_is_left_out(
+    tmp_path: Path, suffix: str, text: str
+) -> None:
+    (tmp_path / f"{UID}.{suffix}").write_text(text)
+    (tmp_path / f"{OTHER}.json").write_text("{}")
+    assert claims_in(spec_files([tmp_path])) == {OTHER: (f"{OTHER}.json",)}
+
+
 def test_cdi_is_an_ability_only_where_the_specs_can_be_read(
     make_target: MakeTarget, scope: ClusterScope, tmp_path: Path
 ) -> None:

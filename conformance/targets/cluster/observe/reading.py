@@ -8,7 +8,6 @@ read through the API server, which needs the permission for ``nodes/proxy``.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from conformance.cdi.spec import MAX_BYTES, decoded
+from conformance.files import read_regular
 from conformance.kubeapi.connection import Connection
 from conformance.scenario.observation import METRICS, PREPARED, Sample
 from conformance.targets.seam.values import ApiError, Obj, TargetError
@@ -29,7 +30,7 @@ def spec_files(roots: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
     for root in roots:
         for path in sorted(root.glob("*")) if root.is_dir() else ():
             with contextlib.suppress(OSError):
-                yield path.name, path.read_bytes()
+                yield path.name, read_regular(path, MAX_BYTES)
 
 
 def claims_in(files: Iterable[tuple[str, bytes]]) -> Mapping[str, Sequence[str]]:
@@ -57,8 +58,7 @@ def specs_in(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, Obj]]:
 
 def _parse(name: str, content: bytes) -> Any:
     try:
-        text = content.decode("utf-8")
-        return json.loads(text) if name.endswith(".json") else yaml.safe_load(text)
+        return decoded(content, is_json=name.endswith(".json"))
     except (ValueError, yaml.YAMLError):
         return None
 

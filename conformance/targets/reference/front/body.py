@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import yaml
 
+from conformance import strictyaml
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
 from conformance.targets.seam.values import ApiError, Obj
@@ -36,7 +37,7 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
     try:
         if kind == protobuf.CONTENT_TYPE:
             return protobuf.decode(data)
-        found = yaml.safe_load(data) if kind.endswith("yaml") else json.loads(data)
+        found = strictyaml.load(data.decode()) if kind.endswith("yaml") else json.loads(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
     if not isinstance(found, list if kind == JSON_PATCH else dict):
