@@ -1,7 +1,7 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 # ci/test --help says how to run a part of `make test` or `make everything`.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test everything affected lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test everything affected site lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,9 @@ everything: $(VENV)/.ready ## All the rest, too; goes on where an earlier one en
 
 affected: $(VENV)/.ready ## Which parts of `make everything` a change touches (SINCE=HEAD)
 	@ci/test --affected $(SINCE)
+
+site: $(VENV)/.site ## The documentation site, with the pages that are made: build/site
+	$(BIN)/python -m ci.site
 
 lint: $(VENV)/.ready ## Lint, formatting, types, import layers
 	@ci/test lint
@@ -44,7 +47,7 @@ kind: $(VENV)/.ready ## Scenarios on a real kind cluster, Docker and image inclu
 allure: ## The Allure 3 report of the last `make conformance` (Node.js, npm)
 	@ci/allure/build $(OUT)/conformance/allure-results $(OUT)/allure
 
-matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; and mixture of two; docs/matrix.md, skew.md
+matrix: $(VENV)/.ready ## Every scenario on every Kubernetes minor; and mixture of two
 	ci/matrix
 	ci/matrix --skew
 
@@ -81,6 +84,10 @@ $(VENV)/.ready: pyproject.toml
 	command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[compiler]'
 	$(BIN)/python -c 'from conformance.clusters.gocommand import find_go; find_go()' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --editable '.[go]'
+	touch $@
+
+$(VENV)/.site: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --group site
 	touch $@
 
 clean: ## Remove what was made here (not the caches below ~/.cache)

@@ -12,8 +12,8 @@ judged by the reference at the end.
 
 ``--against`` gives the same to another minor's control plane in turns, ``--scheduler`` to another
 scheduler beside the first; then what counts is the ratio, for times of one machine say nothing
-about another. Results go to ``benchmarks/results/scale.json``, the table to ``docs/scale.md``; with
-``--output`` only the results are written, there.
+about another. Results go to ``benchmarks/results/scale.json``, from which `make site` makes a
+page; with ``--output`` they go there instead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from benchmarks.workloads import PODS_ON_A_NODE, WORKLOADS
 from conformance.clusters.local.binaries.versions import KUBERNETES, full_version
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 HEAD = """# Pods with devices a second
 
 Written by `python -m benchmarks.scale`: hollow nodes with eight places each, and a number of pods
@@ -181,9 +180,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     sizes[str(options.nodes)] = about
     RESULTS.write_text(json.dumps(sizes, indent=1) + "\n", encoding="utf-8")
-    sections = (SECTION.format(**sizes[size]) for size in sorted(sizes, key=int))
-    PAGE.write_text(HEAD + "".join(sections), encoding="utf-8")
     return 0
+
+
+def page() -> str:
+    """The page about what was measured, by the number of nodes."""
+    sizes = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return HEAD + "".join(SECTION.format(**sizes[size]) for size in sorted(sizes, key=int))
 
 
 if __name__ == "__main__":

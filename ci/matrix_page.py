@@ -1,21 +1,25 @@
-"""Write the pages about scenarios on each Kubernetes minor, and on mixtures of two.
+"""Keep what runs on each Kubernetes minor and on mixtures of two came to, and make pages of it.
 
-`ci/matrix` calls it.
+`ci/matrix` runs the scenarios and calls this, which puts each run into ``ci/matrix-runs.json`` as a
+column; columns of other runs stay. `make site` makes the two pages from that file.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any, Final
 
 from conformance.clusters.local.binaries.versions import PINNED
 from conformance.engine.events.comparison import Verdict
 from conformance.engine.events.result import RunResult, ScenarioResult
-from conformance.engine.events.scenario import Outcome, PlannedScenario
+from conformance.engine.events.scenario import Outcome
 from conformance.errors import UsageError
 from conformance.resultfile.read import load_results
 
@@ -43,6 +47,7 @@ simulated GPUs, each allocation compared with the reference of the API server's 
 `ci/matrix 1.37/1.34` and `ci/matrix 1.36:1.37` repeat a column.
 """
 
+RECORD: Final = Path(__file__).with_name("matrix-runs.json")
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 PAIRS = tuple(
     f"{server} nodes {node}"
@@ -56,29 +61,127 @@ LEGEND = """`✓` passed, and its allocations keep the rules of that minor; `✗
 `!`: a known issue of that Kubernetes showed (see below); a letter: skipped, for the reason below;
 `·`: the run did not have this scenario."""
 
+PASSED, BAD, KNOWN, ABSENT = "✓", "✗", "!", "·"
+"""What a scenario came to in a run, in the file and on the page; else it was skipped."""
 
-def page(runs: Mapping[str, RunResult], head: str = HEAD, wanted: Iterable[str] = PINNED) -> str:
-    """The page.
+
+@dataclass(frozen=True)
+class Column:
+    """What one run came to.
+
+    Attributes:
+        kubernetes: the version that ran, or the mixture of two.
+        started: in UTC, to the minute.
+        scenarios: how many the run had; it may have been broken off before the last.
+        allocations: verdict -> how many allocations got it.
+        known_issues: scenario -> name of the issue and where it is described.
+        not_passed: scenario -> what was wrong, or why it was not judged.
+        outcomes: scenario -> PASSED, BAD, KNOWN, or the reason for which it was skipped.
+    """
+
+    kubernetes: str
+    started: str
+    scenarios: int
+    broken_off: bool
+    allocations: Mapping[str, int]
+    known_issues: Sequence[tuple[str, str, str]]
+    not_passed: Mapping[str, str]
+    outcomes: Mapping[str, str]
+
+    def count(self, *outcomes: str) -> int:
+        """How many scenarios came to one of these."""
+        return sum(outcome in outcomes for outcome in self.outcomes.values())
+
+
+def column_of(name: str, run: RunResult) -> Column:
+    """What is kept of a run.
 
     Args:
-        runs: name of a column -> its run, as they shall stand.
-        wanted: the columns of a whole page.
+        name: of the column; its version stands for a run of one minor.
     """
-    results = {minor: {it.scenario.id: it for it in _reached(run)} for minor, run in runs.items()}
-    scenarios: dict[str, PlannedScenario] = {}
-    for found in results.values():
-        scenarios |= {name: item.scenario for name, item in found.items()}
-    letters = _letters(item for found in results.values() for item in found.values())
-    lines = [head, *_summary(runs, wanted), "", "## Scenarios", "", LEGEND]
-    for folder, names in groupby(sorted(scenarios), key=lambda name: name.rpartition("/")[0]):
+    reached = _reached(run)
+    version = run.run.kubernetes_version
+    return Column(
+        kubernetes=version if version.startswith(name) else name,
+        started=run.run.started_at[:16].replace("T", " "),
+        scenarios=len(run.scenarios),
+        broken_off=run.interrupted,
+        allocations={str(verdict): number for verdict, number in run.verdicts.items() if number},
+        known_issues=[
+            (", ".join(names), issue.name, issue.link) for issue, names in run.known_issues.items()
+        ],
+        not_passed={item.scenario.id: _explain(item) for item in reached if _bad(item)},
+        outcomes={item.scenario.id: _outcome(item) for item in reached},
+    )
+
+
+def read_columns(file: Path = RECORD) -> dict[str, Column]:
+    """Name of a column -> what was kept of its run; none where nothing was."""
+    if not file.exists():
+        return {}
+    record = json.loads(file.read_text(encoding="utf-8"))
+    rows = {scenario: cells.split() for scenario, cells in record["outcomes"].items()}
+    return {
+        name: Column(
+            **{**column, "known_issues": [tuple(issue) for issue in column["known_issues"]]},
+            outcomes={
+                scenario: record["skipped"].get(cells[number], cells[number])
+                for scenario, cells in rows.items()
+                if cells[number] != ABSENT
+            },
+        )
+        for number, (name, column) in enumerate(record["columns"].items())
+    }
+
+
+def write_columns(columns: Mapping[str, Column], file: Path = RECORD) -> None:
+    """Keep these columns, in the order of the pages: one line for each scenario."""
+    ordered = {name: columns[name] for name in (*PINNED, *PAIRS, *UPGRADES) if name in columns}
+    letters = _letters(ordered.values())
+    scenarios = sorted({name for column in ordered.values() for name in column.outcomes})
+    record: dict[str, Any] = {
+        "columns": {name: _without_outcomes(column) for name, column in ordered.items()},
+        "skipped": {letter: reason for reason, letter in letters.items()},
+        "outcomes": {
+            name: " ".join(_cell(column, name, letters) for column in ordered.values())
+            for name in scenarios
+        },
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _without_outcomes(column: Column) -> dict[str, Any]:
+    fields = asdict(replace(column, outcomes={}))
+    del fields["outcomes"]
+    return fields
+
+
+def minors_page(columns: Mapping[str, Column]) -> str:
+    """The page about every scenario on every minor."""
+    return _page(columns, HEAD, PINNED)
+
+
+def skew_page(columns: Mapping[str, Column]) -> str:
+    """The page about mixtures of two minors."""
+    return _page(columns, SKEW_HEAD, (*PAIRS, *UPGRADES))
+
+
+def _page(columns: Mapping[str, Column], head: str, wanted: Iterable[str]) -> str:
+    names = tuple(wanted)
+    runs = {name: columns[name] for name in names if name in columns}
+    letters = _letters(runs.values())
+    scenarios = sorted({name for column in runs.values() for name in column.outcomes})
+    lines = [head, *_summary(runs, names), "", "## Scenarios", "", LEGEND]
+    for folder, found in groupby(scenarios, key=lambda name: name.rpartition("/")[0]):
         lines += ["", f"| {folder} | {' | '.join(runs)} |", f"|---|{':-:|' * len(runs)}"]
-        for name in names:
-            cells = (_cell(results[minor].get(name), letters) for minor in runs)
+        for name in found:
+            cells = (_cell(column, name, letters) for column in runs.values())
             lines.append(f"| {_link(name)} | {' | '.join(cells)} |")
     lines += ["", "## Skipped", ""]
     lines += [f"- `{letter}`: {reason}" for reason, letter in letters.items()]
     lines += ["", "## Known issues", "", *(_known(runs) or ["None showed."])]
-    lines += ["", "## Not passed, or not judged", "", *(_explained(results) or ["Nothing."])]
+    lines += ["", "## Not passed, or not judged", "", *(_not_passed(runs) or ["Nothing."])]
     return "\n".join(lines) + "\n"
 
 
@@ -94,31 +197,22 @@ def _reached(run: RunResult) -> list[ScenarioResult]:
     return [item for item in run.scenarios if item.finished or not run.interrupted]
 
 
-def _summary(runs: Mapping[str, RunResult], wanted: Iterable[str]) -> list[str]:
+def _summary(runs: Mapping[str, Column], wanted: Iterable[str]) -> list[str]:
     lines = [
         "| Kubernetes | run (UTC) | scenarios | passed | skipped | known | failed | allocations |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name, run in runs.items():
-        version = run.run.kubernetes_version
-        version = version if version.startswith(name) else name
-        reached = _reached(run)
-        bad = sum(_bad(item) for item in reached)
-        skipped = len(run.outcomes[Outcome.SKIPPED])
-        known = sum(_is_known(item) for item in reached)
-        judged = ", ".join(
-            f"{number} {verdict}" for verdict, number in run.verdicts.items() if number
-        )
-        when = run.run.started_at[:16].replace("T", " ")
-        total = len(run.scenarios)
-        broken_off = f", broken off after {len(reached)} of {total}" if run.interrupted else ""
-        passed = len(reached) - skipped - known - bad
+    for run in runs.values():
+        reached, total = len(run.outcomes), run.scenarios
+        broken_off = f", broken off after {reached} of {total}" if run.broken_off else ""
+        judged = ", ".join(f"{number} {verdict}" for verdict, number in run.allocations.items())
+        skipped = reached - run.count(PASSED, BAD, KNOWN)
         lines.append(
-            f"| {version} | {when}{broken_off} | {total} | {passed} |"
-            f" {skipped} | {known} | {bad} | {judged} |"
+            f"| {run.kubernetes} | {run.started}{broken_off} | {total} | {run.count(PASSED)} |"
+            f" {skipped} | {run.count(KNOWN)} | {run.count(BAD)} | {judged} |"
         )
-    left = [name for name in wanted if name not in runs]
-    return [*lines, *(["", f"No run here: {', '.join(left)}."] if left else [])]
+    absent = [name for name in wanted if name not in runs]
+    return [*lines, *(["", f"No run here: {', '.join(absent)}."] if absent else [])]
 
 
 def _reason(item: ScenarioResult) -> str:
@@ -126,21 +220,25 @@ def _reason(item: ScenarioResult) -> str:
     return re.sub(r", (this is|the oldest kubelet is|[0-9.]+$).*", "", item.message)
 
 
-def _letters(items: Iterable[ScenarioResult]) -> dict[str, str]:
+def _letters(columns: Iterable[Column]) -> dict[str, str]:
     """Reason -> letter, in the order of the reasons."""
-    reasons = sorted({_reason(item) for item in items if item.outcome is Outcome.SKIPPED})
+    outcomes = {outcome for column in columns for outcome in column.outcomes.values()}
+    reasons = sorted(outcomes - {PASSED, BAD, KNOWN})
     names = [*ascii_lowercase, *(f"{a}{b}" for a in ascii_lowercase for b in ascii_lowercase)]
     return dict(zip(reasons, names, strict=False))
 
 
-def _cell(item: ScenarioResult | None, letters: Mapping[str, str]) -> str:
-    if item is None:
-        return "·"
+def _cell(column: Column, scenario: str, letters: Mapping[str, str]) -> str:
+    outcome = column.outcomes.get(scenario, ABSENT)
+    return letters.get(outcome, outcome)
+
+
+def _outcome(item: ScenarioResult) -> str:
     if item.outcome is Outcome.SKIPPED:
-        return letters[_reason(item)]
+        return _reason(item)
     if _bad(item):
-        return "✗"
-    return "!" if _is_known(item) else "✓"
+        return BAD
+    return KNOWN if _is_known(item) else PASSED
 
 
 def _bad(item: ScenarioResult) -> bool:
@@ -154,53 +252,56 @@ def _is_known(item: ScenarioResult) -> bool:
     return item.outcome is Outcome.KNOWN and not item.against_rules
 
 
-def _known(runs: Mapping[str, RunResult]) -> list[str]:
+def _known(runs: Mapping[str, Column]) -> list[str]:
     return [
-        f"- {minor}, {', '.join(names)}: [{issue.name}]({issue.link.removeprefix('docs/')})"
-        for minor, run in runs.items()
-        for issue, names in run.known_issues.items()
+        f"- {name}, {scenarios}: [{issue}]({link.removeprefix('docs/')})"
+        for name, run in runs.items()
+        for scenarios, issue, link in run.known_issues
     ]
 
 
-def _explained(results: Mapping[str, Mapping[str, ScenarioResult]]) -> list[str]:
-    lines = []
-    for minor, found in results.items():
-        for name, item in found.items():
-            if _bad(item):
-                why = [f"{item.outcome}: {item.message}"] if item.message else []
-                why += [
-                    f"{judgement.verdict}: {judgement.reason}"
-                    for judgement in (item.compared.judgements if item.compared else ())
-                    if judgement.verdict not in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
-                ]
-                if item.compared:
-                    why += [f"not judged: {text}" for text in item.compared.problems]
-                text = " ".join("; ".join(why).split())
-                lines.append(f"- {minor}, {name}: {text[:400]}")
-    return lines
+def _not_passed(runs: Mapping[str, Column]) -> list[str]:
+    return [
+        f"- {name}, {scenario}: {why}"
+        for name, run in runs.items()
+        for scenario, why in run.not_passed.items()
+    ]
+
+
+def _explain(item: ScenarioResult) -> str:
+    why = [f"{item.outcome}: {item.message}"] if item.message else []
+    why += [
+        f"{judgement.verdict}: {judgement.reason}"
+        for judgement in (item.compared.judgements if item.compared else ())
+        if judgement.verdict not in (Verdict.IDENTICAL, Verdict.ADMISSIBLE)
+    ]
+    if item.compared:
+        why += [f"not judged: {text}" for text in item.compared.problems]
+    return " ".join("; ".join(why).split())[:400]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a page about runs below a folder; a message where none can be read.
+    """Keep the runs below a folder; a message where there are none or one cannot be read.
 
-    Arguments: the folder, and ``--skew`` for the page about mixtures of versions.
+    Arguments: the folder, and the file to keep them in, by default ci/matrix-runs.json.
     """
-    skew = "--skew" in arguments
-    columns = (*PAIRS, *UPGRADES) if skew else tuple(PINNED)
-    files = {name: Path(arguments[0], name, "results.ndjson") for name in columns}
+    folder, *files = arguments
+    record = Path(files[0]) if files else RECORD
+    results = {name: Path(folder, name, "results.ndjson") for name in (*PINNED, *PAIRS, *UPGRADES)}
     try:
         runs = {
-            name: load_results(path, truncated_ok=True)
-            for name, path in files.items()
+            name: column_of(name, load_results(path, truncated_ok=True))
+            for name, path in results.items()
             if path.exists()
         }
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if not runs:
-        print(f"error: no run below {arguments[0]}; ci/matrix makes them", file=sys.stderr)
+        print(f"error: no run below {folder}; ci/matrix makes them", file=sys.stderr)
         return 2
-    print(page(runs, SKEW_HEAD, columns) if skew else page(runs), end="")
+    write_columns(read_columns(record) | runs, record)
+    print(f"{record}: {', '.join(runs)}")
     return 0
 
 

@@ -1,8 +1,8 @@
 """Build a third-party driver, check it, run it on a local cluster, and record what came out.
 
 A driver's file (``ci/drivers/NAME``) calls this. Without options all stages run, and
-``docs/drivers/NAME.json`` and the pages are written. ``--as-recorded`` writes nothing, and fails
-where driver-check or core say something else than the record does.
+``ci/drivers/results/NAME.json`` is written. ``--as-recorded`` writes nothing, and fails where
+driver-check or core say something else than the record does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import yaml
 
-from ci.drivers import page
 from ci.drivers.record import RECORDS, checked_out, keep, of_check, of_run, pinned
 from conformance.clusters.gocommand import environment, find_go
 from conformance.clusters.local.binaries.build import resolve_binaries
@@ -180,7 +179,7 @@ def _finish(options: argparse.Namespace, out: Path, stages: tuple[str, ...]) -> 
                 raise UsageError(f"{result.path}: the run was broken off; run it again")
             new[stage] = of_run(result)
     new |= report(new, out)
-    return keep(file, new, stages, page.write, as_recorded=options.as_recorded)
+    return keep(file, new, stages, as_recorded=options.as_recorded)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes docs/drivers.md and a page for each driver from what is recorded in docs/drivers/*.json.
+"""Makes the page of drivers and one for each from what is recorded in ci/drivers/results.
 
 Whose fault a failure is stands in ``explained.yaml``, by the driver's source; a page says so where
 nobody has looked yet.
@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from ci.drivers.record import RECORDS, ROOT
 
-TABLE: Final = ROOT / "docs/drivers.md"
 EXPLAINED: Final = ROOT / "ci/drivers/explained.yaml"
 PROFILES: Final = ("dra-core-cluster", "dra-core-driver")
 RUNS: Final = {"core": "core", "node": "extended, node tier"}
 
 HEAD: Final = """# Drivers of others
 
-Generated from `docs/drivers/*.json` by the commands in `ci/drivers`: `ci/drivers/NAME` builds a
-driver from the Go module that is pinned in `ci/drivers/modules/NAME`, runs driver-check and
-scenarios on a local cluster of one node, and writes these pages. Hardware is made up and
-no vendor took part: nothing here is a certificate. Each page says whose fault a failure is.
+Generated from `ci/drivers/results`, which the commands in `ci/drivers` write: `ci/drivers/NAME`
+builds a driver from the Go module that is pinned in `ci/drivers/modules/NAME`, and runs
+driver-check and scenarios on a local cluster of one node. Hardware is made up and no vendor took
+part: nothing here is a certificate. Each page says whose fault a failure is.
 """
 
 ABSENT: Final = """
@@ -42,23 +40,17 @@ run them.
 """
 
 
-def write() -> None:
-    """Write all pages anew."""
-    for file, text in pages().items():
-        file.write_text(text, encoding="utf-8")
-
-
-def pages() -> dict[Path, str]:
-    """Each page's file and its text."""
+def pages() -> dict[str, str]:
+    """Each page's file and its text: the table, and a page of each driver in a folder beside it."""
     records = {
         file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RECORDS.glob("*.json"))
     }
     explained = yaml.safe_load(EXPLAINED.read_text(encoding="utf-8"))
     found = {
-        RECORDS / f"{name}.md": "\n".join(_page(name, record, explained.get(name) or {})) + "\n"
+        f"drivers/{name}.md": "\n".join(_page(name, record, explained.get(name) or {})) + "\n"
         for name, record in records.items()
     }
-    return found | {TABLE: "\n".join(_table(records)) + "\n" + ABSENT}
+    return found | {"drivers.md": "\n".join(_table(records)) + "\n" + ABSENT}
 
 
 def _table(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

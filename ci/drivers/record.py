@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from conformance.engine.events.scenario import Outcome
 from conformance.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-RECORDS: Final = ROOT / "docs/drivers"
+RECORDS: Final = ROOT / "ci/drivers/results"
 _MESSAGE: Final = 400
 _UUID: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
@@ -96,11 +96,10 @@ def keep(
     file: Path,
     record: Mapping[str, Any],
     stages: Sequence[str],
-    write_pages: Callable[[], None],
     *,
     as_recorded: bool,
 ) -> int:
-    """Write a record and the pages, or compare it with the one that is there; the exit code."""
+    """Write a record, or compare it with the one that is there; the exit code."""
     if as_recorded:
         old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         found = differences(old, record, stages)
@@ -108,7 +107,6 @@ def keep(
         return int(bool(found))
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_pages()
     print(f"wrote {file.relative_to(ROOT)}, and the pages that are made of it")
     return 0
 

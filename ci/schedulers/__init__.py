@@ -1,1 +1,1 @@
-"""Other schedulers: started, run, and recorded (docs/schedulers.md)."""
+"""Other schedulers: started, run, and recorded (ci/schedulers/results)."""

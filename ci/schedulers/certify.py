@@ -1,8 +1,8 @@
 """Run the scenarios with another scheduler on a local control plane, and record what came out.
 
-A scheduler's file (``ci/schedulers/NAME``) calls this; it writes ``docs/schedulers/NAME.json`` and
-``docs/schedulers.md``. ``--as-recorded`` writes nothing, and fails where the core comes out
-otherwise than the record says.
+A scheduler's file (``ci/schedulers/NAME``) calls this; it writes
+``ci/schedulers/results/NAME.json``. ``--as-recorded`` writes nothing, and fails where the core
+comes out otherwise than the record says.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _record(options: argparse.Namespace) -> int:
         "core": of_run(result),
     }
     file = RECORDS / f"{options.name}.json"
-    return keep(file, record, ("core",), page.write, as_recorded=options.as_recorded)
+    return keep(file, record, ("core",), as_recorded=options.as_recorded)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes docs/schedulers.md from what is recorded in docs/schedulers/*.json.
+"""Makes the page of schedulers from what is recorded in ci/schedulers/results.
 
 Whose fault a failure is stands in ``explained.yaml``, by the scheduler's source; the page says so
 where nobody has looked yet.
@@ -17,17 +17,16 @@ import yaml
 from conformance.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-RECORDS: Final = ROOT / "docs/schedulers"
-TABLE: Final = ROOT / "docs/schedulers.md"
+RECORDS: Final = ROOT / "ci/schedulers/results"
 EXPLAINED: Final = ROOT / "ci/schedulers/explained.yaml"
 DEFAULT: Final = "default-scheduler"
 
 HEAD: Final = """# Schedulers
 
-Generated from `docs/schedulers/*.json` by the commands in `ci/schedulers`: `ci/schedulers/NAME`
-builds a scheduler where it is not kube-scheduler (its Go module is pinned in
-`ci/schedulers/modules/NAME`), runs the core scenarios of the allocation tier with it on a
-local control plane, and writes this page. How to run them with yours:
+Generated from `ci/schedulers/results`, which the commands in `ci/schedulers` write:
+`ci/schedulers/NAME` builds a scheduler where it is not kube-scheduler (its Go module is pinned in
+`ci/schedulers/modules/NAME`), and runs the core scenarios of the allocation tier with it on a
+local control plane. How to run them with yours:
 [clusters](clusters.md#another-scheduler).
 """
 
@@ -71,11 +70,6 @@ def version_of(module: Path) -> str:
         if tool and tool[1].startswith(f"{name}/"):
             return str(version)
     return ""
-
-
-def write() -> None:
-    """Write the page anew."""
-    TABLE.write_text(text(), encoding="utf-8")
 
 
 def text() -> str:

@@ -26,7 +26,7 @@ from conformance.clusters.local.layout import STATE_FILE
 ABOUT = """\
 Runs tests. Without arguments: what `make test` runs. `everything`: the parts of `make everything`
 that have not passed on this state of the tree, in any order, so that a run that was ended goes on.
-Each part's output is in build/logs; when it last ran is in docs/ci.md.
+Each part's output is in build/logs; when it last ran is said by --list.
 """
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
             print(record.table(every, record.read()), end="")
             return 0
         if asked.page:
-            record.keep(every)
+            record.keep()
             drawing.keep()
             return 0
         if asked.affected is not None:
@@ -79,7 +79,7 @@ def _arguments(every: dict[str, Part]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--page",
         action="store_true",
-        help="write that table into docs/ci.md, and the drawing into docs/architecture.md",
+        help="keep those dates in ci/last-run.json, and write the drawing of docs/architecture.md",
     )
     parser.add_argument(
         "--affected",

@@ -17,12 +17,9 @@ from typing import Final
 from ci.testing.part import OUT, ROOT, Part
 
 RECORD: Final = OUT / "last-run.json"
-KEPT: Final = ROOT / "ci/last-run.json"
-PAGE: Final = ROOT / "docs/ci.md"
-BEGIN: Final = "<!-- parts: written by `ci/test --page` -->\n"
-END: Final = "<!-- end of parts -->\n"
-OWN: Final = ("ci/last-run.json", "docs/ci.md")
+OWN: Final = "ci/last-run.json"
 """What `--page` writes; it is no change of what was tested."""
+KEPT: Final = ROOT / OWN
 
 
 class RecordError(Exception):
@@ -59,7 +56,7 @@ def state() -> str:
     """A digest of the tree as it is, with what is not committed."""
     names = _git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     digest = hashlib.sha256()
-    for name in sorted({*names} - {*OWN, ""}):
+    for name in sorted({*names} - {OWN, ""}):
         file = ROOT / name
         if file.is_file():
             digest.update(f"{name}\0{file.stat().st_mode & 0o111}\0".encode())
@@ -68,7 +65,7 @@ def state() -> str:
 
 
 def read() -> dict[str, Run]:
-    """Part -> how it last ended, here or where the page was written.
+    """Part -> how it last ended, here or where the repository's record was written.
 
     Raises:
         RecordError: a file is not what this writes.
@@ -114,10 +111,18 @@ def _text(runs: Mapping[str, Run]) -> str:
     return json.dumps({name: asdict(runs[name]) for name in sorted(runs)}, indent=1) + "\n"
 
 
-def keep(every: Mapping[str, Part]) -> None:
-    """Put what was noted here into the repository: its record and its page."""
+def read_kept() -> dict[str, Run]:
+    """Part -> how it last ended, by what the repository says.
+
+    Raises:
+        RecordError: the file is not what this writes.
+    """
+    return _read(KEPT)
+
+
+def keep() -> None:
+    """Put what was noted here into the repository's record."""
     write(KEPT, _text(read()))
-    write(PAGE, page(every))
 
 
 def write(path: Path, text: str) -> None:
@@ -167,10 +172,3 @@ def table(every: Mapping[str, Part], runs: Mapping[str, Run]) -> str:
         took = f"{run.seconds} s" if run else ""
         lines.append(f"| `{part.name}` | {part.ring} | {part.notices} | {last} | {took} |")
     return "".join(f"{line}\n" for line in lines)
-
-
-def page(every: Mapping[str, Part]) -> str:
-    """The page with its table as it should be now."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{table(every, read())}{END}{after}"

@@ -1,4 +1,4 @@
-"""Some of the driver's defects on a real cluster; all of them: docs/real-mutants-driver.md."""
+"""Some of the driver's defects on a real cluster; all of them: tests/mutants/real_driver."""
 
 from __future__ import annotations
 

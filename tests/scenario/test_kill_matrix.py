@@ -13,18 +13,16 @@ from conformance.targets.reference.world import World
 from tests.mutants import DEFECTS
 from tests.scenario.kill_matrix import (
     COMMAND,
-    PAGE,
     failing,
     outcomes,
     own,
-    page,
     read_kills,
     read_not_alone,
 )
 from tests.scenario.sampling import SAMPLE, sample
 from tests.scenario.shipped import on_reference
 
-STALE = f"{SAMPLE}; if the page is out of date, run: {COMMAND}"
+STALE = f"{SAMPLE}; if kills.yaml is out of date, run: {COMMAND}"
 
 
 @pytest.mark.parametrize("fault", DEFECTS)
@@ -61,7 +59,3 @@ def test_every_scenario_alone_notices_a_defect_or_says_why_not() -> None:
     alone, reasons = set(own(read_kills())), set(read_not_alone())
     assert alone | reasons == {loaded.id for loaded in on_reference()}, STALE
     assert alone & reasons == set(), "the reason is not true any more"
-
-
-def test_the_page_about_it_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(read_kills(), read_not_alone()), STALE

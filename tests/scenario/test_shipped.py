@@ -12,13 +12,11 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.scenarios.listing import catalogue
 from conformance.scenario.documents.yamlfile import read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.driver.variables import Variables
@@ -364,10 +362,3 @@ def test_a_profile_is_right_and_defines_what_the_scenarios_use(name: str) -> Non
 
 def test_every_yaml_file_is_one_document() -> None:
     assert [file for file in yaml_files(ROOT) if len(read_documents(file)) != 1] == []
-
-
-def test_the_catalogue_is_current() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs/scenarios.md"
-    assert page.read_text() == catalogue(shipped()), (
-        "run: dra-conformance list --markdown > docs/scenarios.md"
-    )

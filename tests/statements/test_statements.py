@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 import yaml
 
 from conformance.scenario.registry import load_registry
 from tests.mutants import DEFECTS
-from tests.scenario.kill_matrix import read_kills
 from tests.statements import BEHAVIOURS, behaviours, statements, wrongs
-from tests.statements.pages import COMMAND, DOCS, PAGES
 
 
 def test_every_defect_breaks_one_statement() -> None:
@@ -40,9 +37,3 @@ def test_no_test_of_upstream_counts_for_two_behaviours() -> None:
     assert [place for place, count in lines.items() if count > 1] == []
     files = yaml.safe_load(BEHAVIOURS.read_text(encoding="utf-8"))["files"]
     assert {file for file, _ in lines} == files.keys()
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_current(name: str) -> None:
-    page = PAGES[name](statements(), read_kills())
-    assert (DOCS / name).read_text(encoding="utf-8") == page, f"run: {COMMAND}"

@@ -30,7 +30,7 @@ def catalogue(found: Sequence[LoadedScenario]) -> str:
     lines = [
         "# Scenario catalogue",
         "",
-        "Generated: `dra-conformance list --markdown > docs/scenarios.md`. How to write one:",
+        "Written by `dra-conformance list --markdown`. How to write one:",
         "[writing-scenarios.md](writing-scenarios.md). What a scenario needs that not every",
         "cluster has is in the last column ([clusters.md](clusters.md#what-cannot-be-seen)).",
     ]

@@ -1,4 +1,4 @@
-"""Meet every mutant with the scenarios that should notice it, and write docs/real-mutants.md.
+"""Meet every mutant with the scenarios that should notice it, and write seen.yaml.
 
 Takes root (one node with a kubelet), Go, and about 20 minutes for all; with names only these are
 met and what was written of the others stays. With --check nothing is written. Exit code 1: a

@@ -1,4 +1,4 @@
-"""What was seen of each mutant, as a file and as a page."""
+"""What was seen of each mutant: kept in seen.yaml, from which the page is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.mutants.real.wrong import ALL
 
 COMMAND = "python -m tests.mutants.real"
 FILE = Path(__file__).with_name("seen.yaml")
-PAGE = Path(__file__).resolve().parents[3] / "docs/real-mutants.md"
 
 NOT_SEEN = {
     "forgets-reservation": "kube-controller-manager reserves a claim for a pod that has a node"
@@ -28,7 +27,7 @@ Entry = Mapping[str, Any]
 _HEAD = """\
 # Mutants for real
 
-Written by `{command}`: each line is Kubernetes' own kube-scheduler, built from its
+Measured by `{command}`: each line is Kubernetes' own kube-scheduler, built from its
 sources with one small deliberate defect, on a real local cluster, met by the scenarios that are
 about what is broken. The same program without a defect passed all of them before each batch.
 *Verdict* is what the comparison with the reference says of the scheduler's allocations; where a
@@ -59,10 +58,9 @@ def entry(seen: Seen, kubernetes: str, date: str) -> Entry:
 
 
 def write(entries: Mapping[str, Entry]) -> None:
-    """Write the file and the page."""
+    """Write the file."""
     head = f"# Written by {COMMAND}\n"
     FILE.write_text(head + yaml.safe_dump(dict(entries), sort_keys=True))
-    PAGE.write_text(page(entries))
 
 
 def page(entries: Mapping[str, Entry]) -> str:

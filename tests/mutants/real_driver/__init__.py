@@ -2,5 +2,5 @@
 
 `python -m tests.mutants.real_driver FAULT run ...` is `nvml-dra-driver run ...` with that defect;
 the driver itself knows nothing of it. `python -m tests.mutants.real_driver.measure` starts a local
-cluster with it, meets every defect with scenarios and writes docs/real-mutants-driver.md.
+cluster with it, meets every defect with scenarios and writes noticed.yaml.
 """

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from tests.mutants.real_driver.faults import FAULTS
-from tests.mutants.real_driver.measure import ANYBODYS, COMMAND, MET, PAGE, page, read_noticed
+from tests.mutants.real_driver.measure import ANYBODYS, COMMAND, MET, read_noticed
 
 NOTICED = read_noticed()
 STALE = f"run: {COMMAND}"
 
 
-def test_every_defect_was_met_and_the_page_says_so() -> None:
+def test_every_defect_was_met() -> None:
     assert NOTICED.keys() == MET.keys(), STALE
-    assert PAGE.read_text(encoding="utf-8") == page(NOTICED), STALE
 
 
 def test_every_defect_was_noticed_and_the_driver_without_one_was_not() -> None:
