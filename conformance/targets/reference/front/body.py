@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from conformance.scenario.documents.yamlfile import YamlError, decoded
+from conformance.strictjson import loads
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
 from conformance.targets.seam.values import ApiError, Obj
@@ -36,11 +37,34 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
     try:
         if kind == protobuf.CONTENT_TYPE:
             return protobuf.decode(data)
-        found = yaml.safe_load(data) if kind.endswith("yaml") else json.loads(data)
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        found = _yaml(data) if kind.endswith("yaml") else _json(data)
+    except (ValueError, RecursionError, YamlError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
     if not isinstance(found, list if kind == JSON_PATCH else dict):
         raise ApiError(400, "BadRequest", "the body is not an object")
+    return found
+
+
+def _yaml(data: bytes) -> Any:
+    """The one document of a body, within the limits that files have. Raises YamlError."""
+    documents = decoded(data, Path("body"))
+    if len(documents) != 1:
+        raise YamlError(f"body: has {len(documents)} documents, not one")
+    return documents[0].data
+
+
+def _json(data: bytes) -> Any:
+    """A JSON value that can be answered again. Raises ValueError or RecursionError.
+
+    As encoding/json of Go has it, what is no Unicode becomes U+FFFD (half of a surrogate pair, too,
+    which only an escape can name), and a number that no float64 can hold is refused.
+    """
+    found = loads(data.decode("utf-8", "replace"))
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        found = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return found
 
 
