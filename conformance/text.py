@@ -41,9 +41,9 @@ def xml_text(text: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    *before, unfit = match.group()
-    code = ord(unfit)
-    return "".join(before) + (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+    """The match with its last character shown as an escape; before it is white space."""
+    before, code = match.group()[:-1], ord(match.group()[-1])
+    return before + (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def shorten(text: str, lines: int, characters: int) -> str:
