@@ -62,9 +62,9 @@ def _run(arguments: list[str], folder: Path, last: int | str, said: Path) -> Non
     sys.addaudithook(moments.audit)
     fsync: Callable[[Any], None] = os.fsync
 
-    def counted(descriptor: Any) -> None:
+    def counted(fd: Any) -> None:
         moments.count("fsync")
-        fsync(descriptor)
+        fsync(fd)
 
     os.fsync = counted
     sys.argv = ["dra-conformance", *_SELECTED, *arguments]
