@@ -1,9 +1,9 @@
-"""Text from elsewhere, made fit for a terminal or an XML file.
+"""Text from elsewhere, made fit for a terminal, the log of a CI job or an XML file.
 
 A message may hold whatever a driver, a log or a fuzzer put there: escape sequences that would move
-the cursor, characters that XML forbids, direction marks that show something else than what is
-there, or ten megabytes. What is unfit is shown, not dropped: silently losing a character has sent
-people looking in the wrong place before.
+the cursor, commands to a CI system, characters that XML forbids, direction marks that show
+something else than what is there, or ten megabytes. What is unfit is shown, not dropped: silently
+losing a character has sent people looking in the wrong place before.
 """
 
 from __future__ import annotations
@@ -12,18 +12,27 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-# C0 and C1 controls but tab and newline, the marks that change the direction of text, and lone
-# surrogates, which no encoding has.
+# C0 and C1 controls but tab and newline, the marks that change the direction of text, separators
+# that some readers take for a newline, and lone surrogates, which no encoding has.
 _UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# Commands that a line of a job's log is: GitHub's (ActionCommand.cs of actions/runner takes
+# ::name::value after white space, and ##[name] anywhere), Azure's ##vso[ and ##teamcity[.
+_COMMAND = re.compile(
+    r"^[^\S\n]*:(?=:[a-z-]+(?:\s|::))|#(?=#(?:vso|teamcity)?\[)", re.MULTILINE | re.IGNORECASE
 )
 # What XML 1.0 forbids beyond these (production [2] Char).
 _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
 def visible(text: str) -> str:
-    """The text, control and direction characters shown as their escapes (x1b, u202e)."""
-    return _UNFIT.sub(_escape, text.replace("\r\n", "\n"))
+    r"""The text, control and direction characters shown as their escapes (x1b, u202e).
+
+    So is the first character of what a CI system would take for a command: ``\x3a:error::``.
+    """
+    shown = _UNFIT.sub(_escape, text.replace("\r\n", "\n"))
+    return _COMMAND.sub(_escape, shown)
 
 
 def xml_text(text: str) -> str:
@@ -32,8 +41,9 @@ def xml_text(text: str) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    """The match with its last character shown as an escape; before it is white space."""
+    before, code = match.group()[:-1], ord(match.group()[-1])
+    return before + (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def shorten(text: str, lines: int, characters: int) -> str:

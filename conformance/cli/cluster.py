@@ -197,7 +197,7 @@ def cleanup(
         found = target.owned(run, every_kind=True)
         for ref in found:
             unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""
-            typer.echo(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}")
+            typer.echo(printable(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}"))
         left = () if dry_run else sweep(target, run)
     for problem in left:
         typer.echo(printable(f"not deleted: {problem}"))

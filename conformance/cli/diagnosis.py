@@ -231,7 +231,7 @@ def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, 
             if number is not None:
                 found[name] = number
             else:
-                print_progress(printable(f"warning: kubelet of {name} not asked: {problem}"))
+                print_progress(f"warning: kubelet of {name} not asked: {problem}")
     return found
 
 
@@ -243,7 +243,7 @@ def captured(options: TargetOptions) -> dict[str, Any]:
     cluster_of(options)
 
     def missing(line: str) -> None:
-        print_progress(printable(f"warning: {line}"))
+        print_progress(f"warning: {line}")
 
     with open_to_read(options) as api:
         return capture_cluster(api, missing)

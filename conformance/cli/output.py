@@ -28,7 +28,7 @@ def printable(text: object) -> str:
 
 def print_progress(line: str) -> None:
     """Print a line of progress on standard error, so that output can be piped."""
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def write_named(file: Path, content: bytes) -> None:

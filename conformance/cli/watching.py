@@ -106,7 +106,7 @@ def watch(options: TargetOptions, settle: float, metrics_at: str, as_json: bool)
     with open_to_read(options) as api, metrics.served(metrics_at), interrupted_by_signals():
         cluster = LiveCluster(api)
         try:
-            cluster.start(lambda line: print_progress(printable(f"warning: {line}")))
+            cluster.start(lambda line: print_progress(f"warning: {line}"))
             auditor = Auditor(
                 cluster.kubernetes, cluster.features, settle, sees_pods=cluster.sees_pods
             )
@@ -144,7 +144,7 @@ def _look(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: boo
             text = str(trouble) if trouble else ""
             if text != known.get(resource, ""):
                 line = f"not followed: {text}" if text else f"{resource} are followed again"
-                print_progress(printable(line))
+                print_progress(line)
             known[resource] = text
         # However much changes, no more than half of a processor is used; but for the first look.
         pause = max(_BURST, took) if pause else _BURST

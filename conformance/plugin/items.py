@@ -26,7 +26,7 @@ from conformance.plugin.session import SESSION, lock_file, setup_of
 from conformance.redaction import redact
 from conformance.report.allure import apply_to_current_test
 from conformance.scenario.loader import LoadedScenario, load_file
-from conformance.text import counted
+from conformance.text import counted, visible
 
 
 class ScenarioFile(pytest.File):
@@ -73,10 +73,10 @@ class ScenarioItem(pytest.Item):
         found = [event.items for event in self.events if isinstance(event, Diagnostics)]
         diagnostics = {name: text for items in found for name, text in items.items()}
         for step in finished.steps:
-            self.add_report_section("call", "steps", f"{step.outcome}: {step.title}")
+            self.add_report_section("call", "steps", _shown(f"{step.outcome}: {step.title}"))
         if diagnostics and self.config.get_verbosity() > 0:
             for name, text in diagnostics.items():
-                self.add_report_section("call", name, redact(text))
+                self.add_report_section("call", _shown(name), _shown(text))
         elif diagnostics:
             text = f"{counted(len(diagnostics), 'file')}; see them with -v"
             self.add_report_section("call", "diagnostics", text)
@@ -99,7 +99,7 @@ class ScenarioItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """A finding is shown as what it says, without the suite's own stack."""
         if isinstance(excinfo.value, Divergence | InfrastructureError | ScenarioFailed):
-            return str(excinfo.value)
+            return _shown(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -110,13 +110,19 @@ class ScenarioFailed(AssertionError):  # noqa: N818 -- a finding about the targe
     """The outcome of a scenario that failed, with its place."""
 
 
+def _shown(text: str) -> str:
+    """Text from a target as pytest's terminal and a CI job's log may have it."""
+    return visible(redact(text))
+
+
 def _raise(finished: ScenarioFinished) -> None:
     text = f"{finished.where}: {finished.message}"
     match finished.outcome:
         case Outcome.SKIPPED:
-            pytest.skip(finished.message)
+            pytest.skip(_shown(finished.message))
         case Outcome.KNOWN:
-            pytest.xfail(f"{'; '.join(map(str, finished.known_issues))}: {text}")
+            issues = "; ".join(map(str, finished.known_issues))
+            pytest.xfail(_shown(f"{issues}: {text}"))
         case Outcome.FAILED:
             raise ScenarioFailed(text)
         case Outcome.ERROR | Outcome.LOST | Outcome.FLAKY:

@@ -45,6 +45,7 @@ from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from conformance.targets.opening.target import connect
+from conformance.text import visible
 
 SHARD = TypeAdapter(ShardPlan)
 
@@ -201,7 +202,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         found.results.finish(interrupted=interrupted, left=left)
     except ConformanceError as error:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        print(f"error: {error}", file=sys.stderr)
+        print(visible(f"error: {error}"), file=sys.stderr)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -127,7 +127,7 @@ def describe(result: TestResult, scenario: PlannedScenario) -> None:
     folders = scenario.id.split("/")[:-1]
     suite = folders[0] if folders else "scenarios"
     result.name = visible(scenario.name)
-    result.fullName = f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}"
+    result.fullName = visible(f"scenarios.{scenario.id.replace('/', '.')}#{scenario.name}")
     identity = hashlib.md5(result.fullName.encode(), usedforsecurity=False)
     result.testCaseId = identity.hexdigest()
     result.titlePath = [visible(suite), visible(scenario.feature)]  # Allure adds the name.

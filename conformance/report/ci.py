@@ -234,7 +234,10 @@ def _command(level: str, row: ScenarioResult, workspace: Path) -> str:
         message = "\n".join([*map(str, finished.known_issues), message])
     properties = {"title": f"{row.outcome}: {scenario.id}"}
     where, _, line = (finished.where if finished else "").rpartition(":")
-    file = Path(where or scenario.file).resolve()
+    try:
+        file = Path(where or scenario.file).resolve()
+    except (OSError, ValueError):  # somebody else's result file may name what is no path
+        file = Path()
     if file.is_relative_to(workspace):
         number = line if line.isdecimal() else str(scenario.line)
         properties |= {"file": str(file.relative_to(workspace)), "line": number}

@@ -5,6 +5,7 @@ The result file is the evidence and has everything; this is what a job looks at.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -125,7 +126,8 @@ def summarize(result: RecordedRun) -> RunSummary:
 
 
 def render_json(result: RecordedRun) -> str:
-    return str(ADAPTER.dump_json(summarize(result), indent=2, by_alias=True).decode()) + "\n"
+    document = ADAPTER.dump_python(summarize(result), by_alias=True, mode="json")
+    return json.dumps(document, indent=2) + "\n"  # ASCII, as the result file is
 
 
 def _not_passed(row: ScenarioResult) -> NotPassed:

@@ -55,7 +55,10 @@ def write_pages(
         try:
             write_whole(output / name, text.encode())
         except OSError as error:
-            raise ReportError(f"{output / name}: cannot be written: {error.strerror}") from None
+            raise ReportError(
+                f"{output / name}: cannot be written: {error.strerror}; the result file has all:"
+                f" `dra-conformance render {output} -o OTHER_FOLDER`"
+            ) from None
 
 
 def render_html(result: RecordedRun, folder: Path | None = None) -> str:

@@ -194,12 +194,18 @@ OTHER_OPTIONS = (*OWN_OPTIONS, "config", "runTimeout")
 
 def to_resume(folder: Path) -> RecordedRun:
     """The run of a folder, or the one that resumed it and was killed. Raises UsageError: none."""
-    file = folder / RESUMING
-    run = load_results(file if file.exists() else folder / FILE_NAME, truncated_ok=True)
+    file = next((folder / name for name in (RESUMING, FILE_NAME) if (folder / name).exists()), None)
+    if file is None or not file.stat().st_size:
+        raise UsageError(
+            f"--resume {folder}: nothing to resume: no run has written a result there; check"
+            " the folder, or leave --resume out"
+        )
+    run = load_results(file, truncated_ok=True)
     if not run.interrupted and not run.outcomes[Outcome.LOST]:
         raise UsageError(
             f"--resume {folder}: nothing to resume: the run {run.run.run} ended, and each of its"
-            f" {len(run.run.planned)} scenarios has a result; leave --resume out to run them again"
+            f" {len(run.run.planned)} scenarios has a result; leave --resume out to run them again,"
+            f" or make missing reports with `dra-conformance render {folder} -o OTHER_FOLDER`"
         )
     return run
 

@@ -110,14 +110,15 @@ class ResultFile:
             self._place = self._place.replace(place)
 
     def _finish(self, started: RunStarted, event: RunFinished) -> None:
+        if self._place != self.path:
+            # Before the footer: a file that has one is not resumed, so it must be in its place.
+            self._move(self.path)
         outcomes = by_outcome(started.planned, self._finished)
         counts = {str(outcome): len(ids) for outcome, ids in outcomes.items()}
         line = to_line(replace(event, counts=counts, seconds=round(event.seconds, 6)))
         self._write(line | {"digest": f"sha256:{self._digest.hexdigest()}"})
         if self._file is not None:
             os.fsync(self._file.fileno())
-            if self._place != self.path:
-                self._move(self.path)
         self.close()
 
     def _write(self, line: Json) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformance.cli import main
-from conformance.cli.output import printable
+from conformance.cli.output import print_progress, printable
 from conformance.compare.reference import on_reference
 from conformance.engine.events.result import RunResult
 from conformance.targets.opening.options import TargetOptions
@@ -246,3 +246,10 @@ def test_a_run_under_nohup_goes_on(tmp_path: Path) -> None:
     done = programs.ended([sys.executable, "start.py"], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
     assert done.returncode == -signal.SIGINT or "KeyboardInterrupt" in done.stderr
     assert done.stderr.count("os.kill(os.getpid(), signal.SIGTERM)") == 1
+
+
+def test_progress_has_no_escape_sequences_and_no_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_progress("waiting for \x1b[2J\n::stop-commands::x")
+    assert capsys.readouterr().err == "waiting for \\x1b[2J\n\\x3a:stop-commands::x\n"

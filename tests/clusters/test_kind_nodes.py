@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +23,7 @@ if arguments[0] == "inspect":
     sys.exit(not (home / arguments[1]).is_dir())
 _, _, _, node, shell, *rest = arguments
 if (home / "noise").exists():
-    print("no tar")
+    sys.stdout.buffer.write((home / "noise").read_bytes())
     sys.exit()
 sys.exit(subprocess.run([shell, *rest], cwd=home / node).returncode)
 """
@@ -78,6 +80,20 @@ def test_a_node_without_the_folders_has_no_files(home: Path) -> None:
 def test_a_node_that_cannot_be_asked_is_said(home: Path) -> None:
     with pytest.raises(ClusterError, match="node gone cannot be read by podman"):
         list(cdi_files("podman", ["gone"]))
-    (home / "noise").touch()
+
+
+def packed() -> bytes:
+    """A compressed archive: 32 MiB in as many KiB."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        entry = tarfile.TarInfo("claim.json")
+        entry.size = 32 << 20
+        tar.addfile(entry, io.BytesIO(bytes(entry.size)))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize("sent", [b"no tar", packed()], ids=["text", "compressed"])
+def test_a_node_that_sends_something_else_is_said(home: Path, sent: bytes) -> None:
+    (home / "noise").write_bytes(sent)
     with pytest.raises(ClusterError, match="n-worker sent CDI specs that are not a tar archive"):
         list(cdi_files("podman", ["n-worker"]))

@@ -66,7 +66,7 @@ def test_hostile_texts_form_no_command() -> None:
     console = Console(file=stdout, width=80)
     play(GithubAnnotations(console), stream([scenario], [finished(scenario, Outcome.FAILED, text)]))
     [line] = stdout.getvalue().splitlines()
-    assert line.startswith("::error title=failed%3A core/a::100%25 ::error::x%0A::stop-commands")
+    assert line.startswith("::error title=failed%3A core/a::100%25 ::error::x%0A\\x3a:stop")
     assert "abcdef" not in line
     assert "\x1b" not in line
 

@@ -179,7 +179,7 @@ def test_what_is_finished_damaged_or_not_there_is_refused(
     assert "was changed after the run" in str(run("--resume", str(folder)).exception)
     (folder / FILE_NAME).write_bytes(b"".join([whole[0], whole[1][:40] + b"\n", whole[2]]))
     assert f"{FILE_NAME}:2: is not JSON" in str(run("--resume", str(folder)).exception)
-    assert "cannot be read" in str(run("--resume", str(tmp_path / "none")).exception)
+    assert "no run has written" in str(run("--resume", str(tmp_path / "none")).exception)
     assert not (tmp_path / "none").exists()
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.cli.output import print_progress, printable
+from conformance.cli.output import print_progress
 from conformance.digest import text_digest
 from conformance.errors import UsageError
 from conformance.files import read_regular
@@ -46,7 +46,7 @@ def _apply(ctx: typer.Context, given: Path | None) -> Path | None:
         if table is not None:
             ctx.default_map = _defaults(ctx, file, text, table)
             names = ", ".join(table) or "no options"
-            print_progress(printable(f"options of {file}: {cut(names, 200)}"))
+            print_progress(f"options of {file}: {cut(names, 200)}")
             return file
     if given is not None:
         raise UsageError(f"{given}: has no table [tool.{TABLE}]; add one, or leave --config out")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conformance.cli.output import print_progress
-from conformance.cli.running.reporters import reporters, result_files, retell
+from conformance.cli.running.reporters import finish_reports, reporters, result_files, retell
 from conformance.compare.conclude import conclude_run
 from conformance.engine.events.result import RunResult, retold
 from conformance.engine.events.run import RunFinished
@@ -16,7 +16,7 @@ from conformance.engine.events.scenario import count
 from conformance.errors import UsageError
 from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
-from conformance.report.pages import PAGES, write_pages
+from conformance.report.pages import PAGES
 from conformance.resultfile.merge import merge as joined
 from conformance.resultfile.read import MAX_BYTES, load_results
 from conformance.resultfile.times import parse_time
@@ -63,8 +63,7 @@ def render(
         # Only its end makes the reporters write.
         end = [_cut_off(result)] if result.footer is None else []
         retell([*retold(result), *end], [folder, *files])
-        write_pages(output, result, wanted)
-    typer.echo(f"reports in {output}")
+        finish_reports(output, result, wanted)
     raise typer.Exit(conclude_run(result).code)
 
 
@@ -109,7 +108,7 @@ def merge(
     with OutputFolder(output, print_progress) as folder:
         with reporters(folder, clock=lambda: _ended(result)) as told:
             retell(retold(result), told)
-        write_pages(output)
+        finish_reports(output)
     raise typer.Exit(conclude_run(result).code)
 
 

@@ -8,7 +8,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from conformance.errors import UsageError
 from conformance.report.ci import GithubAnnotations, in_github
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
+from conformance.report.pages import PAGES, write_pages
 from conformance.report.terminal import PlainConsole, TerminalReporter
-from conformance.resultfile.read import result_file
+from conformance.resultfile.read import RecordedRun, result_file
 from conformance.resultfile.write import ResultFile
 from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import RUN_LABEL
@@ -73,7 +74,7 @@ def reporters(
     durations: int = 0,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[Reporter]]:
-    """All reporters of a run; prints the folder of the reports at the end.
+    """All reporters of a run but the pages, which `finish_reports` makes.
 
     ``clock``: seconds since the epoch, for the times of Allure's results.
     """
@@ -95,6 +96,13 @@ def reporters(
             terminal,
             *([GithubAnnotations(terminal.console)] if in_github(os.environ) else ()),
         ]
+
+
+def finish_reports(
+    output: Path, result: RecordedRun | None = None, formats: Collection[str] = tuple(PAGES)
+) -> None:
+    """Write the pages, and print where the reports are once all are there. Raises ReportError."""
+    write_pages(output, result, formats)
     PlainConsole().print(f"reports in {visible(str(output))}", soft_wrap=True)
 
 

@@ -13,7 +13,7 @@ import typer
 from conformance.cli.options import Paths, takes
 from conformance.cli.output import print_progress
 from conformance.cli.running.config import Config, NoConfig, recorded_config
-from conformance.cli.running.reporters import planned_lines, reporters, same_place
+from conformance.cli.running.reporters import finish_reports, planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
@@ -24,7 +24,6 @@ from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
 from conformance.options import given
 from conformance.report.folder import OutputFolder
-from conformance.report.pages import write_pages
 from conformance.resultfile.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
@@ -230,7 +229,7 @@ class _Job:
                         timeout=limit,
                         begun=begun,
                     )
-            write_pages(self.output)
+            finish_reports(self.output)
         return conclude_run(result).code
 
     def _setup(self, opened: Opened) -> Setup:

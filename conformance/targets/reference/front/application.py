@@ -7,6 +7,7 @@ are JSON, which every client takes. A field that is not known is refused unless 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
@@ -62,7 +63,13 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Application:
-    """Serves one backend. ``tokens``: bearer token -> whose it is; None may do everything."""
+    """Serves one backend. ``tokens``: bearer token -> whose it is; None may do everything.
+
+    Attributes:
+        body_seconds: until a body must be there; kube-apiserver's ``--request-timeout``.
+    """
+
+    body_seconds = 60.0
 
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
@@ -96,7 +103,12 @@ class Application:
     async def _answer(self, request: Request) -> Response:
         method, path = request.method, request.url.path
         user = user_of(request.headers, self._tokens)
-        data = await _read(request)
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                data = await _read(request)
+        except TimeoutError:
+            text = "Timeout: request did not complete within the allotted timeout"
+            raise ApiError(504, "Timeout", text) from None
         query = dict(request.query_params)
         if not any(kind in request.headers.get("accept", "*/*") for kind in _TAKEN):
             raise ApiError(406, "NotAcceptable", "only application/json can be answered")
@@ -117,7 +129,8 @@ class Application:
                 watch(self.backend, call, seconds), media_type="application/json"
             )
         content_type = request.headers.get("content-type", "")
-        body = bodies.decode(method, content_type, data)
+        # In a thread, because others are answered meanwhile.
+        body = await run_in_threadpool(bodies.decode, method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
         if method == "GET" and "as=Table" in request.headers.get("accept", ""):
             rows = [result] if call.name else result["items"]

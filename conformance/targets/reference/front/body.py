@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from conformance import strictyaml
+from conformance.strictjson import check_bounds
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
 from conformance.targets.seam.values import ApiError, Obj
@@ -37,11 +38,27 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
     try:
         if kind == protobuf.CONTENT_TYPE:
             return protobuf.decode(data)
-        found = strictyaml.load(data.decode()) if kind.endswith("yaml") else json.loads(data)
+        found = strictyaml.load(data.decode()) if kind.endswith("yaml") else _json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
     if not isinstance(found, list if kind == JSON_PATCH else dict):
         raise ApiError(400, "BadRequest", "the body is not an object")
+    return found
+
+
+def _json(data: bytes) -> Any:
+    """A JSON value that can be answered again. Raises ValueError or RecursionError.
+
+    As encoding/json of Go has it, what is no Unicode becomes U+FFFD (half of a surrogate pair, too,
+    which only an escape can name), and a number that no float64 can hold is refused.
+    """
+    check_bounds(data)
+    found = json.loads(data.decode("utf-8", "replace"))
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        found = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return found
 
 

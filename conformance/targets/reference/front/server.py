@@ -1,7 +1,8 @@
 """A front on a port of loopback: HTTPS with its own certificate authority, and a kubeconfig.
 
 uvicorn serves it in a thread of its own. It reads requests, writes chunks, ends idle connections
-and does TLS; requests are carried out in other threads, one at a time by the backend's lock.
+and does TLS; requests are carried out in other threads, one at a time by the backend's lock. That a
+client may take for ever to send its headers is the one thing that uvicorn has no limit for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
 from conformance.targets.reference.front.application import Application
@@ -23,6 +26,55 @@ from conformance.targets.seam.values import User
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1
+
+
+class Connection(H11Protocol):
+    """One client, who has to send the headers of a request in time once it has begun.
+
+    Another user of the machine needs no token to open connections, so that those which wait for
+    headers are bounded in time and in number; the oldest goes first.
+
+    Attributes:
+        header_seconds: from the connection, or from the first byte of a later request
+            (``ReadHeaderTimeout`` in pkg/server/secure_serving.go of k8s.io/apiserver).
+        most_waiting: connections of a server without the headers of a request.
+        headers_due: ends the connection; None while it does not wait for headers.
+    """
+
+    header_seconds = 32.0
+    most_waiting = 256
+    headers_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+        waiting = [
+            (one.headers_due.when(), one)
+            for one in self.connections
+            if isinstance(one, Connection) and one.headers_due is not None
+        ]
+        if len(waiting) > self.most_waiting:
+            _, oldest = min(waiting, key=lambda item: item[0])
+            oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self.headers_due is None:
+            self.headers_due = self.loop.call_later(self.header_seconds, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self.headers_due is not None:
+            self.headers_due.cancel()
+            self.headers_due = None
 
 
 class _Server(uvicorn.Server):
@@ -65,7 +117,7 @@ class Front(Application):
             uvicorn.Config(
                 self,
                 loop="asyncio",
-                http="h11",
+                http=Connection,
                 ws="none",
                 lifespan="off",
                 log_config=None,

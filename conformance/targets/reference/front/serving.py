@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -105,8 +106,9 @@ class ServedReference:
     def serving(self, target: ReferenceTarget) -> Iterator[RealTime]:
         """Serve a reference in this process for as long as the context lasts.
 
-        Raises ClusterUsageError: one of this name is running.
+        Raises ClusterUsageError: one of this name is running, or its folder may be another user's.
         """
+        self._check_owned()
         with file_lock(self._layout.lock):
             if self.process() is not None:
                 raise ClusterUsageError(
@@ -137,8 +139,29 @@ class ServedReference:
             return None
         return found if found.alive() else None
 
+    def _check_owned(self) -> None:
+        """Check that nobody else can put files where certificates, tokens and the record are.
+
+        Raises ClusterUsageError: another user owns a folder, all may write to it, or it is a link.
+        """
+        for folder in (state_folder(), self._layout.dir.parent, self._layout.dir):
+            try:
+                about = folder.lstat()
+            except FileNotFoundError:
+                continue
+            mine = about.st_uid == os.geteuid() and not about.st_mode & stat.S_IWOTH
+            if not (mine and stat.S_ISDIR(about.st_mode)):
+                raise ClusterUsageError(
+                    f"{folder}: must be a folder of this user's that not everybody may write to, "
+                    "for tokens lie there; remove it, or name another with XDG_STATE_HOME"
+                )
+
     def down(self) -> bool:
-        """End it and remove its files; False where there was none. Raises ClusterError."""
+        """End it and remove its files; False where there was none.
+
+        Raises ClusterError: it does not end. Raises ClusterUsageError as `serving`.
+        """
+        self._check_owned()
         with file_lock(self._layout.lock):
             process = self.process()
             if process is not None:

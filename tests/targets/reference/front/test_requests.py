@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,11 @@ from conformance.targets.seam.values import cells_of
 from tests.targets.reference.front.conftest import ACCOUNT, CLAIMS, Client, claim
 
 ANY_CLAIM = "/apis/resource.k8s.io/v1/resourceclaims"
+ALIASES = b"a0: &a0 [x]\n" + b"".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n".encode() for level in range(1, 9)
+)
+"""Nine levels, each nine times the one before: 43 million values in a few hundred bytes."""
+
 MERGE = "application/merge-patch+json"
 
 
@@ -39,6 +45,15 @@ MERGE = "application/merge-patch+json"
         ("GET", f"{CLAIMS}?continue=forgotten", None, {}, 410),
         ("POST", CLAIMS, b"{", {}, 400),
         ("POST", CLAIMS, b"[" * 100_000, {}, 400),
+        ("POST", CLAIMS, b"[" + b"[]," * 1_000_000 + b"[]]", {}, 400),
+        ("POST", CLAIMS, b"- a\n" * 700_000, {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b"- a\n" * 100_001, {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b"[" * 100_000, {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, ALIASES, {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b"a: 1\n---\nb: 1", {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b"a: !!python/name:os.system", {"content_type": "application/yaml"}, 400),
+        ("POST", CLAIMS, b'{"metadata": {"generation": 1e999}}', {}, 400),
+        ("POST", CLAIMS, '{"metadata": {"name": "x"}}'.encode("utf-16"), {}, 400),
         ("POST", CLAIMS, [], {}, 400),
         ("POST", CLAIMS, {"metadata": []}, {}, 400),
         ("POST", CLAIMS, {"metadata": {"name": "x", "namespace": "other"}}, {}, 400),
@@ -62,6 +77,19 @@ def test_it_is_refused(
     answer = client.send(method, path, body, **headers)
     status = answer.json()
     assert (answer.status, status["kind"], status["code"]) == (code, "Status", code), status
+
+
+def test_what_is_no_unicode_is_replaced_so_that_lists_can_be_answered(client: Client) -> None:
+    """As encoding/json of Go does it."""
+    made = json.dumps(claim("x")).encode()
+    parameters = b'"parameters": {"half": "\\ud800", "bytes": "\xff", "whole": "\\ud83d\\ude00"}'
+    opaque = b'{"opaque": {"driver": "some.example.com", ' + parameters + b"}}"
+    made = made.replace(b'"requests"', b'"config": [' + opaque + b'], "requests"')
+    assert client.send("POST", CLAIMS, made).status == 201
+    [listed] = client.send("GET", CLAIMS).json()["items"]
+    [config] = listed["spec"]["devices"]["config"]
+    replaced = {"half": "\ufffd", "bytes": "\ufffd", "whole": "\U0001f600"}
+    assert config["opaque"]["parameters"] == replaced
 
 
 def test_a_table_is_answered_where_it_is_asked_for(client: Client) -> None:
