@@ -17,6 +17,7 @@ from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
+from conformance.files import write_whole
 from conformance.report.templating import environment
 from conformance.scenario.base import release
 from conformance.text import counted
@@ -195,4 +196,4 @@ def write_pages(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
