@@ -104,7 +104,6 @@ DEFECTS: Defects = {
     "ignores-evictions": ignores_evictions,
     "ignores-field-selectors": ignores_field_selectors,
     "ignores-preconditions": ignores_preconditions,
-    "ignores-versions": ignores_versions("", None),
     "ignores-versions-of-status": ignores_versions("status"),
     "moves-slices": accepts_changes("ResourceSlice", "spec", "immutable"),
     "reserves-claims-without-allocation": accepts_changes(

@@ -12,7 +12,6 @@ from conformance.targets.reference.controllers.node_lifecycle import NodeLifecyc
 from conformance.targets.reference.nodes.dra_manager import NotPreparedError
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
@@ -50,27 +49,6 @@ def restart_containers(kubelet: Kubelet) -> None:
             current.ends_at = kubelet._cluster.clock.now
 
 
-def keeps_waiting_pods_waiting(world: World) -> None:
-    """A pod whose claims the kubelet could not prepare before it restarted is never run."""
-    for kubelet in world.kubelets:
-        given_up: set[str] = set()
-
-        def start(
-            original: Callable[[], None], kubelet: Kubelet = kubelet, given_up: set[str] = given_up
-        ) -> None:
-            given_up.update(uid for uid, run in kubelet._pods.items() if not run.prepared)
-            original()
-
-        def prepare(
-            original: Callable[[PodRun], None], run: PodRun, given_up: set[str] = given_up
-        ) -> None:
-            if uid_of(run.pod) not in given_up:
-                original(run)
-
-        replace(kubelet, "start", start)
-        replace(kubelet, "_prepare", prepare)
-
-
 @instead("kubelets.wipe_slices")
 def keeps_slices_of_gone_drivers(
     _: Kubelet, original: Callable[[], None], driver: str = ""
@@ -106,18 +84,6 @@ def gives_up_unregistered_drivers(world: World) -> None:
                 raise
 
         replace(kubelet.dra_manager, "prepare", prepare)
-
-
-@instead("kubelets.dra_manager.unprepare")
-def lets_pods_go_unprepared(
-    kubelet: Kubelet, original: Callable[[str], None], pod_uid: str
-) -> None:
-    """What the driver could not unprepare is forgotten."""
-    try:
-        original(pod_uid)
-    except NotPreparedError:
-        for prepared in kubelet.dra_manager.prepared.values():
-            prepared.pods.discard(pod_uid)
 
 
 def loses_cdi_specs(world: World) -> None:
@@ -228,8 +194,6 @@ DEFECTS: Defects = {
     "kubelet-forgets-gone-pods": when_started(forget_gone_pods),
     "kubelet-gives-up-unregistered-drivers": gives_up_unregistered_drivers,
     "kubelet-keeps-slices-of-gone-drivers": keeps_slices_of_gone_drivers,
-    "kubelet-lets-pods-go-unprepared": lets_pods_go_unprepared,
-    "kubelet-loses-waiting-pods": keeps_waiting_pods_waiting,
     "kubelet-restarts-containers": when_started(restart_containers),
     "kubelet-unprepares-at-start": when_started(unprepare_everything),
     "kubelet-wipes-slices-at-once": wipes_slices_at_once,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.reference.controllers.eviction import EvictionController
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.pods import is_deleted
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, results_of
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 
 
 @instead("EvictionController.evictions")
@@ -18,10 +16,6 @@ def evicts_at_once(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
     return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
-
-
-def no_eviction(world: World) -> None:
-    replace(part(world, EvictionController), "evictions", lambda *_: [])
 
 
 @instead("EvictionController.evictions")
@@ -52,10 +46,6 @@ def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     return mutate
 
 
-def by_rule(eviction: Eviction) -> bool:
-    return eviction.rule is not None
-
-
 @instead("EvictionController.evictions")
 def by_named_claims_only(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
@@ -65,25 +55,6 @@ def by_named_claims_only(
 
 def as_created(eviction: Eviction) -> bool:
     return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
-
-
-@instead("EvictionController.sync")
-def evicts_for_noschedule(world: World, original: Callable[[], None]) -> None:
-    store = world.cluster.store
-    original()
-    tainted = {
-        (item["spec"]["pool"]["name"], device["name"])
-        for item in store.all("ResourceSlice")
-        for device in item["spec"].get("devices") or []
-        if any(taint["effect"] == "NoSchedule" for taint in device.get("taints") or [])
-    }
-    for pod in store.all("Pod"):
-        claims = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
-        used = [result for claim in claims for result in results_of(claim)]
-        tolerant = any(result.get("tolerations") for result in used)
-        hit = any((result["pool"], result["device"]) in tainted for result in used)
-        if hit and not tolerant and pod["spec"].get("nodeName") and not is_deleted(pod):
-            world.api.delete_stored(pod)
 
 
 @instead("EvictionController.reporter.condition")
@@ -96,11 +67,8 @@ def no_dry_run(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
 
 DEFECTS: Defects = {
     "evicts-by-named-claims-only": by_named_claims_only,
-    "evicts-by-rules-only": only_by(by_rule),
-    "evicts-for-noschedule": evicts_for_noschedule,
     "misses-changed-rules": only_by(as_created),
     "evicts-at-once": evicts_at_once,
     "evicts-who-tolerates-for-ever": evicts_who_tolerates_for_ever,
     "no-dry-run": no_dry_run,
-    "no-eviction": no_eviction,
 }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.constraints import names
 from tests.mutants.alloc.pools import generation, selectors
-from tests.mutants.alloc.seeing import View, answers, sees
+from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.alloc.taints import each
-from tests.mutants.allocator.inputs import changed, devices, reads_all, results, wanted
+from tests.mutants.allocator.inputs import changed, devices, reads_all, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects
 
@@ -59,18 +58,6 @@ def _first_slice_decides(slices: list[Obj]) -> list[Obj]:
     return [item for item in slices if first[pool_of(item)] == newest[pool_of(item)]]
 
 
-def _first_device_decides(world: World, _: Obj, __: Obj, allocation: Obj) -> None:
-    """Where an allocation can be used follows from its first device."""
-    found = results(allocation)
-    local = {
-        pool_of(item)
-        for item in world.cluster.store.all("ResourceSlice")
-        if item["spec"].get("nodeName") or item["spec"].get("nodeSelector")
-    }
-    if found and (found[0]["driver"], found[0]["pool"]) not in local:
-        allocation.pop("nodeSelector", None)
-
-
 def _not_in_needs_the_label(slices: list[Obj]) -> list[Obj]:
     def change(item: Obj) -> None:
         for term in selectors([item]):
@@ -88,6 +75,5 @@ DEFECTS: Defects = {
     "pools-that-begin-with-an-old-slice-are-not-used": reads_all(
         "resource_slices", _first_slice_decides
     ),
-    "first-device-decides-on-nodes": answers(_first_device_decides),
     "not-in-needs-the-label": reads_all("resource_slices", _not_in_needs_the_label),
 }

@@ -12,7 +12,7 @@ from conformance.targets.seam.values import Obj
 from tests.mutants.alloc.pools import generation, has_duplicates
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.allocator.aligning import takes_all
-from tests.mutants.allocator.inputs import devices, reads, reads_all, wanted
+from tests.mutants.allocator.inputs import devices, reads, reads_all
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
@@ -38,18 +38,6 @@ def one_node(resource_slice: Obj) -> None:
     found = devices(resource_slice)
     nodes = {device.get("nodeName") for device in found[:1]}
     found[:] = [device for device in found if device.get("nodeName") in nodes]
-
-
-def filled_up_from_other_nodes(view: View) -> None:
-    """What a node lacks for the count of a request is looked for on other nodes."""
-    name = view.node["metadata"]["name"]
-    nodes = [item["spec"].get("nodeName") for item in view.slices for _ in devices(item)]
-    reached = sum(node in (None, name) for node in nodes)
-    counts = [one.get("count", 1) for claim in view.wanted for one in wanted(claim)]
-    if len(counts) == 1 and name in nodes and reached < counts[0]:
-        for item in view.slices:
-            if item["spec"].pop("nodeName", None):
-                item["spec"]["allNodes"] = True
 
 
 def evicted_is_gone(resource_slice: Obj) -> None:
@@ -105,7 +93,6 @@ def overlooks_slices_of(version: str) -> Mutation:
 
 
 DEFECTS: Defects = {
-    "counts-are-filled-up-from-other-nodes": sees(filled_up_from_other_nodes),
     "counters-are-free-before-eviction": reads("resource_slices", evicted_is_gone),
     "invalid-pools-stay-invalid": invalid_for_ever,
     "one-node-per-slice": reads("resource_slices", one_node),

@@ -52,15 +52,6 @@ def free_unless_requested(resource_slice: Obj) -> None:
             capacity["requestPolicy"] = {"default": "0"}
 
 
-def steps_from_zero(found: Obj) -> None:
-    """The least amount is a multiple of the step."""
-    if "step" in found:
-        step, least = number(found["step"]), number(found["min"])
-        found["min"] = text(
-            -(-least // step) * step if least % step == 0 else (least // step + 1) * step
-        )
-
-
 def below_maximum(found: Obj) -> None:
     if "max" in found:
         found["max"] = text(number(found["max"]) - Decimal("0.001"))
@@ -218,7 +209,6 @@ DEFECTS: Defects = {
     "requests-of-a-claim-share-nothing": refuses(lambda _w, _c, found: repeats([found])),
     "rounds-fractions-of-ranges-up": ranges(whole_numbers),
     "shares-first-device-only": refuses(not_first_shared),
-    "steps-count-from-zero": ranges(steps_from_zero),
     "takes-greatest-valid-value": policies(greatest_value),
     "unrequested-capacity-is-free": reads("resource_slices", free_unless_requested),
 }

@@ -135,12 +135,6 @@ def where_they_were(world: World) -> None:
     reads("resource_slices", change)(world)
 
 
-def all_for_nothing(claim: Obj) -> None:
-    for item in wanted(claim):
-        if item.get("allocationMode") == "All":
-            item.pop("capacity", None)
-
-
 def alternatives_for_nothing(claim: Obj) -> None:
     for request in requests(claim):
         for item in request.get("firstAvailable") or []:
@@ -158,7 +152,6 @@ def distinct_spares_alternatives(claim: Obj) -> None:
 
 
 DEFECTS: Defects = {
-    "all-ignores-capacity-requests": reads_claims(all_for_nothing),
     "alternatives-lose-capacity": reads_claims(alternatives_for_nothing),
     "claims-consume-counters-of-one-device": one_device_pays,
     "counters-are-cut-to-what-there-is": consumption(at_most_all),

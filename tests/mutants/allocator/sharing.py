@@ -87,26 +87,14 @@ def all_shareable(resource_slice: Obj) -> None:
         device["allowMultipleAllocations"] = True
 
 
-def lose_share_id(allocation: Obj) -> None:
-    for result in results(allocation):
-        result.pop("shareID", None)
-
-
 def lose_consumed_capacity(allocation: Obj) -> None:
     for result in results(allocation):
         result.pop("consumedCapacity", None)
 
 
-def without_groups(resource_slice: Obj) -> None:
-    for device in devices(resource_slice):
-        for consumed in device.get("consumesCounters") or []:
-            consumed.pop("compatibilityGroups", None)
-
-
 DEFECTS: Defects = {
     "cuts-requests-to-policy-maximum": cut_to_maximum,
     "ignores-capacity-requests": reads_claims(no_capacity_requests),
-    "ignores-compatibility-groups": reads("resource_slices", without_groups),
     "ignores-policy-default": policies(lambda policy: policy.pop("default", None)),
     "ignores-policy-maximum": without_range("max"),
     "ignores-policy-step": without_range("step"),
@@ -115,7 +103,6 @@ DEFECTS: Defects = {
     "ignores-capacity-requests-for-whole-devices": no_capacity_requests_of_whole_devices,
     "only-first-counter": reads("resource_slices", first_counter),
     "only-first-counter-set": reads("resource_slices", first_counter_set),
-    "loses-share-id": writes(lose_share_id),
     "never-shares-devices": reads(
         "resource_slices", without_device_field("allowMultipleAllocations")
     ),

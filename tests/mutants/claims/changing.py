@@ -89,12 +89,6 @@ def _reservations_are_free(original: Callable[..., Any], user: User, wanted: Any
     return [] if same else original(user, wanted, new, old)
 
 
-def _allocations_are_free(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:
-    new, old = s
-    same = new.get("reservedFor") == old.get("reservedFor")
-    return [] if same else original(user, wanted, new, old)
-
-
 def _releases_are_free(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:
     new, old = s
     gone = "allocation" not in new and not new.get("reservedFor")
@@ -161,9 +155,7 @@ DEFECTS: Defects = {
     "consumers-without-name": overlooks(r"reservedFor\[\d+\]\.(name|resource): Required"),
     "consumers-of-one-uid": overlooks(r"reservedFor\[\d+\]: Duplicate"),
     "deleted-claims-can-be-reserved": overlooks("new entries may not be added"),
-    "reserved-claims-can-lose-allocation": overlooks("may not be specified when `allocated`"),
     "reservations-need-no-binding": lambda world: _binding(world, _reservations_are_free),
-    "allocations-need-no-binding": lambda world: _binding(world, _allocations_are_free),
     "releases-need-no-binding": lambda world: _binding(world, _releases_are_free),
     "reports-need-binding": lambda world: _binding(world, _always_binding),
     "roles-allow-binding": _binds_by_role,

@@ -7,42 +7,13 @@ from typing import Any
 
 from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.apiserver.validation.errors import FieldError
-from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone, name_of, namespace_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Request, User
-from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
+from tests.mutants.claims.checks import TEMPLATE, overlooks
 from tests.mutants.claims.versions import OLD, hides
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, instead
 from tests.mutants.slices.overlooking import overlooks as overlooks_field
-
-_LABEL = {"resource.kubernetes.io/admin-access": "true"}
-
-
-def _users(claim: Obj) -> list[Obj]:
-    return (claim.get("status") or {}).get("reservedFor") or []
-
-
-def _takes_as_many(world: World) -> None:
-    """A claim that is being deleted takes new consumers as long as they are no more."""
-
-    def check(original: Callable[..., None], kind: Kind, new: Obj, old: Obj, **how: Any) -> None:
-        try:
-            original(kind, new, old, **how)
-        except ApiError as error:
-            more = len(_users(new)) > len(_users(old))
-            if more or any("new entries" not in cause.message for cause in error.causes):
-                raise
-
-    replace(world.api, CHANGED, check)
-
-
-@instead("api._labels_of_namespace")
-def _first_result_only(_: World, original: Callable[[Obj], Any], claim: Obj) -> Any:
-    """Whether an allocation gives admin access is looked up in its first result."""
-    allocation = claim["status"].get("allocation") or {}
-    results = (allocation.get("devices") or {}).get("results") or [{}]
-    return original(claim) if results[0].get("adminAccess") else _LABEL
 
 
 def _names_whole_claim_first(pod: Obj) -> bool:
@@ -52,20 +23,6 @@ def _names_whole_claim_first(pod: Obj) -> bool:
     ]
     return any(len(claims) == 2 and not claims[0].get("request") and claims[1].get("request")
                for claims in found)  # fmt: skip
-
-
-@instead("api.create")
-def _alternatives_need_operators(
-    _: World, original: Callable[..., Obj], obj: Obj, *args: Any
-) -> Obj:
-    """The default operator is only filled in in requests that are no alternatives."""
-    if obj["kind"] == CLAIM:
-        requests = (obj["spec"].get("devices") or {}).get("requests") or []
-        for request in requests:
-            for wanted in request.get("firstAvailable") or []:
-                if any("operator" not in one for one in wanted.get("tolerations") or []):
-                    raise ApiError(422, "Invalid", "operator: Required value")
-    return original(obj, *args)
 
 
 @instead("handler.authorizer._devices")
@@ -165,8 +122,6 @@ _RESULT = r"^status\.allocation\.devices\.results\[\d+\]\."
 
 DEFECTS: Defects = {
     "consumers-after-the-first-are-not-checked": overlooks(r"^status\.reservedFor\[[1-9]\d*\]\."),
-    "deleted-claims-take-consumers-in-exchange": _takes_as_many,
-    "admin-access-of-second-results": _first_result_only,
     "slices-may-lose-their-node": overlooks_field(
         "ResourceSlice", r"^spec\.nodeName$", "Invalid value: null", new=False
     ),
@@ -179,7 +134,6 @@ DEFECTS: Defects = {
     "changed-taints-are-not-checked": overlooks_field(
         "ResourceSlice", r"^spec\.devices\[\d+\]\.taints", new=False
     ),
-    "tolerations-of-alternatives-need-an-operator": _alternatives_need_operators,
     "first-driver-decides-on-reports": _first_driver_decides,
     "gated-pods-can-be-bound": _binds_gated_pods,
     "reports-of-two-pools-are-one": _one_report_for("pool"),

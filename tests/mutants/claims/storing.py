@@ -13,7 +13,6 @@ from tests.mutants.api import alternatives
 from tests.mutants.claims.checks import CLAIM, CLASS, TEMPLATE
 from tests.mutants.replacing import Defects, Mutation, instead
 
-Change = Callable[[Obj], None]
 Changed = Callable[[Obj, Obj, Obj], None]
 """From what was wanted, stored, and there before to what is stored, in place."""
 
@@ -213,7 +212,6 @@ DEFECTS: Defects = {
     "tolerations-get-no-operator": after_creation(CLAIM, lose_operators),
     "explicit-modes-lose-their-count": after_creation(CLAIM, default_counts),
     "all-gets-a-count": after_creation(CLAIM, count_all),
-    "claims-lose-order-of-configs": after_creation(CLAIM, _sort_configs),
     "classes-lose-order-of-configs": after_creation(CLASS, _sort_configs),
     "configs-lose-requests": after_creation(CLAIM, _lose_config_requests),
     "templates-lose-annotations": after_creation(TEMPLATE, _lose_annotations),

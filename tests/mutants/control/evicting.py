@@ -121,16 +121,6 @@ def remembers(world: World) -> None:
     replace(controller, "sync", sync)
 
 
-def finished_pods_go(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
-    """A pod that has ended is evicted, too, as long as its claim is allocated."""
-    if not pods.is_finished(pod) or pods.is_deleted(pod):
-        return original(evictor, pod)
-    found = [claim for _, claim in evictor.cluster.claims_of(pod) if claim is not None]
-    return [
-        one for claim in found for result in results_of(claim) for one in evictor._of_device(result)
-    ]
-
-
 @instead("EvictionController._evict")
 def without_condition(
     world: World, _: Callable[..., None], pod: Obj, found: list[Eviction]

@@ -106,42 +106,6 @@ def trusts_templates_of_one_name(
     return store.add(part(world, ClaimController).new_claim(pod, entry, others[0]))
 
 
-def makes_once(world: World) -> None:
-    """A claim that was deleted before its pod ran is not made again."""
-    made: set[tuple[str, str]] = set()
-
-    def make(original: Callable[..., Obj | None], pod: Obj, entry: str, name: str) -> Obj | None:
-        if (uid_of(pod), entry) in made:
-            return None
-        claim = original(pod, entry, name)
-        if claim is not None:
-            made.add((uid_of(pod), entry))
-        return claim
-
-    replace(part(world, ClaimController), "make", make)
-
-
-def forgets_other_entries(world: World) -> None:
-    """When a claim is made again the pod's status forgets the others, once and for all."""
-    hidden: set[str] = set()
-
-    def sync_pod(original: Callable[[Obj], None], pod: Obj) -> None:
-        if uid_of(pod) in hidden:
-            return
-        before = {one["name"]: one for one in pods.claim_statuses(pod)}
-        original(pod)
-        current = world.cluster.store.by_uid(uid_of(pod)) or pod
-        after = pods.claim_statuses(current)
-        new = [one for one in after if before.get(one["name"]) != one]
-        if new and len(new) < len(after):
-            hidden.add(uid_of(pod))
-            world.cluster.store.modify(
-                current, lambda pod: pod["status"].update(resourceClaimStatuses=new)
-            )
-
-    replace(part(world, ClaimController), "_sync_pod", sync_pod)
-
-
 def makes_for_deleted_pods(world: World) -> None:
     """A pod that is being deleted gets claims, which stay as long as it does."""
     controller, store = part(world, ClaimController), world.cluster.store

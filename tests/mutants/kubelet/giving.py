@@ -42,22 +42,6 @@ def no_mappings_of_init_containers(
     return original(pod, container)
 
 
-def first_mapping_of_a_container(
-    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
-) -> Iterator[str]:
-    """Of several extended resources a container gets one."""
-    made = pod["status"].get("extendedResourceClaimStatus") or {}
-    own = [
-        one
-        for one in made.get("requestMappings") or []
-        if one["containerName"] == container["name"]
-    ]
-    if len(own) > 1:
-        status = {"extendedResourceClaimStatus": {**made, "requestMappings": own[:1]}}
-        pod = {**pod, "status": {**pod["status"], **status}}
-    return original(pod, container)
-
-
 @instead("managers.devices_of")
 def first_id_of_a_device(
     manager: DRAManager, _original: object, claim_uid: str, request: str = ""
@@ -164,6 +148,5 @@ DEFECTS: Defects = {
     "first-cdi-id-of-a-device-only": first_id_of_a_device,
     "init-containers-see-no-extended-devices": gives_containers(no_mappings_of_init_containers),
     "last-request-of-a-claim-only": gives_containers(of_entries(last_of_each_claim)),
-    "one-extended-device-per-container": gives_containers(first_mapping_of_a_container),
     "runtime-gives-what-containers-ask-for": adds_what_is_asked_by_name,
 }

@@ -8,10 +8,8 @@ from typing import Any
 
 from conformance.scenario.observation import ListedClaim
 from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results
 from tests.mutants.driver import drivers
@@ -38,23 +36,6 @@ def first_of_each_gpu(devices: Prepared) -> Prepared:
     """Of several partitions of a GPU the first is given for all."""
     ids = {device.gpu_name: device.cdi_device_ids for device in reversed(devices)}
     return [changed(device, cdi_device_ids=ids[device.gpu_name]) for device in devices]
-
-
-def refuses_second_share(world: World) -> None:
-    """A device that is prepared for a claim is refused to the next, though both have shares."""
-    for driver in drivers(world):
-        known: dict[str, str] = {}
-
-        def prepare(
-            original: Callable[[Obj], Prepared], claim: Obj, known: dict[str, str] = known
-        ) -> Prepared:
-            for one in results(claim["status"]["allocation"]):
-                uid = uid_of(claim)
-                if "shareID" in one and known.setdefault(one["device"], uid) != uid:
-                    raise DriverError(f"device {one['device']} is in use")
-            return original(claim)
-
-        replace(driver, "prepare", prepare)
 
 
 @instead("kubelets.pod_resources.listed")
@@ -158,7 +139,6 @@ def reports_go_with_a_pod(
 DEFECTS: Defects = {
     "driver-answers-without-share-ids": answers(without_share_ids),
     "driver-gives-first-partition-twice": answers(first_of_each_gpu),
-    "driver-refuses-second-share": refuses_second_share,
     "kubelet-keeps-claims-of-evicted-pods": lets_go(not_at_all),
     "kubelet-lists-shares-without-ids": lists_shares_without_ids,
     "kubelet-unprepares-neighbours-of-evicted-pods": lets_go(of_the_neighbours),

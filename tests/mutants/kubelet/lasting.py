@@ -182,24 +182,6 @@ def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: s
         original(driver)
 
 
-def wipes_what_came_back(kubelet: Kubelet) -> None:
-    """The slices of a driver go half a minute after it has ended, though it runs again."""
-    due: dict[str, float] = {}
-
-    def stop_driver(original: Callable[[str], None], role: str = "driver") -> None:
-        original(role)
-        due[kubelet._driver(role).name] = kubelet._cluster.clock.now + 30
-
-    def sync(original: Callable[[], None]) -> None:
-        original()
-        for name in [one for one, at in due.items() if kubelet._cluster.clock.now >= at]:
-            del due[name]
-            kubelet.wipe_slices(name)
-
-    replace(kubelet, "stop_driver", stop_driver)
-    replace(kubelet, "sync", sync)
-
-
 DEFECTS: Defects = {
     "kubelet-adds-devices-to-former-ones": in_kubelets(
         lambda kubelet: adds_to_former_devices(kubelet.dra_manager)
@@ -217,5 +199,4 @@ DEFECTS: Defects = {
     "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
     "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
     "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
-    "kubelet-wipes-slices-of-returned-drivers": in_kubelets(wipes_what_came_back),
 }

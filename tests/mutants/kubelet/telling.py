@@ -95,7 +95,6 @@ DEFECTS: Defects = {
     "claims-stay-in-use-in-metrics": claims_stay_in_use,
     "failed-operations-are-not-counted": counts(is_failure),
     "lists-devices-of-one-driver": lists_some(first_driver),
-    "lists-first-claim-only": lists_some(lambda claims: claims[:1]),
     "lists-init-containers": lists(init_as_others),
     "lists-no-extended-claims": lists(without_extended),
     "lists-no-sidecars": lists(without_init),

@@ -97,7 +97,6 @@ DEFECTS: Defects = {
             "takes-conditions-without-time": (_DEVICE + r".*lastTransitionTime$", ""),
             "takes-any-type-of-condition": (_DEVICE + r"\.conditions.*type$", ""),
             "takes-long-data": (_DEVICE + r"\.data$", "may not be more"),
-            "takes-data-that-is-no-object": (_DEVICE + r"\.data$", "JSON object"),
             "takes-17-addresses": (_DEVICE + r".*ips$", "must have at most"),
             "takes-addresses-twice": (_DEVICE + r".*ips\[", "Duplicate"),
             "takes-addresses-of-any-form": (_DEVICE + r".*ips\[", "CIDR"),
