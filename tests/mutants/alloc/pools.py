@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import View, answers, sees
+from tests.mutants.alloc.views import View, answers, sees
 from tests.mutants.allocator.inputs import (
     changed,
     devices,

@@ -11,7 +11,8 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.requests import split, where
 from tests.mutants.alloc.results import asked
-from tests.mutants.alloc.seeing import Alone, View, allows, sees
+from tests.mutants.alloc.views import Alone, View, allows, sees
+from tests.mutants.allocator.capacity import policies
 from tests.mutants.allocator.inputs import (
     changed,
     devices,
@@ -23,8 +24,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
-from tests.mutants.allocator.sharing import policies
+from tests.mutants.allocator.scheduler_memory import place
 from tests.mutants.replacing import Defects, Mutation, replace
 
 

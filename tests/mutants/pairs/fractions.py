@@ -5,8 +5,8 @@ from __future__ import annotations
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
+from tests.mutants.allocator.capacity import policies
 from tests.mutants.allocator.inputs import reads, results
-from tests.mutants.allocator.sharing import policies
 from tests.mutants.replacing import Defects, Mutation
 
 UNIT = 10**9

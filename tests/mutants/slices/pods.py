@@ -7,9 +7,9 @@ from typing import Any
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
-from tests.mutants.changing import Change
+from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.slices.overlooking import overlooks, refuses, table
+from tests.mutants.slices.overlooked_fields import overlooks, refuses, table
 
 _ENTRY = r"resourceClaims\[\d+\]"
 _CLAIMS = r"ontainers\[\d+\]\.resources\.claims"

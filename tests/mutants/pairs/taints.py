@@ -12,7 +12,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, results_of
 from tests.mutants.allocator import inputs
 from tests.mutants.allocator.inputs import devices, reads, reads_claims
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
 Evictions = Callable[[Evictor, Obj], list[Eviction]]

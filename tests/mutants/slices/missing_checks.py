@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.targets.reference.apiserver.conversion import devices
 from conformance.targets.seam.values import Obj
 from tests.mutants.replacing import Defects
-from tests.mutants.slices.overlooking import overlooks, table
+from tests.mutants.slices.overlooked_fields import overlooks, table
 
 _POLICY = r"requestPolicy"
 _RANGE = r"requestPolicy\.validRange"

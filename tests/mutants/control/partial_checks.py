@@ -16,8 +16,8 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api import DeviceId, ResourceSlice
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.control.evicting import Original, evictions
-from tests.mutants.control.extending import made, of_pod
+from tests.mutants.control.evictions import Original, evictions
+from tests.mutants.control.extended_resources import made, of_pod
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 from tests.mutants.scheduler import counts_node_resources
 

@@ -8,8 +8,6 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.allocator.choosing import first_request, keeps_first_choice
-from tests.mutants.allocator.giving_up import counter_sets
 from tests.mutants.allocator.inputs import (
     devices,
     reads,
@@ -21,8 +19,10 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
-from tests.mutants.allocator.selecting import no_distinct_attribute
+from tests.mutants.allocator.scheduler_memory import place
+from tests.mutants.allocator.search import first_request, keeps_first_choice
+from tests.mutants.allocator.selectors import no_distinct_attribute
+from tests.mutants.allocator.undone_choices import counter_sets
 from tests.mutants.replacing import Defects, Mutation
 
 Counters = dict[tuple[tuple[str, str], str], dict[str, str]]

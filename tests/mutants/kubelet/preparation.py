@@ -17,7 +17,7 @@ from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.several import of_each
+from tests.mutants.two_drivers import of_each
 
 Prepare = Callable[[Obj], None]
 

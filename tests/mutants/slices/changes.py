@@ -11,9 +11,9 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import ApiError, Obj, Ref
 from tests.mutants.api import loses
-from tests.mutants.changing import Change
+from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.watching import without_field
+from tests.mutants.watches import without_field
 
 LATE = "2026-01-01T00:00:00Z"
 

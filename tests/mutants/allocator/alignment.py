@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.allocator.choosing import first_request, keeps_first_choice
 from tests.mutants.allocator.inputs import (
     devices,
     reads,
@@ -19,8 +18,9 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import Device, place, used
-from tests.mutants.allocator.selecting import constraints_of, no_distinct_attribute
+from tests.mutants.allocator.scheduler_memory import Device, place, used
+from tests.mutants.allocator.search import first_request, keeps_first_choice
+from tests.mutants.allocator.selectors import constraints_of, no_distinct_attribute
 from tests.mutants.replacing import Defects, Mutation
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.apiserver.conversion import devices
 from conformance.targets.seam.values import Obj
 from tests.mutants.replacing import Defects, Mutation
-from tests.mutants.slices.overlooking import refuses
+from tests.mutants.slices.overlooked_fields import refuses
 
 
 def _slices(what: Callable[[Obj], bool]) -> Mutation:

@@ -10,8 +10,8 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.driver import drivers
+from tests.mutants.health import Status, shows
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.unhealthy import Status, shows
 
 Told = tuple[str, str]
 """Health and message."""

@@ -13,7 +13,7 @@ from conformance.targets.seam.values import ApiError, Obj, Request, User
 from tests.mutants.claims.checks import TEMPLATE, overlooks
 from tests.mutants.claims.versions import OLD, hides
 from tests.mutants.replacing import Defects, Mutation, instead
-from tests.mutants.slices.overlooking import overlooks as overlooks_field
+from tests.mutants.slices.overlooked_fields import overlooks as overlooks_field
 
 
 def _names_whole_claim_first(pod: Obj) -> bool:

@@ -6,8 +6,8 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.constraints import names
 from tests.mutants.alloc.pools import generation, selectors
-from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.alloc.taints import each
+from tests.mutants.alloc.views import View, sees
 from tests.mutants.allocator.inputs import changed, devices, reads_all, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects

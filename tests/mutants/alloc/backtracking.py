@@ -8,11 +8,11 @@ from functools import partial
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.alloc.partitions import consumptions
-from tests.mutants.allocator.choosing import keeps_first_choice
 from tests.mutants.allocator.inputs import changed, refuses, requests, results
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.scheduler_memory import place
+from tests.mutants.allocator.search import keeps_first_choice
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects
 
 

@@ -10,8 +10,8 @@ from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.alloc.pools import generation, has_duplicates
-from tests.mutants.alloc.seeing import View, sees
-from tests.mutants.allocator.aligning import takes_all
+from tests.mutants.alloc.views import View, sees
+from tests.mutants.allocator.alignment import takes_all
 from tests.mutants.allocator.inputs import devices, reads, reads_all
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects, Mutation, part, replace

@@ -9,11 +9,11 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.alloc.constraints import attribute_of, find
 from tests.mutants.alloc.expressions import rewritten
-from tests.mutants.alloc.seeing import allows, answers
+from tests.mutants.alloc.views import allows, answers
 from tests.mutants.allocator.inputs import changed, devices, reads_claims, requests, results
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
-from tests.mutants.allocator.selecting import constraints_of, no_distinct_attribute
+from tests.mutants.allocator.scheduler_memory import place
+from tests.mutants.allocator.selectors import constraints_of, no_distinct_attribute
 from tests.mutants.replacing import Defects
 
 

@@ -11,7 +11,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import devices, refuses, results, wanted
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, Mutation
 
 Refuses = Callable[[Obj, list[Obj], list[Obj]], bool]
