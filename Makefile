@@ -1,7 +1,7 @@
 # Two commands: `make conformance` and `make test`. Both set up all they need in .venv.
 # ci/test --help says how to run a part of `make test` or `make everything`.
 .DEFAULT_GOAL := help
-.PHONY: help conformance test everything affected site lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
+.PHONY: help conformance test everything affected scenario site lint unit reference real oldest kind allure matrix bench gpu-check fuzz image stubs clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -25,6 +25,9 @@ affected: $(VENV)/.ready ## Which parts of `make everything` a change touches (S
 
 site: $(VENV)/.site ## The documentation site, with the pages that are made: build/site
 	$(BIN)/python -m ci.site
+
+scenario: $(VENV)/.ready ## What a new scenario alone notices, and its row (FILE=scenarios/..., REASON=)
+	@$(BIN)/python -m tests.scenario.add_scenario "$$FILE" --reason "$$REASON"
 
 lint: $(VENV)/.ready ## Lint, formatting, types, import layers
 	@ci/test lint

@@ -248,7 +248,6 @@ def limits_are_one_less(_: World, original: Create, obj: Obj, namespace: str) ->
 
 DEFECTS: Defects = {
     "limits-are-one-less": limits_are_one_less,
-    "accept-invalid-pod-claim": accept_in_spite_of("spec.resourceClaims"),
     "admin-access-anywhere": accept_in_spite_of("adminAccess"),
     "accepts-pod-claim-without-source": accept_in_spite_of("spec.resourceClaims", "must specify"),
     "accepts-pod-claim-with-two-sources": accept_in_spite_of("spec.resourceClaims", "at most"),
@@ -265,17 +264,13 @@ DEFECTS: Defects = {
     "takes-any-number-of-taints": accept_in_spite_of("spec.devices[0].taints", "must have at"),
     "takes-any-pool-name": accept_in_spite_of("spec.pool.name"),
     "takes-any-resource-name": accept_in_spite_of("spec.extendedResourceName"),
-    "takes-any-toleration": accept_in_spite_of("tolerations"),
     "takes-lists-of-any-length": accept_in_spite_of("spec.devices", "must have at most"),
-    "takes-names-twice": accept_in_spite_of("spec.devices", "Duplicate value"),
-    "takes-names-of-any-form": accept_in_spite_of("ame", "RFC 1123"),
     "takes-unknown-values": accept_in_spite_of("spec.devices", "Unsupported value"),
     "loses-scheduling-gates": loses_scheduling_gates,
     "loses-capacity": loses("v1beta2", lose_capacity),
     "no-request-defaults": no_request_defaults,
     "returns-stored-form": returns_stored_form,
     "serves-claims-of-v1alpha3": serves_claims_of_v1alpha3,
-    "serves-retired-claims": serves_retired("ResourceClaim"),
     "serves-retired-classes": serves_retired("ResourceClass"),
     "serves-retired-templates": serves_retired("ResourceClaimTemplate"),
     "sources-of-later-pod-claims-are-not-checked": accept_in_spite_of(

@@ -29,10 +29,6 @@ def in_new_claims(change: Callable[[Obj], None]) -> Mutation:
     return mutate
 
 
-def lose_annotation(claim: Obj) -> None:
-    del claim["metadata"]["annotations"][POD_CLAIM_ANNOTATION]
-
-
 def lose_owner(claim: Obj) -> None:
     del claim["metadata"]["ownerReferences"]
 
@@ -261,9 +257,6 @@ DEFECTS: Defects = {
     "deletes-claims-at-restarts": deletes_claims_at_restarts,
     "says-nothing-of-claims": says_nothing_of_claims,
     "allocates-without-pod": allocates_without_pod,
-    "never-reserves-for-bound-pods": lambda world: replace(
-        part(world, ClaimController), "reserve", lambda *_: None
-    ),
     "reserves-for-ended-pods": reserves_for_ended_pods,
     "refuses-long-claim-names": refuses_long_names,
     "waits-for-unneeded-claims": waits_for_unneeded_claims,
@@ -276,7 +269,6 @@ DEFECTS: Defects = {
     "misses-new-template": misses_new_template,
     "never-release": never_release,
     "no-owner-reference": no_owner_reference,
-    "no-pod-claim-annotation": in_new_claims(lose_annotation),
     "other-namespace": other_namespace,
     "releases-too-early": releases_too_early,
     "shares-template-claim": shares_template_claim,

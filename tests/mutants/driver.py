@@ -51,27 +51,6 @@ def config_of_all_requests(_driver: NodeDriver, allocated: Obj) -> None:
         item["requests"] = [result["request"] for result in allocated["results"]]
 
 
-def default_interval(_driver: NodeDriver, allocated: Obj) -> None:
-    """What is configured is applied with the value that is there without a configuration."""
-    for item in allocated.get("config") or []:
-        sharing = item["opaque"]["parameters"].get("sharing") or {}
-        slicing = sharing.get("timeSlicingConfig") or {}
-        slicing["interval"] = "Default"
-
-
-def refuses_prepared_before(world: World) -> None:
-    for driver in drivers(world):
-        known: set[str] = set()
-
-        def prepare(original: Callable[..., Any], claim: Obj, known: set[str] = known) -> Any:
-            if uid_of(claim) in known:
-                raise DriverError(f"claim {uid_of(claim)} was prepared before")
-            known.add(uid_of(claim))
-            return original(claim)
-
-        replace(driver, "prepare", prepare)
-
-
 @instead("drivers.unprepare")
 def leaves_cdi_spec(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     names = driver.spec_files().get(uid, [])
@@ -113,13 +92,6 @@ def gives_others_when_asked_again(
     return original(claim)
 
 
-@instead("drivers.prepare")
-def refuses_prepared_claims(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
-    if uid_of(claim) in driver.spec_files():
-        raise DriverError(f"claim {uid_of(claim)} is prepared already")
-    return original(claim)
-
-
 @instead("drivers.unprepare")
 def refuses_unknown_claims(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     if uid not in driver.spec_files():
@@ -155,11 +127,6 @@ def keeps_old_devices(world: World) -> None:
         replace(driver, "prepare", prepare)
 
 
-def never_unprepares_nor_looks(world: World) -> None:
-    leak_cdi(world)
-    prepares_devices_in_use(world)
-
-
 def loses_its_memory(world: World) -> None:
     for driver in drivers(world):
         assert isinstance(driver, NvmlDriver)
@@ -190,12 +157,6 @@ def publishes(change: Callable[[list[Obj]], None]) -> Mutation:
             driver._publish({})
 
     return mutate
-
-
-def other_uuids(devices: list[Obj]) -> None:
-    uuids = [device["attributes"]["uuid"] for device in devices]
-    for device, other in zip(devices, uuids[1:] + uuids[:1], strict=True):
-        device["attributes"]["uuid"] = other
 
 
 def bus_ids_as_roots(devices: list[Obj]) -> None:
@@ -258,24 +219,18 @@ def drivers(world: World) -> list[NodeDriver]:
 
 
 DEFECTS: Defects = {
-    "driver-defaults-config": prepares(default_interval),
-    "driver-gives-first-devices": prepares(first_devices),
     "driver-gives-others-when-asked-again": gives_others_when_asked_again,
     "driver-keeps-old-devices": keeps_old_devices,
     "driver-loses-its-memory": loses_its_memory,
-    "driver-never-unprepares-nor-looks": never_unprepares_nor_looks,
     "driver-prepares-devices-in-use": prepares_devices_in_use,
     "driver-publishes-once": publishes_once,
-    "driver-refuses-prepared-claims": refuses_prepared_claims,
     "driver-refuses-unknown-claims": refuses_unknown_claims,
     "driver-configures-all-devices": prepares(config_of_all_requests),
     "driver-ignores-claim-config": prepares(without_config("FromClaim")),
     "driver-ignores-class-config": prepares(without_config("FromClass")),
-    "driver-prepares-a-claim-once": refuses_prepared_before,
     "metadata-of-another-claim": metadata_of_another_claim,
     "shows-another-claim": writes(another_claim),
     "slices-have-bus-ids-as-roots": publishes(bus_ids_as_roots),
-    "slices-have-other-uuids": publishes(other_uuids),
     "slices-promise-more-memory": publishes(more_memory),
     "slices-without-owner": slices_without_owner,
     "leak-cdi": leak_cdi,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.scenario.observation import CALLS, CREATES, OPERATIONS
+from conformance.scenario.observation import CREATES, OPERATIONS
 from conformance.targets.reference.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
@@ -32,7 +32,6 @@ def count_success_as_error(
 
 
 DEFECTS: Defects = {
-    "calls-of-drivers-are-not-counted": forgets("kubelet", CALLS),
     "extended-claims-are-not-counted": forgets("kube-scheduler", CREATES),
     "generated-claims-are-not-counted": forgets("kube-controller-manager", CREATES),
     "preparations-count-as-errors": count_success_as_error,

@@ -49,13 +49,6 @@ def all_claims(manager: DRAManager, _original: Ids, pod: Obj, _container: Obj) -
             yield from manager.devices_of(uid_of(claim))
 
 
-def all_requests(manager: DRAManager, _original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
-    named = {item["name"] for item in (container.get("resources") or {}).get("claims") or []}
-    for name, claim in manager.claims_of(pod):
-        if claim is not None and name in named:
-            yield from manager.devices_of(uid_of(claim))
-
-
 def others_for_pods_without_claims(
     manager: DRAManager, original: Ids, pod: Obj, container: Obj
 ) -> Iterator[str]:
@@ -77,16 +70,6 @@ def all_for_containers_without_claims(
     if named and not (container.get("resources") or {}).get("claims"):
         return all_claims(manager, original, pod, container)
     return original(pod, container)
-
-
-def other_requests(manager: DRAManager, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
-    """A container that names a request gets all devices but those of the request."""
-    named = (container.get("resources") or {}).get("claims") or []
-    asked = list(original(pod, container))
-    if not any(entry.get("request") for entry in named):
-        return iter(asked)
-    everything = all_requests(manager, original, pod, container)
-    return iter([device for device in everything if device not in asked])
 
 
 def generated_for_one_container(
@@ -119,13 +102,6 @@ def one_device_per_claim(
     for entry in (container.get("resources") or {}).get("claims") or []:
         named = original(pod, {**container, "resources": {"claims": [entry]}})
         yield from list(named)[:1]
-
-
-def none_for_extended_resources(
-    _manager: DRAManager, original: Ids, pod: Obj, container: Obj
-) -> Iterator[str]:
-    status = {**pod["status"], "extendedResourceClaimStatus": {}}
-    return original({**pod, "status": status}, container)
 
 
 def all_of_extended_resources(
@@ -285,15 +261,12 @@ DEFECTS: Defects = {
     "forgets-force-deleted-pods": forgets_force_deleted,
     "runs-pods-without-allocation": runs_without_allocation,
     "init-containers-see-nothing": gives_containers(none_for(sidecar=False)),
-    "mixes-up-requests": gives_containers(other_requests),
     "no-devices-after-restart": none_after_restart,
     "mixes-up-extended-resources": gives_containers(all_of_extended_resources),
-    "no-devices-for-extended-resources": gives_containers(none_for_extended_resources),
     "one-device-per-claim": gives_containers(one_device_per_claim),
     "refuses-unused-claims": refuses_unused_claims,
     "sidecars-see-nothing": gives_containers(none_for(sidecar=True)),
     "first-container-only": gives_containers(first_container_only),
     "leaks-to-other-pods": gives_containers(others_for_pods_without_claims),
-    "request-filter-ignored": gives_containers(all_requests),
     "sees-all-claims": gives_containers(all_claims),
 }

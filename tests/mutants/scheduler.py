@@ -236,12 +236,6 @@ def binds_at_once(world: World) -> None:
 
 
 @instead("scheduler.conditions.readiness")
-def never_binds(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-    found = original(claim)
-    return Readiness.WAITING if found is Readiness.READY else found
-
-
-@instead("scheduler.conditions.readiness")
 def ignores_binding_failure(
     _: World, original: Callable[[Obj], Readiness], claim: Obj
 ) -> Readiness:
@@ -286,7 +280,6 @@ DEFECTS: Defects = {
     "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
     "misses-release": misses("ResourceClaim", "bound pods"),
     "no-finalizer": no_finalizer,
-    "never-binds-ready-pods": never_binds,
     "no-sharing": no_sharing,
     "schedules-beyond-the-limit": beyond_the_limit,
     "says-it-in-other-words": says_it_otherwise,

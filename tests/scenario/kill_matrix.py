@@ -34,7 +34,6 @@ from tests.statements import wrongs
 
 COMMAND: Final = "python -m tests.scenario.kill_matrix"
 KILLS: Final = Path(__file__).with_name("kills.yaml")
-NOT_ALONE: Final = Path(__file__).with_name("not_alone.yaml")
 
 GATES: Final = {
     "DRADerivedAttributes": True,
@@ -58,6 +57,12 @@ NODES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 """Ability -> the profile of devices that have it, and what else the reference has then."""
 
+_REASON: Final = "not alone"
+_KILLS_HEAD: Final = f"""\
+# Which defects a scenario notices. Written by {COMMAND}, and a row by
+# `make scenario`; where it alone notices none, `not alone` says by hand why it is there.
+"""
+
 Kills = Mapping[str, Sequence[str]]
 """Title of a defect -> ids of the scenarios that notice it."""
 
@@ -67,13 +72,20 @@ def driver_profile(name: str) -> DriverProfile:
     return load_profile(name, ROOT / "drivers")
 
 
-def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Outcome]:
-    """Scenario -> what became of it on a reference with these faults."""
-    found: dict[str, Outcome] = {}
+def run_on_reference(
+    scenarios: Sequence[LoadedScenario], *faults: str
+) -> dict[str, ScenarioFinished]:
+    """Scenario -> how it ended on a reference with these faults."""
+    finished: dict[str, ScenarioFinished] = {}
     for off, kind in {_needs(each) for each in scenarios}:
         those = [each for each in scenarios if _needs(each) == (off, kind)]
-        found |= _on_nodes(kind, {**GATES, **dict.fromkeys(off, False)}, those, faults)
-    return found
+        finished |= _on_nodes(kind, {**GATES, **dict.fromkeys(off, False)}, those, faults)
+    return finished
+
+
+def outcomes(scenarios: Sequence[LoadedScenario], *faults: str) -> dict[str, Outcome]:
+    """Scenario -> what became of it on a reference with these faults."""
+    return {name: _own(item) for name, item in run_on_reference(scenarios, *faults).items()}
 
 
 def _needs(each: LoadedScenario) -> tuple[frozenset[str], str]:
@@ -88,7 +100,7 @@ def _on_nodes(
     gates: Mapping[str, bool],
     scenarios: Sequence[LoadedScenario],
     faults: Sequence[str],
-) -> dict[str, Outcome]:
+) -> dict[str, ScenarioFinished]:
     name, nodes = NODES.get(kind, ("nvml-dra-driver", {}))
     profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))
     beside = other_source(TargetOptions(), other, None)
@@ -96,7 +108,7 @@ def _on_nodes(
         options = TargetOptions(scheduler=nodes.get("scheduler", ""))
         setup = Setup("kill", Opened.of(target, profile, "image", options, other))
         result = run_suite(scenarios, setup, ())
-    return {item.scenario.id: _own(item) for item in result.finished}
+    return {item.scenario.id: item for item in result.finished}
 
 
 def _own(finished: ScenarioFinished) -> Outcome:
@@ -130,17 +142,37 @@ def noticing(fault: str, among: Sequence[LoadedScenario]) -> list[str]:
 
 
 @cache
+def _rows() -> Mapping[str, Mapping[str, Any]]:
+    rows: Mapping[str, Mapping[str, Any]] = yaml.safe_load(KILLS.read_text(encoding="utf-8"))
+    return rows
+
+
+@cache
 def read_kills() -> Kills:
-    """What was found when all of them met last."""
-    kills: Kills = yaml.safe_load(KILLS.read_text(encoding="utf-8"))
-    return kills
+    """What was found when they met last."""
+    kills: dict[str, list[str]] = {}
+    for name, row in sorted(_rows().items()):
+        for title in row["notices"]:
+            kills.setdefault(title, []).append(name)
+    return dict(sorted(kills.items()))
 
 
 @cache
 def read_not_alone() -> Mapping[str, str]:
     """Scenario -> why there is no defect that it alone notices."""
-    reasons: Mapping[str, str] = yaml.safe_load(NOT_ALONE.read_text(encoding="utf-8"))
-    return reasons
+    return {name: row[_REASON] for name, row in _rows().items() if _REASON in row}
+
+
+def write_kills(kills: Kills, reasons: Mapping[str, str]) -> None:
+    """Write a row for each scenario: what it notices, and the reason if it has one."""
+    rows: dict[str, dict[str, Any]] = {
+        name: {_REASON: reasons[name]} if name in reasons else {}
+        for name in sorted({*reasons, *(name for names in kills.values() for name in names)})
+    }
+    for name, row in rows.items():
+        row["notices"] = sorted(title for title, names in kills.items() if name in names)
+    text = yaml.safe_dump(rows, sort_keys=False, width=100, default_flow_style=None)
+    KILLS.write_text(f"{_KILLS_HEAD}{text}", encoding="utf-8")
 
 
 def own(kills: Kills) -> dict[str, list[str]]:
@@ -222,14 +254,13 @@ def main(named: Set[str]) -> None:
     with ProcessPoolExecutor() as pool:
         found = list(pool.map(measured, faults, repeat(named), repeat(read_kills())))
     kills = {title: names for title, names in zip(faults, found, strict=True) if names}
-    text = yaml.safe_dump(kills, sort_keys=False, width=100, default_flow_style=None)
-    KILLS.write_text(f"# Written by {COMMAND}\n{text}", encoding="utf-8")
     reasons = read_not_alone()
+    write_kills(kills, reasons)
     alone = own(kills).keys()
     for name in sorted({each.id for each in on_reference()} - alone - reasons.keys()):
-        print(f"{name}: no defect of its own, and no reason in {NOT_ALONE.name}")
+        print(f"{name}: no defect of its own, and no reason in {KILLS.name}")
     for name in sorted(alone & reasons.keys()):
-        print(f"{name}: has a defect of its own, the reason in {NOT_ALONE.name} can go")
+        print(f"{name}: has a defect of its own, the reason in {KILLS.name} can go")
     if unseen := DEFECTS.keys() - kills.keys():
         raise SystemExit(f"no scenario notices: {', '.join(sorted(unseen))}")
 

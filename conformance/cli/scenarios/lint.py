@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 from conformance.cli.output import printable
 from conformance.data import scenarios_dir
 from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.scenario.documents.validate import is_own
+from conformance.scenario.documents.validate import is_own, validated
 from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
     YAML,
@@ -25,7 +26,14 @@ from conformance.scenario.documents.yamlfile import (
 )
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents
-from conformance.scenario.loader import check_path
+from conformance.scenario.lint.shipped import (
+    file_problems,
+    find_checkout,
+    length_problems,
+    profile_problems,
+    scenario_problems,
+)
+from conformance.scenario.loader import check_path, load_scenarios
 from conformance.text import counted
 
 _STDIN = Path("-")
@@ -33,12 +41,12 @@ _STDIN = Path("-")
 
 def lint(
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="PATH",
             help="Scenarios, driver profiles, manifests: files, folders, or - for stdin.",
         ),
-    ],
+    ] = None,
     driver: Annotated[
         str,
         typer.Option(
@@ -52,6 +60,14 @@ def lint(
             metavar="GLOB", help="Skip files in folders whose path or name matches (repeatable)."
         ),
     ] = None,
+    shipped: Annotated[
+        bool,
+        typer.Option(
+            "--shipped",
+            help="Also hold files to the rules for what lies below scenarios/ of this project's"
+            " repository; without PATH, all of them.",
+        ),
+    ] = False,
 ) -> None:
     """Check scenarios and profiles against their schema, manifests for retired DRA APIs.
 
@@ -66,16 +82,23 @@ def lint(
     def profile_set(document: ProfileSet) -> Iterable[Problem]:
         return empty_parts(document, list(map(planned, select())))
 
+    if shipped:
+        find_checkout()
+    elif not files:
+        raise UsageError("missing argument PATH: give files, folders, or - for stdin")
     profile = load_profile(driver, scenarios_dir() / "drivers") if driver else None
     linter = _Linter(
         {**OWN_KINDS, "ConformanceReport": ConformanceReport, "ProfileSet": ProfileSet},
         profile,
         {**OWN_CHECKS, "ProfileSet": profile_set},
+        shipped,
     )
-    for given in files:
+    for given in files or [scenarios_dir()]:
         linter.take(given, exclude or ())
+    if not files:
+        linter.check_lengths()
     if not linter.checked and not linter.skipped:
-        raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files))}")
+        raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files or ()))}")
     for line in linter.found:
         typer.echo(printable(line.text))
     errors = sum(line.error for line in linter.found)
@@ -96,10 +119,12 @@ class _Linter:
         models: Mapping[str, type[BaseModel]],
         driver: DriverProfile | None,
         checks: Mapping[str, Check],
+        shipped: bool,
     ) -> None:
         self.models = models
         self.driver = driver
         self.checks = checks
+        self.shipped = shipped
         self.found: list[LintLine] = []
         self.checked = 0
         self.skipped = 0
@@ -141,11 +166,40 @@ class _Linter:
         self.checked += 1
         if _empty(documents):
             self.found.append(LintLine(f"{file}:1: is empty; nothing was checked"))
-        self.found += lint_documents(documents, self.models, self.driver, self.checks)
+        lines = lint_documents(documents, self.models, self.driver, self.checks)
+        if self.shipped:
+            lines = [LintLine(line.text) for line in lines]  # here a warning is one thing to mend
+            lines += map(LintLine, shipped_problems(file, documents, loads=not lines))
+        self.found += lines
+
+    def check_lengths(self) -> None:
+        """Check what all shipped scenarios keep together."""
+        files = [scenario.document.file for scenario in load_scenarios()]
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        self.found += map(LintLine, length_problems(scenarios_dir(), texts))
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1
         self.found += map(LintLine, str(error).splitlines())
+
+
+def shipped_problems(
+    file: Path, documents: Sequence[Document], *, loads: bool = True
+) -> Iterator[str]:
+    """What a file must mend to be shipped, as ``file:line: ...``.
+
+    Args:
+        file: below ``scenarios/``.
+        documents: what was read from it.
+        loads: nothing else is wrong with it, so that its scenario or profile can be looked at.
+    """
+    yield from file_problems(file, documents)
+    for document in documents if loads else ():
+        kind = document.data.get("kind") if is_own(document) else None
+        if kind == "Scenario":
+            yield from chain.from_iterable(map(scenario_problems, load_scenarios([file])))
+        elif kind == "DriverProfile":
+            yield from profile_problems(validated(DriverProfile, document), document)
 
 
 def _empty(documents: Sequence[Document]) -> bool:

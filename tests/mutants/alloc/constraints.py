@@ -7,8 +7,8 @@ from itertools import combinations
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import View, sees
-from tests.mutants.allocator.aligning import attributes
+from tests.mutants.alloc.views import View, sees
+from tests.mutants.allocator.alignment import attributes
 from tests.mutants.allocator.inputs import (
     devices,
     reads_claims,
@@ -18,7 +18,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, Mutation
 
 

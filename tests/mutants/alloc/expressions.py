@@ -11,7 +11,7 @@ from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import View, sees
+from tests.mutants.alloc.views import View, sees
 from tests.mutants.allocator.alternatives import alternatives_lose
 from tests.mutants.allocator.inputs import (
     Answer,

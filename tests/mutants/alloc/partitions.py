@@ -7,12 +7,12 @@ from decimal import Decimal
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.alloc.shares import number, stays_used, text
-from tests.mutants.allocator.counting import counters_of
+from tests.mutants.alloc.views import View, sees
+from tests.mutants.allocator.counters import counters_of
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, refuses, results
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
+from tests.mutants.allocator.scheduler_memory import place
 from tests.mutants.replacing import Defects, Mutation
 
 Key = tuple[tuple[str, str], str]

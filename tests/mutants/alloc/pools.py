@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import View, answers, sees
+from tests.mutants.alloc.views import View, answers, sees
 from tests.mutants.allocator.inputs import (
     changed,
     devices,
@@ -73,36 +73,11 @@ def full_slices_only(slices: list[Obj]) -> list[Obj]:
     return [x for x in slices if devices(x) or x["spec"].get("sharedCounters")]
 
 
-def first_device_for_all(item: Obj) -> None:
-    first = next(iter(devices(item)), {})
-    fields = ("nodeName", "nodeSelector", "allNodes")
-    where: Obj = {field: first[field] for field in fields if field in first}
-    for device in devices(item) if item["spec"].get("perDeviceNodeSelection") else ():
-        for field in fields:
-            device.pop(field, None)
-        device.update(where)
-
-
 def selectors(slices: Iterable[Obj]) -> Iterable[Obj]:
     for item in slices:
         for source in (item["spec"], *devices(item)):
             if source.get("nodeSelector"):
                 yield source["nodeSelector"]["nodeSelectorTerms"][0]
-
-
-def misread_not_in(item: Obj) -> None:
-    for term in selectors([item]):
-        for wanted in term.get("matchExpressions") or []:
-            wanted["operator"] = wanted["operator"].replace("NotIn", "In")
-            if wanted["operator"] == "DoesNotExist":
-                wanted["operator"] = "Exists"
-
-
-def expressions_only(item: Obj) -> None:
-    for term in selectors([item]):
-        fields = term.pop("matchFields", None)
-        if fields and not term.get("matchExpressions"):
-            term["matchExpressions"] = [{"key": "no.such/label", "operator": "DoesNotExist"}]
 
 
 def on_one_node(_world: World, node: Obj, _claim: Obj, allocation: Obj) -> None:
@@ -147,15 +122,6 @@ def spans(key: Callable[[World, Obj], object]) -> Mutation:
     return refuses(wrong)
 
 
-def slice_of(world: World, result: Obj) -> str:
-    place = result["driver"], result["pool"]
-    return "".join(
-        item["metadata"]["name"]
-        for item in world.cluster.slices()
-        if pool_of(item) == place and result["device"] in {x["name"] for x in devices(item)}
-    )
-
-
 def backwards(item: Obj) -> None:
     devices(item).reverse()
 
@@ -165,12 +131,8 @@ DEFECTS: Defects = {
     "all-ignores-invalid-pools": without(has_duplicates),
     "compares-generations-as-text": reads_all("resource_slices", generations_as_text),
     "count-stays-within-a-pool": spans(lambda _, result: (result["driver"], result["pool"])),
-    "count-stays-within-a-slice": spans(slice_of),
-    "first-device-places-its-slice": reads("resource_slices", first_device_for_all),
     "ignores-binds-to-node": reads("resource_slices", without_device_field("bindsToNode")),
-    "ignores-fields-of-node-selectors": reads("resource_slices", expressions_only),
     "keeps-one-node-requirement": answers(one_requirement),
-    "misreads-not-in": reads("resource_slices", misread_not_in),
     "names-devices-without-driver": without_driver,
     "network-allocations-name-one-node": answers(on_one_node),
     "network-devices-free-from-nodes": answers(everywhere_with_a_network_device),

@@ -10,8 +10,8 @@ from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
-from tests.mutants.alloc.seeing import Alone, allows, by_request
-from tests.mutants.allocator.aligning import takes_all
+from tests.mutants.alloc.views import Alone, allows, by_request
+from tests.mutants.allocator.alignment import takes_all
 from tests.mutants.allocator.alternatives import only_first
 from tests.mutants.allocator.inputs import (
     changed,
@@ -22,8 +22,8 @@ from tests.mutants.allocator.inputs import (
     results,
     wanted,
 )
-from tests.mutants.allocator.remembering import place, used
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.scheduler_memory import place, used
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, instead
 
 Wrong = Callable[[Alone, Sequence[Obj]], Sequence[Obj]]

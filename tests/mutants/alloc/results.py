@@ -8,7 +8,7 @@ from itertools import groupby
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.alloc.seeing import answers
+from tests.mutants.alloc.views import answers
 from tests.mutants.allocator.inputs import devices, requests, results, wanted, writes
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects, Mutation
@@ -182,7 +182,6 @@ DEFECTS: Defects = {
     "class-config-for-all-requests": configs("FromClass", lambda _: []),
     "class-config-for-first-request-only": configs("FromClass", lambda listed: listed[:1]),
     "class-config-of-first-alternative": answers(first_alternatives_class),
-    "claim-config-for-all-requests": configs("FromClaim", lambda _: []),
     "claim-config-for-first-request-only": configs("FromClaim", lambda listed: listed[:1]),
     "config-for-alternatives-is-lost": without_config_for(alternatives),
     "config-for-requests-with-alternatives-is-lost": without_config_for(with_alternatives),
@@ -196,5 +195,4 @@ DEFECTS: Defects = {
     "tells-consumption-before-rounding": answers(what_was_asked),
     "tells-consumption-of-what-was-asked-only": answers(only_what_was_asked),
     "tells-consumption-of-whole-devices": answers(of_whole_devices),
-    "tolerations-of-first-device": of_first_result("tolerations"),
 }

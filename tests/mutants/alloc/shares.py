@@ -11,7 +11,8 @@ from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.requests import split, where
 from tests.mutants.alloc.results import asked
-from tests.mutants.alloc.seeing import Alone, View, allows, sees
+from tests.mutants.alloc.views import Alone, View, allows, sees
+from tests.mutants.allocator.capacity import policies
 from tests.mutants.allocator.inputs import (
     changed,
     devices,
@@ -23,8 +24,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
 )
 from tests.mutants.allocator.pools import pool_of
-from tests.mutants.allocator.remembering import place
-from tests.mutants.allocator.sharing import policies
+from tests.mutants.allocator.scheduler_memory import place
 from tests.mutants.replacing import Defects, Mutation, replace
 
 
@@ -50,15 +50,6 @@ def free_unless_requested(resource_slice: Obj) -> None:
     for device, capacity in capacities(resource_slice):
         if device.get("allowMultipleAllocations") and not capacity.get("requestPolicy"):
             capacity["requestPolicy"] = {"default": "0"}
-
-
-def steps_from_zero(found: Obj) -> None:
-    """The least amount is a multiple of the step."""
-    if "step" in found:
-        step, least = number(found["step"]), number(found["min"])
-        found["min"] = text(
-            -(-least // step) * step if least % step == 0 else (least // step + 1) * step
-        )
 
 
 def below_maximum(found: Obj) -> None:
@@ -218,7 +209,6 @@ DEFECTS: Defects = {
     "requests-of-a-claim-share-nothing": refuses(lambda _w, _c, found: repeats([found])),
     "rounds-fractions-of-ranges-up": ranges(whole_numbers),
     "shares-first-device-only": refuses(not_first_shared),
-    "steps-count-from-zero": ranges(steps_from_zero),
     "takes-greatest-valid-value": policies(greatest_value),
     "unrequested-capacity-is-free": reads("resource_slices", free_unless_requested),
 }

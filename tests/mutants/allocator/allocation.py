@@ -22,16 +22,6 @@ def no_constraints(claim: Obj) -> None:
     (claim["spec"].get("devices") or {}).pop("constraints", None)
 
 
-def selector_of_first_node(world: World) -> None:
-    def change(allocation: Obj) -> None:
-        first = min(node["metadata"]["name"] for node in world.cluster.store.all("Node"))
-        term = {"key": "metadata.name", "operator": "In", "values": [first]}
-        if "nodeSelector" in allocation:
-            allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [term]}]}
-
-    writes(change)(world)
-
-
 def forgets_unpublished(world: World) -> None:
     """A device that was once not published counts as free, whoever has it."""
     forgotten: set[str] = set()
@@ -107,10 +97,6 @@ def first_device_for_all(allocation: Obj) -> None:
         result.update({name: found[0][name] for name in ("driver", "pool", "device")})
 
 
-def admin_access_as_any(claim: Obj) -> None:
-    lose_admin_access(claim["status"].get("allocation") or {})
-
-
 def lose_admin_access(allocation: Obj) -> None:
     for result in results(allocation):
         result.pop("adminAccess", None)
@@ -122,9 +108,7 @@ def lose_node_selector(allocation: Obj) -> None:
 
 DEFECTS: Defects = {
     "forgets-devices-without-slice": forgets_unpublished,
-    "node-selector-of-first-node": selector_of_first_node,
     "admin-access-needs-free-device": reads_claims(without_request_field("adminAccess")),
-    "admin-access-takes-device": reads("claims", admin_access_as_any),
     "any-node": reads("resource_slices", any_node),
     "claim-config-first": writes(claim_config_first),
     "double-allocation": double_allocation,

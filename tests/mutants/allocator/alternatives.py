@@ -8,7 +8,7 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

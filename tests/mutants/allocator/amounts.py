@@ -28,12 +28,6 @@ def one_device(claim: Obj) -> None:
             item["count"] = 1
 
 
-def one_more_than_two(claim: Obj) -> None:
-    for item in wanted(claim):
-        if 2 < item.get("count", 1) < 10:
-            item["count"] += 1
-
-
 @instead("scheduler.filter.allocate")
 def count_is_a_maximum(
     world: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
@@ -162,13 +156,6 @@ def at_most_32(claim: Obj) -> None:
         item["count"] = min(item.get("count", 1), 32)
 
 
-def all_only_alone(claim: Obj) -> None:
-    found = requests(claim)
-    others = [item for item in found if (item.get("exactly") or {}).get("allocationMode") != "All"]
-    if others:
-        found[:] = others
-
-
 def more_than_16_devices(world: World) -> None:
     refuses(lambda allocation: len(results(allocation)) > 16, world)
 
@@ -207,16 +194,13 @@ def one_by_one(world: World) -> None:
 DEFECTS: Defects = {
     "allocates-claims-one-by-one": one_by_one,
     "all-may-be-none": all_may_be_none(unless_in_use=False),
-    "all-may-be-none-if-nothing-matches": all_may_be_none(unless_in_use=True),
     "all-takes-what-is-free": all_that_is_free,
-    "all-is-left-out-beside-others": reads_claims(all_only_alone),
     "admin-access-to-all-needs-free-devices": reads_claims(admin_all_as_others),
     "all-skips-tainted-devices": all_but_tainted,
     "all-takes-one": reads_claims(one_of_all),
     "cuts-requests-to-32-devices": reads_claims(at_most_32),
     "count-is-a-maximum": count_is_a_maximum,
     "ignores-count": reads_claims(one_device),
-    "one-device-more-than-asked": reads_claims(one_more_than_two),
     "refuses-more-than-16-devices": more_than_16_devices,
     "refuses-two-drivers": two_drivers,
 }

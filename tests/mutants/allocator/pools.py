@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
-from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
+from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.replacing import Defects, Mutation
 
 
@@ -15,19 +15,6 @@ def without_slices(field: str) -> Mutation:
         return [item for item in slices if not item["spec"].get(field)]
 
     return reads_all("resource_slices", change)
-
-
-def everywhere(field: str) -> Change:
-    """What a slice says about nodes by this field is taken for all nodes."""
-
-    def change(resource_slice: Obj) -> None:
-        if resource_slice["spec"].pop(field, None):
-            resource_slice["spec"]["allNodes"] = True
-            for device in devices(resource_slice):
-                for name in ("nodeName", "nodeSelector", "allNodes"):
-                    device.pop(name, None)
-
-    return change
 
 
 def pool_of(resource_slice: Obj) -> tuple[str, str]:
@@ -135,10 +122,6 @@ def by_name_alone(world: World) -> None:
 
 DEFECTS: Defects = {
     "ignores-network-devices": without_slices("allNodes"),
-    "ignores-node-selectors-of-slices": reads("resource_slices", everywhere("nodeSelector")),
-    "ignores-slices-with-node-selector": without_slices("nodeSelector"),
-    "ignores-slices-with-nodes-per-device": without_slices("perDeviceNodeSelection"),
-    "ignores-nodes-per-device": reads("resource_slices", everywhere("perDeviceNodeSelection")),
     "names-devices-without-pool": by_name_alone,
     "no-pools-over-several-nodes": reads_all("resource_slices", no_pools_over_nodes),
     "only-first-slice": reads_all("resource_slices", first_of_pool),

@@ -74,7 +74,6 @@ _NAMES: Defects = {
     "constraint-lists-request-twice": overlooks(OF_CONSTRAINT + r"\.requests\[\d+\]: Duplicate"),
     "config-lists-request-twice": overlooks(OF_CONFIG + r"\.requests\[\d+\]: Duplicate"),
     "match-attribute-without-domain": overlooks("matchAttribute: .*fully qualified"),
-    "distinct-attribute-without-domain": overlooks("distinctAttribute: .*fully qualified"),
     "match-attribute-of-any-form": overlooks("matchAttribute: .*(C identifier|RFC 1123|Too long)"),
     "constraint-without-attribute": overlooks(OF_CONSTRAINT + ": Required"),
     "class-name-of-any-form": overlooks(EXACTLY + "deviceClassName: Invalid"),
@@ -88,7 +87,6 @@ _NAMES: Defects = {
     "config-without-opaque": overlooks(r"config\[\d+\]\.opaque: Required"),
     "parameters-may-be-missing": overlooks("parameters: Required"),
     "parameters-need-no-object": overlooks("parameters: Invalid"),
-    "class-config-is-not-checked": overlooks(r"^spec\.config\[", CLASS),
 }
 
 _VALUES: Defects = {
@@ -99,7 +97,6 @@ _VALUES: Defects = {
     "alternative-tolerations-are-not-checked": overlooks(SUB + "tolerations"),
     "all-with-count": overlooks("count: .*must not be specified when"),
     "count-may-be-negative": overlooks(EXACTLY + "count: .*greater than zero"),
-    "alternative-count-may-be-negative": overlooks(SUB + "count: .*greater than zero"),
     "alternative-of-unknown-mode": overlooks(SUB + "allocationMode"),
     "selector-without-cel": overlooks(r"selectors\[\d+\]\.cel: Required"),
     "claim-expressions-need-not-compile": overlooks(EXACTLY + ".*expression: Invalid"),

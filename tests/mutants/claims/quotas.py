@@ -48,31 +48,8 @@ def _first_alternative(claim: Obj) -> None:
         del (request.get("firstAvailable") or [])[1:]
 
 
-def _all_alternatives(claim: Obj) -> None:
-    """As if all were asked for together."""
-    exact = [
-        {"exactly": wanted}
-        for request in _requests(claim)
-        for wanted in (request.get("exactly"), *(request.get("firstAvailable") or []))
-        if wanted
-    ]
-    claim["spec"]["devices"] = {"requests": exact}
-
-
-def _no_alternatives(claim: Obj) -> None:
-    for request in _requests(claim):
-        request.pop("firstAvailable", None)
-
-
 def _first_request(claim: Obj) -> None:
     del _requests(claim)[1:]
-
-
-def _one_request_of_a_class(claim: Obj) -> None:
-    """Of several requests for a class the last one counts."""
-    last = {(r.get("exactly") or {}).get("deviceClassName"): r for r in _requests(claim)}
-    if _requests(claim):
-        claim["spec"]["devices"]["requests"] = list(last.values())
 
 
 def _no_monitors(claim: Obj) -> None:
@@ -116,12 +93,6 @@ def admits_by(difference: int) -> Mutation:
     return mutate
 
 
-@instead("api.quotas.used_in")
-def counts_everywhere(world: World, original: Callable[[str], Usage], namespace: str) -> Usage:
-    names = [item["metadata"]["name"] for item in world.cluster.store.all("Namespace")]
-    return sum((original(name) for name in names), Counter())
-
-
 @instead("api.quotas.usage_of")
 def spares_generated(_: World, original: Measure, obj: Obj) -> Usage:
     if obj["kind"] == "ResourceClaim" and obj["metadata"].get("ownerReferences"):
@@ -135,15 +106,11 @@ DEFECTS: Defects = {
         _each(lambda w: w.update(allocationMode="ExactCount", count=w.get("count", 1)))
     ),
     "quota-counts-first-alternatives": sees(_first_alternative),
-    "quota-adds-up-alternatives": sees(_all_alternatives),
-    "quota-forgets-alternatives": sees(_no_alternatives),
     "quota-counts-first-requests": sees(_first_request),
-    "quota-counts-one-request-of-a-class": sees(_one_request_of_a_class),
     "quota-spares-admin-access": sees(_no_monitors),
     "quota-counts-allocated-claims": counts_allocated_only,
     "quota-refuses-the-last": admits_by(1),
     "quota-admits-one-more": admits_by(-1),
-    "quota-counts-other-namespaces": counts_everywhere,
     "quota-spares-generated-claims": spares_generated,
     "quota-forgets-implicit-resources": forgets(
         "ResourceClaim", "requests.deviceclass.resource.kubernetes.io/"

@@ -176,7 +176,6 @@ DEFECTS: Defects = {
     "v1beta1-hides-tolerations": hides(OLD, without("tolerations")),
     "v1beta1-hides-status": hides(OLD, lambda obj: obj.pop("status", None)),
     "v1beta1-hides-shares": hides(OLD, _result_fields("shareID", "consumedCapacity")),
-    "v1beta2-hides-shares": hides("v1beta2", _result_fields("shareID", "consumedCapacity")),
     "v1beta1-claims-cannot-change": no_old_updates,
     "lists-are-in-stored-form": lists_stored_form,
     "claims-are-not-selected-by-name": no_selecting_by_name,

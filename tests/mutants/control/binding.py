@@ -67,22 +67,6 @@ def judged(
     return lambda world: replace(world.scheduler.conditions, "readiness", readiness)
 
 
-@instead("scheduler.conditions.readiness")
-def first_claim_only(world: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
-    """Of a pod's claims only the first that has binding conditions is waited for."""
-    conditions = world.scheduler.conditions
-    for user in claim["status"].get("reservedFor") or []:
-        pod = world.cluster.store.by_uid(user["uid"])
-        waited = [
-            found
-            for _, found in (world.cluster.claims_of(pod) if pod else ())
-            if found is not None and conditions.applies(found)
-        ]
-        if len(waited) > 1 and uid_of(waited[0]) != uid_of(claim):
-            return Readiness.READY
-    return original(claim)
-
-
 def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
     """Something is wrong in a claim once it is reserved; told whether it was allocated with it."""
 
@@ -164,13 +148,6 @@ def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutati
     return mutate
 
 
-@instead("scheduler.binder.deallocate")
-def only_failed_bindings(world: World, original: Callable[..., None], pod: Obj, plan: Plan) -> None:
-    """An allocation is given up where binding failed, and not where no node suits."""
-    if any(map(world.scheduler.conditions.applies, plan.unavailable)):
-        original(pod, plan)
-
-
 def lose(claim: Obj, keep: str) -> None:
     for field in {"allocation", "reservedFor", "devices"} - {keep}:
         claim["status"].pop(field, None)
@@ -180,17 +157,12 @@ DEFECTS: Defects = {
     "a-failure-of-some-other-device-counts": judged(fields=("driver",)),
     "allocations-have-no-time": written(no_timestamp),
     "binds-though-devices-failed": judged(failure_first=False),
-    "binds-when-the-first-device-is-ready": judged(first_only=True),
-    "binds-with-the-first-claim": first_claim_only,
-    "binds-with-the-first-condition": judged(ready=some_true),
     "deallocates-claims-of-other-pods": deallocates_for(lambda _: True),
     "deallocation-keeps-reports-of-devices": deallocates_for(lambda users: not users, "devices"),
     "devices-are-ready-by-any-status": judged(ready=all),
     "extended-claims-outlive-attempts": extended_claims_stay,
     "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
-    "gives-up-allocations-only-after-failed-bindings": only_failed_bindings,
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
-    "keeps-allocations-that-no-node-suits": deallocates_for(lambda _: False),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),
 }

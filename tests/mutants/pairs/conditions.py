@@ -129,8 +129,5 @@ DEFECTS: Defects = {
     "driver-has-no-right-before-a-pod-is-bound": only_of_bound_pods,
     "monitors-do-not-wait-for-conditions": waits_only_for(lambda _, one: "adminAccess" not in one),
     "only-the-first-device-is-waited-for": waits_only_for(lambda first, one: one is first),
-    "only-the-first-driver-is-waited-for": waits_only_for(
-        lambda first, one: one["driver"] == first["driver"]
-    ),
     "rules-miss-pods-that-were-not-bound": forgives_what_was_before,
 }

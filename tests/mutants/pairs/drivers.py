@@ -17,7 +17,7 @@ from tests.mutants.allocator.inputs import (
     wanted,
     writes,
 )
-from tests.mutants.allocator.selecting import constraints_of
+from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, instead
 
 _DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from reference_allocator.api.quantity import parse_quantity
+from tests.mutants.allocator.capacity import policies
 from tests.mutants.allocator.inputs import reads, results
-from tests.mutants.allocator.sharing import policies
 from tests.mutants.replacing import Defects, Mutation
 
 UNIT = 10**9
@@ -45,16 +45,8 @@ def half_units_are_nothing(world: World) -> None:
     reads("claims", change)(world)
 
 
-def no_fraction_of_steps(policy: Obj) -> None:
-    found = policy.get("validRange") or {}
-    if whole(found.get("step", "1")) != found.get("step", "1"):
-        del found["step"]
-
-
 DEFECTS: Defects = {
     "maximum-is-rounded-to-whole-units": in_whole_units("max"),
-    "ranges-are-in-whole-units": in_whole_units("min", "max", "step"),
     "shares-below-a-unit-consume-nothing": half_units_are_nothing,
     "shares-consume-whole-units": consumed_in_whole_units,
-    "steps-below-a-unit-are-none": policies(no_fraction_of_steps),
 }

@@ -11,8 +11,8 @@ from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
 from tests.mutants.allocator.inputs import requests
 from tests.mutants.driver import drivers
+from tests.mutants.health import Status, shows
 from tests.mutants.replacing import Defects, instead, replace
-from tests.mutants.unhealthy import Status, shows
 
 
 def says_nothing(original: Status, pod: Obj, container: Obj) -> list[Obj]:

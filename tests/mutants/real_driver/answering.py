@@ -18,7 +18,7 @@ from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubelet.service import ClaimWork
 from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
 from nvml_driver.prepare.allocation import Allocation
-from tests.mutants.real_driver.putting import OfTheContract, PutIn, both, instead, with_results
+from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead, with_results
 
 Claim = Mapping[str, Any]
 _busy = threading.Lock()

@@ -15,7 +15,7 @@ from tests.mutants.real_driver import (
     remembering,
     specs,
 )
-from tests.mutants.real_driver.putting import PutIn, both
+from tests.mutants.real_driver.replacement import PutIn, both
 
 
 @dataclass(frozen=True)

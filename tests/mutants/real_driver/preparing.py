@@ -16,7 +16,7 @@ from nvml_driver.prepare import allocation
 from nvml_driver.prepare.checkpoint import FILE_NAME, Checkpoint
 from nvml_driver.prepare.claim_files import ClaimFiles
 from nvml_driver.prepare.preparation import Preparation
-from tests.mutants.real_driver.putting import Json, PutIn, both, instead, with_results
+from tests.mutants.real_driver.replacement import Json, PutIn, both, instead, with_results
 
 Claim = Mapping[str, Any]
 Prepare = Callable[..., list[PreparedDevice]]

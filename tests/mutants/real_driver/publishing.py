@@ -10,7 +10,7 @@ from typing import Any
 from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, KubeError
-from tests.mutants.real_driver.putting import Json, OfTheContract, PutIn, both, instead
+from tests.mutants.real_driver.replacement import Json, OfTheContract, PutIn, both, instead
 
 
 def _twice(original: Callable[..., list[Json]], *args: Any, **named: Any) -> list[Json]:

@@ -9,7 +9,7 @@ from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.kubelet.service import ClaimWork
 from nvml_driver.prepare.claims import ClaimFetcher
-from tests.mutants.real_driver.putting import OfTheContract, instead, with_results
+from tests.mutants.real_driver.replacement import OfTheContract, instead, with_results
 
 Claim = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from nvml_driver.kubelet import plugin, rolling, service
 from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
-from tests.mutants.real_driver.putting import OfTheContract, PutIn, instead
+from tests.mutants.real_driver.replacement import OfTheContract, PutIn, instead
 
 another_name = instead(
     plugin,

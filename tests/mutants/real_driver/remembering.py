@@ -9,7 +9,7 @@ from typing import Any
 
 from nvml_driver.prepare import checkpoint
 from nvml_driver.prepare.checkpoint import Checkpoint
-from tests.mutants.real_driver.putting import OfTheContract, PutIn, both, instead
+from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead
 
 
 def _in_place(_original: Any, path: Path, content: bytes, **_: Any) -> None:

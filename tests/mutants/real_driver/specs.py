@@ -14,7 +14,7 @@ from nvml_driver.cdi.claim_spec import SpecBuilder
 from nvml_driver.core import DriverCore
 from nvml_driver.prepare.checkpoint import FILE_NAME
 from nvml_driver.prepare.claim_files import ClaimFiles
-from tests.mutants.real_driver.putting import Json, OfTheContract, PutIn, instead
+from tests.mutants.real_driver.replacement import Json, OfTheContract, PutIn, instead
 
 
 def _ids(change: Callable[[str, str], str]) -> PutIn:

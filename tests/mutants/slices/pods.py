@@ -7,9 +7,9 @@ from typing import Any
 
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj, Ref
-from tests.mutants.changing import Change
+from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.slices.overlooking import overlooks, refuses, table
+from tests.mutants.slices.overlooked_fields import overlooks, refuses, table
 
 _ENTRY = r"resourceClaims\[\d+\]"
 _CLAIMS = r"ontainers\[\d+\]\.resources\.claims"
@@ -85,8 +85,6 @@ DEFECTS: Defects = {
         "Pod",
         {
             "takes-pod-claims-twice": (_ENTRY + r"\.name$", "Duplicate"),
-            "takes-pod-claims-without-name": (_ENTRY + r"\.name$", "Required"),
-            "takes-any-name-of-pod-claims": (_ENTRY + r"\.name$", "must"),
             "takes-any-claim-name-in-pods": (_ENTRY + r"\.resourceClaimName$", ""),
             "takes-any-template-name-in-pods": (_ENTRY + r"\.resourceClaimTemplateName$", ""),
             "takes-unknown-claims-of-containers": (_CLAIMS, "must be one of the names"),
@@ -105,7 +103,6 @@ DEFECTS: Defects = {
         },
     ),
     "takes-any-template-of-deployments": overlooks("Deployment", r"template"),
-    "takes-any-template-of-jobs": overlooks("Job", r"template"),
     "changes-claims-of-pods": _changes("resourceClaims"),
     "changes-claims-of-containers": _changes("containers", "resources", "claims"),
     "old-clients-lose-claims-of-pods": _forgets("resourceClaimStatuses"),

@@ -1,0 +1,202 @@
+"""Defects of a kubelet: what it keeps over time, over its own start, and until a pod is gone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from conformance.targets.reference import pods
+from conformance.targets.reference.nodes import podstatus
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.nodes.podstatus import PodRun
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.reference.world import World
+from conformance.targets.seam.values import Obj
+from tests.mutants.disruption import when_started
+from tests.mutants.replacing import Defects, Mutation, instead, replace
+
+
+def in_kubelets(mutate: Callable[[Kubelet], None]) -> Mutation:
+    """The same defect in each kubelet."""
+
+    def mutation(world: World) -> None:
+        for kubelet in world.kubelets:
+            mutate(kubelet)
+
+    return mutation
+
+
+def forget_devices(kubelet: Kubelet) -> None:
+    for entry in kubelet.dra_manager.prepared.values():
+        entry.devices = {}
+
+
+def remember_one_pod(kubelet: Kubelet) -> None:
+    for entry in kubelet.dra_manager.prepared.values():
+        entry.pods = set(sorted(entry.pods)[-1:])
+
+
+def prepare_deleted_pods(kubelet: Kubelet) -> None:
+    """Pods that were deleted before the kubelet has seen them are prepared first."""
+    for pod in kubelet._store.all("Pod"):
+        here = pod["spec"].get("nodeName") == kubelet.node
+        if here and pods.is_deleted(pod) and uid_of(pod) not in kubelet._pods:
+            try:
+                kubelet.dra_manager.prepare(pod)
+            except NotPreparedError:
+                continue
+
+
+def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
+    """It does something wrong after its start, which counts in its metrics."""
+
+    @instead("kubelets.start")
+    def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
+        original()
+        change(kubelet)
+
+    return mutate
+
+
+@instead("managers._entry_for")
+def takes_namesakes(
+    manager: DRAManager, original: Callable[[Obj, Obj], Prepared], claim: Obj, pod: Obj
+) -> Prepared:
+    """A claim counts as prepared where another of its name was."""
+    key = (namespace_of(claim), name_of(claim))
+    for uid, one in manager.prepared.items():
+        if one.claim == key and one.devices and uid != uid_of(claim):
+            one.pods.add(uid_of(pod))
+            one.complete = True
+            return manager.prepared.setdefault(uid_of(claim), one)
+    return original(claim, pod)
+
+
+@instead("managers._let_go")
+def drops_extended_claims(
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
+) -> None:
+    for entry in manager.prepared.values():
+        if "-extended-resources-" in entry.claim[1]:
+            entry.unprepare = ()
+    original(pod_uid)
+
+
+def keeps_ended_pods(kubelet: Kubelet) -> None:
+    """The claims of a pod that has ended are unprepared when it is deleted."""
+    kept: set[str] = set()
+
+    def release(original: Callable[[PodRun], bool], run: PodRun) -> bool:
+        pod = kubelet._store.by_uid(uid_of(run.pod))
+        if pod is not None and not pods.is_deleted(pod):
+            kept.add(uid_of(pod))
+            run.released = True
+            return True
+        if uid_of(run.pod) in kept:
+            kept.discard(uid_of(run.pod))
+            run.released = False
+        return original(run)
+
+    replace(kubelet, "_release", release)
+
+
+@instead("kubelets._report")
+def ends_pods_first(kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
+    """A pod has ended when its containers have, though its claims could not be unprepared."""
+    released = run.released
+    run.released = released or podstatus.has_ended(run, kubelet._cluster.clock.now)
+    original(run)
+    run.released = released
+
+
+def adds_to_former_devices(manager: DRAManager) -> None:
+    """What was prepared for a claim is kept beside what is prepared for it later."""
+    former: defaultdict[str, list[str]] = defaultdict(list)
+
+    def unprepare(original: Callable[[str], None], pod_uid: str) -> None:
+        before = {uid: [*manager.devices_of(uid)] for uid in manager.prepared}
+        original(pod_uid)
+        for uid, ids in before.items():
+            if uid not in manager.prepared:
+                former[uid] += ids
+
+    def devices_of(
+        original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+    ) -> Iterator[str]:
+        yield from [*former[claim_uid], *original(claim_uid, request)]
+
+    replace(manager, "unprepare", unprepare)
+    replace(manager, "devices_of", devices_of)
+
+
+def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
+    try:
+        kubelet.dra_manager.unprepare(uid_of(run.pod))
+    except NotPreparedError:
+        return
+
+
+@instead("kubelets._run_containers")
+def unprepares_with_the_first_container(
+    kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
+) -> None:
+    original(run)
+    now = kubelet._cluster.clock.now
+    ended = any(one.has_ended(now) for one in run.runs.values())
+    if ended and run.pod["spec"]["restartPolicy"] == "Never":
+        unprepare_now(kubelet, run)
+
+
+@instead("kubelets._terminate")
+def unprepares_before_the_end(
+    kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
+) -> None:
+    unprepare_now(kubelet, run)
+    original(run)
+
+
+@instead("kubelets._report")
+def ready_before_prepared(_: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
+    prepared, run.prepared = run.prepared, True
+    original(run)
+    run.prepared = prepared
+
+
+@instead("kubelets.wipe_slices")
+def wipes_all_drivers(_: Kubelet, original: Callable[[], None], _driver: str = "") -> None:
+    """With the slices of a driver that is gone go those of all drivers of the node."""
+    original()
+
+
+@instead("kubelets.wipe_slices")
+def wipes_all_nodes(kubelet: Kubelet, _original: object, driver: str = "") -> None:
+    for item in kubelet._store.all("ResourceSlice"):
+        if item["spec"].get("nodeName") and driver in ("", item["spec"]["driver"]):
+            kubelet._api.delete_stored(item)
+
+
+@instead("kubelets.wipe_slices")
+def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: str = "") -> None:
+    if driver:
+        original(driver)
+
+
+DEFECTS: Defects = {
+    "kubelet-adds-devices-to-former-ones": in_kubelets(
+        lambda kubelet: adds_to_former_devices(kubelet.dra_manager)
+    ),
+    "kubelet-ends-pods-before-unpreparing": ends_pods_first,
+    "kubelet-forgets-devices-at-its-start": when_started(forget_devices),
+    "kubelet-forgets-sharing-pods-at-its-start": when_started(remember_one_pod),
+    "kubelet-keeps-claims-of-ended-pods": in_kubelets(keeps_ended_pods),
+    "kubelet-keeps-slices-at-its-start": keeps_slices_at_start,
+    "kubelet-loses-extended-claims": drops_extended_claims,
+    "kubelet-prepares-deleted-pods": when_it_has_started(prepare_deleted_pods),
+    "kubelet-says-ready-before-prepared": ready_before_prepared,
+    "kubelet-takes-namesakes-for-prepared": takes_namesakes,
+    "kubelet-unprepares-before-containers-end": unprepares_before_the_end,
+    "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
+    "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
+    "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
+}

@@ -1,0 +1,161 @@
+"""Defects of a kubelet: when it asks drivers to prepare claims, for whom, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from conformance.scenario.observation import CALLS
+from conformance.targets.reference.nodes.dra_manager import (
+    _PREPARE,
+    _SERVICE,
+    DRAManager,
+    NotPreparedError,
+)
+from conformance.targets.reference.nodes.driver import NodeDriver
+from conformance.targets.reference.store import name_of, uid_of
+from conformance.targets.seam.values import Obj
+from nvml_driver.model.prepared import PreparedDevice
+from tests.mutants.nodes import take_any_reservation
+from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.two_drivers import of_each
+
+Prepare = Callable[[Obj], None]
+
+
+@instead("managers.prepare")
+def starts_with_what_is_there(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    """A pod starts as soon as one of its claims is prepared."""
+    try:
+        original(pod)
+    except NotPreparedError:
+        uids = [uid_of(claim) for _, claim in manager.claims_of(pod) if claim is not None]
+        known = [manager.prepared[uid] for uid in uids if uid in manager.prepared]
+        if len(known) < len(uids) or not any(one.devices for one in known):
+            raise
+
+
+def gives_up_refused(manager: DRAManager) -> None:
+    """What a driver has refused once it is not asked for again."""
+    refused: set[str] = set()
+
+    def prepare(original: Prepare, pod: Obj) -> None:
+        if uid_of(pod) in refused:
+            raise NotPreparedError("given up")
+        try:
+            original(pod)
+        except NotPreparedError as error:
+            if "NodePrepareResources failed" in str(error):
+                refused.add(uid_of(pod))
+            raise
+
+    replace(manager, "prepare", prepare)
+
+
+@instead("managers.claims_of")
+def claims_of_any_namespace(
+    manager: DRAManager, original: Callable[[Obj], Iterator[tuple[str, Obj | None]]], pod: Obj
+) -> Iterator[tuple[str, Obj | None]]:
+    """Claims that users make are looked up by their names alone; the oldest is taken."""
+    named = {
+        entry["name"]: entry["resourceClaimName"]
+        for entry in pod["spec"].get("resourceClaims") or []
+        if "resourceClaimName" in entry
+    }
+    everywhere = manager._cluster.store.all("ResourceClaim")
+    for entry, claim in original(pod):
+        same = (one for one in everywhere if name_of(one) == named.get(entry))
+        yield entry, next(same, claim)
+
+
+def takes_missing_for_unneeded(manager: DRAManager) -> None:
+    """A claim that is not made yet counts as one that is not needed."""
+    replace(
+        manager,
+        "claims_of",
+        lambda original, pod: (pair for pair in original(pod) if pair[1] is not None),
+    )
+
+
+@instead("managers.prepare")
+def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> None:
+    for _, claim in manager.claims_of(pod):
+        if claim is not None and uid_of(claim) in manager.prepared:
+            manager.prepared[uid_of(claim)].complete = False
+    original(pod)
+
+
+@instead("managers._prepare")
+def asks_for_each_claim(
+    manager: DRAManager,
+    original: Callable[..., list[PreparedDevice]],
+    driver: NodeDriver,
+    claim: Obj,
+) -> list[PreparedDevice]:
+    """One call for each claim of a pod, where all claims of a driver belong into one."""
+    if driver.name in manager._asked:
+        manager._cluster.counts.count(
+            manager._component,
+            CALLS,
+            driver_name=driver.name,
+            method_name=f"{_SERVICE}/{_PREPARE}",
+            grpc_status_code="OK",
+        )
+    return original(driver, claim)
+
+
+def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
+    """Other operations of a device are skipped: by its own list and the operation in question."""
+
+    @instead("managers.asked")
+    def mutate(
+        _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
+    ) -> list[str]:
+        devices = allocation.get("devices") or {}
+        results = [
+            {**one, "skipNodeOperations": kept(one.get("skipNodeOperations") or [], operation)}
+            for one in devices.get("results") or []
+        ]
+        return original({"devices": {**devices, "results": results}}, operation)
+
+    return mutate
+
+
+@instead("managers.asked")
+def skips_for_one_device(
+    _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
+) -> list[str]:
+    """A driver is not asked if one of its devices need not be prepared."""
+    found = original(allocation, operation)
+    skipping = {
+        one["driver"]
+        for one in (allocation.get("devices") or {}).get("results") or []
+        if {"*", operation} & {*(one.get("skipNodeOperations") or ())}
+    }
+    return [name for name in found if name not in skipping]
+
+
+def any_skip_is_both(names: list[str], operation: str) -> list[str]:
+    return [operation] if names else []
+
+
+def only_star(names: list[str], _operation: str) -> list[str]:
+    return [name for name in names if name == "*"]
+
+
+def no_star(names: list[str], _operation: str) -> list[str]:
+    return [name for name in names if name != "*"]
+
+
+DEFECTS: Defects = {
+    "kubelet-asks-for-each-claim": asks_for_each_claim,
+    "kubelet-gives-up-refused-claims": of_each(gives_up_refused),
+    "kubelet-ignores-reservations": take_any_reservation,
+    "kubelet-prepares-for-each-pod": prepares_for_each_pod,
+    "kubelet-reads-claims-of-any-namespace": claims_of_any_namespace,
+    "kubelet-skips-all-for-any-operation": skips(any_skip_is_both),
+    "kubelet-skips-drivers-for-one-device": skips_for_one_device,
+    "kubelet-skips-wildcards-only": skips(only_star),
+    "kubelet-starts-with-what-is-prepared": starts_with_what_is_there,
+    "kubelet-takes-missing-claims-for-unneeded": of_each(takes_missing_for_unneeded),
+    "kubelet-knows-no-wildcard": skips(no_star),
+}

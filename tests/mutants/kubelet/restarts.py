@@ -1,0 +1,118 @@
+"""Defects of a kubelet or driver that starts again, or meets what came in another's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from conformance.targets.reference import pods
+from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from conformance.targets.reference.nodes.kubelet import Kubelet
+from conformance.targets.reference.nodes.podstatus import PodRun
+from conformance.targets.reference.store import name_of, namespace_of, uid_of
+from conformance.targets.seam.values import Obj
+from nvml_driver.model.prepared import PreparedDevice
+from tests.mutants.kubelet.lifetimes import in_kubelets
+from tests.mutants.replacing import Defects, instead, replace
+
+
+def never_starts_namesakes(kubelet: Kubelet) -> None:
+    """A pod of the name of one that was deleted by force under the kubelet does not start."""
+    known: set[str] = set()
+    forced: set[tuple[str, str]] = set()
+
+    def sync_pod(original: Callable[[PodRun], None], run: PodRun) -> None:
+        new = uid_of(run.pod) not in known
+        if new and (namespace_of(run.pod), name_of(run.pod)) in forced:
+            return
+        known.add(uid_of(run.pod))
+        original(run)
+
+    def release(original: Callable[[PodRun], bool], run: PodRun) -> bool:
+        gone = not run.released and uid_of(run.pod) in known
+        if gone and kubelet._store.by_uid(uid_of(run.pod)) is None:
+            forced.add((namespace_of(run.pod), name_of(run.pod)))
+        return original(run)
+
+    def start(original: Callable[[], None]) -> None:
+        known.clear()
+        forced.clear()
+        original()
+
+    replace(kubelet, "_sync_pod", sync_pod)
+    replace(kubelet, "_release", release)
+    replace(kubelet, "start", start)
+
+
+@instead("kubelets.start")
+def takes_waiting_for_prepared(kubelet: Kubelet, original: Callable[[], None]) -> None:
+    """A pod that was on the node before the kubelet started counts as prepared."""
+    manager = kubelet.dra_manager
+    asked = {uid for one in manager.prepared.values() for uid in one.pods}
+    waiting = [run.pod for uid, run in kubelet._pods.items() if not run.prepared]
+    original()
+    for pod in waiting:
+        if uid_of(pod) not in asked and not pods.is_deleted(pod):
+            now = kubelet._cluster.clock.now
+            kubelet._pods[uid_of(pod)] = PodRun(pod, now, prepared=True)
+            for _, claim in manager.claims_of(pod):
+                if claim is not None:
+                    manager.prepared.setdefault(uid_of(claim), Prepared({}, {uid_of(pod)}))
+
+
+def forgets_ids_of_driver(kubelet: Kubelet) -> None:
+    """The CDI devices that a driver answered before it started again are given to nobody more."""
+    forgotten: set[tuple[str, str]] = set()
+    manager = kubelet.dra_manager
+
+    def start_driver(original: Callable[[str], None], role: str = "driver") -> None:
+        original(role)
+        forgotten.update((uid, kubelet._driver(role).name) for uid in manager.prepared)
+
+    def devices_of(
+        original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
+    ) -> Iterator[str]:
+        if any((claim_uid, name) in forgotten for name in manager.prepared[claim_uid].devices):
+            return iter(())
+        return original(claim_uid, request)
+
+    def prepare(original: Callable[..., list[PreparedDevice]], driver: Any, claim: Obj) -> Any:
+        forgotten.discard((uid_of(claim), driver.name))
+        return original(driver, claim)
+
+    replace(kubelet, "start_driver", start_driver)
+    replace(manager, "devices_of", devices_of)
+    replace(manager, "_prepare", prepare)
+
+
+@instead("managers.unprepare")
+def drops_claims_of_missing_drivers(
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
+) -> None:
+    """There is nothing to unprepare where none of a deleted pod's drivers is registered."""
+    own = [one for one in manager.prepared.values() if pod_uid in one.pods]
+    pod = manager._cluster.store.by_uid(pod_uid)
+    deleted = pod is None or pods.is_deleted(pod)
+    if own and deleted and not any(_runs(manager, one.unprepare) for one in own):
+        for one in own:
+            one.pods.discard(pod_uid)
+        return
+    original(pod_uid)
+
+
+def _runs(manager: DRAManager, names: Iterable[str]) -> bool:
+    for name in names:
+        try:
+            manager._registered(name)
+        except NotPreparedError:
+            continue
+        return True
+    return False
+
+
+DEFECTS: Defects = {
+    "kubelet-drops-claims-of-missing-drivers": drops_claims_of_missing_drivers,
+    "kubelet-forgets-devices-of-restarted-drivers": in_kubelets(forgets_ids_of_driver),
+    "kubelet-never-starts-namesakes": in_kubelets(never_starts_namesakes),
+    "kubelet-takes-waiting-pods-for-prepared": takes_waiting_for_prepared,
+}
