@@ -71,7 +71,7 @@ image: ## Build the driver's image as an archive (buildah, mmdebstrap; see docs/
 	ci/deploy/build-image $(OUT)/nvml-dra-driver.tar
 
 stubs: $(VENV)/.ready ## Generate the gRPC stubs of the kubelet APIs again
-	$(BIN)/python -m nvml_driver.kubeletapi.generate
+	$(BIN)/python -m kube.kubelet.generate
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'

@@ -17,16 +17,16 @@ from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, W
 from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.compare.audit.once import audit
 from conformance.engine.events.result import Latency
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.transport import Stream
 from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.latency import ClaimLatencies
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.seam.values import RUN_LABEL
+from kube.api import Api
+from kube.connection import Connection
+from kube.informer import Informer
+from kube.kubeconfig import ClientConfig, load_config
+from kube.transport import Stream
 
 FILLS = ("empty", "half", "full")
 _AT_ONCE = 8

@@ -16,8 +16,8 @@ from conformance.clusters.local.binaries.versions import PINNED
 from conformance.engine.events.comparison import Verdict
 from conformance.engine.events.result import RunResult, ScenarioResult
 from conformance.engine.events.scenario import Outcome, PlannedScenario
-from conformance.errors import UsageError
 from conformance.resultfile.read import load_results
+from kube.base.errors import UsageError
 
 HEAD = """# Every scenario on every minor of Kubernetes
 

@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from conformance.errors import UsageError
-from conformance.files import read_regular
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
 
 
 def loads(text: bytes | str) -> Any:

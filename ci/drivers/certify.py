@@ -25,8 +25,8 @@ from conformance.clusters.gocommand import environment, find_go
 from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import NODE_BINARIES
 from conformance.clusters.local.layout import default_cache
-from conformance.errors import UsageError
 from conformance.resultfile.read import load_results
+from kube.base.errors import UsageError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = ROOT / "ci/drivers"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.scenario import Outcome
-from conformance.text import one_line
+from kube.base.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RECORDS: Final = ROOT / "docs/drivers"

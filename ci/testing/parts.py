@@ -193,7 +193,7 @@ def _everything() -> Iterator[Part]:
         (real("machines", f"{_REAL} and everything"),),
         seconds=1300,
         paths=_paths(
-            "conformance/clusters/* conformance/targets/cluster/* conformance/kubeapi/* "
+            "conformance/clusters/* conformance/targets/cluster/* kube/* "
             "nvml_driver/* reference_allocator/cel/environment/* reference_allocator/data/* "
             "ci/api-client/* ci/deploy/* ci/gpu/* ci/job/* ci/local-cluster/* ci/rbac/* "
             "ci/test-driver/* scenarios/drivers/* "

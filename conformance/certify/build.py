@@ -38,9 +38,9 @@ from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
-from conformance.errors import ConformanceError, UsageError
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from kube.base.errors import ConformanceError, UsageError
 
 
 class OtherSuiteError(ConformanceError):

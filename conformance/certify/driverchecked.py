@@ -14,10 +14,10 @@ from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
 from conformance.engine.events.run import RunStarted
-from conformance.errors import UsageError
-from conformance.files import read_regular
 from conformance.resultfile.read import first_problem
 from conformance.strictjson import loads
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
 
 MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
 

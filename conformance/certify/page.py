@@ -19,7 +19,7 @@ from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
 from conformance.report.templating import environment
 from conformance.scenario.base import release
-from conformance.text import counted
+from kube.base.text import counted
 
 BADGES: Final = "badges"
 INDEX: Final = "index.html"

@@ -15,7 +15,7 @@ from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
 from conformance.scenario.registry import load_registry
-from conformance.text import cut
+from kube.base.text import cut
 from reference_allocator.gates import gates_for_version, nearest_minor
 
 

@@ -27,13 +27,13 @@ from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
 from conformance.certify.verify import Verification, verify_evidence
 from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import UsageError
-from conformance.files import read_regular, write_whole
-from conformance.redaction import redact
 from conformance.report.templating import environment
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.base import release
-from conformance.text import inline_code, one_line, visible
+from kube.base.errors import UsageError
+from kube.base.files import read_regular, write_whole
+from kube.base.redaction import redact
+from kube.base.text import inline_code, one_line, visible
 
 REPORT: Final = "report.yaml"
 EVIDENCE: Final = "evidence.json.xz"

@@ -24,12 +24,12 @@ from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
 from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.driver.profile import load_profile
-from conformance.text import counted
+from kube.base.errors import ExitCode, UsageError
+from kube.base.text import counted
 
 CLOCK_SKEW = timedelta(days=1)
 """How far in the future a run may have ended: clocks are not all the same."""

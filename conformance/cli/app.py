@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from nvml_driver.cli_options import HelpCommand
 
 COMMANDS = {

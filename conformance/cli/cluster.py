@@ -12,12 +12,12 @@ from conformance.cli.output import print_progress, printable
 from conformance.clusters.local import stale_clusters
 from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
-from conformance.errors import ExitCode, UsageError
 from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import local_cluster
 from conformance.targets.opening.target import open_existing
+from kube.base.errors import ExitCode, UsageError
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",

@@ -14,8 +14,8 @@ import typer
 
 from conformance.cli.options import TextOrJson, takes
 from conformance.cli.output import print_progress, printable, write_named
-from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.targets.opening.options import TargetOptions
+from kube.base.errors import ExitCode, TargetError, UsageError
 
 if TYPE_CHECKING:
     from conformance.compare.audit.once import Finding

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from conformance.errors import InfrastructureError, UsageError
+from kube.base.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -19,11 +19,12 @@ from conformance.clusters.base import (
     silent,
     usable_nodes,
 )
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import UNAUTHORIZED, ApiError, Obj
-from conformance.kubeapi.kubeconfig import default_kubeconfig
-from conformance.redaction import redact_log
-from conformance.text import one_line
+from kube.base.redaction import redact_log
+from kube.base.text import one_line
+from kube.connection import Connection
+from kube.errors import UNAUTHORIZED, ApiError
+from kube.kubeconfig import default_kubeconfig
+from kube.values import Obj
 
 _GROUP = "resource.k8s.io"
 _NODES = "/api/v1/nodes"

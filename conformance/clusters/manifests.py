@@ -26,10 +26,11 @@ from conformance.clusters.base import (
     ClusterUsageError,
     Progress,
 )
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import ApiError, Obj
-from conformance.text import one_line
+from kube.api import Api
+from kube.base.text import one_line
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.values import Obj
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
 _LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

@@ -18,10 +18,10 @@ from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
 from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
-from conformance.errors import ConformanceError
 from conformance.jsondiff import differences, json_text
 from conformance.targets.seam.overlaps import Overlap, exclusive_devices
-from conformance.text import cut
+from kube.base.errors import ConformanceError
+from kube.base.text import cut
 
 MAX_DIFFERENCES = 100  # The most that are kept of one scenario.
 

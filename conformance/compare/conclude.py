@@ -14,8 +14,8 @@ from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome
 from conformance.engine.requirements import is_in
-from conformance.errors import ExitCode
-from conformance.text import counted
+from kube.base.errors import ExitCode
+from kube.base.text import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from conformance.compare.evidence import (
 )
 from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
 from conformance.jsondiff import json_text
+from kube.base.errors import UsageError
 
 Devices = dict[str, Counter[tuple[str, str, str]]]
 

@@ -17,7 +17,7 @@ from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
 from conformance.drivercheck.process import Starter
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from conformance.targets.seam.values import Obj
-from conformance.text import one_line
+from kube.base.text import one_line
 
 
 class Bench(DriverUnderCheck):

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UsageError
 from conformance.options import given
+from kube.base.errors import UsageError
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 

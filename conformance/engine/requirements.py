@@ -16,7 +16,7 @@ from conformance.scenario.expectations.containers.hardware import (
 )
 from conformance.scenario.model import Spec
 from conformance.targets.seam.values import Capabilities
-from conformance.text import counted
+from kube.base.text import counted
 from reference_allocator.gates import settled
 
 

@@ -17,7 +17,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
 from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
-from conformance.text import addresses_first
+from kube.base.text import addresses_first
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from conformance.compare.evidence import claim_names
 from conformance.compare.judging import judge, judge_undecided
 from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem
 from conformance.targets.cluster.decisions.snapshots import (
@@ -19,6 +18,7 @@ from conformance.targets.cluster.decisions.snapshots import (
     unallocated,
 )
 from conformance.targets.seam.values import Obj, selected_node
+from kube.base.errors import UsageError
 from reference_allocator.extended import classes_by_resource, extended_claim
 
 SAME = ("identical", "admissible", "waits")

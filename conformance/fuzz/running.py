@@ -20,13 +20,13 @@ from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import LONGEST, Changes, InformerFactory
 from conformance.targets.cluster.decisions.snapshots import reduced
 from conformance.targets.cluster.objects.creator import Creator, HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError
+from kube.api import Api
+from kube.informer import Informer
+from kube.informers import LONGEST, Changes, InformerFactory
 
 DRA = "resource.k8s.io/v1"
 SETTLE = 8.0  # Seconds for which a pod that the reference could place may wait.

@@ -28,7 +28,6 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, now
 from conformance.engine.setup import Setup
-from conformance.errors import InfrastructureError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
@@ -38,6 +37,7 @@ from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import connect, open_reference
 from conformance.targets.seam.values import RUN_LABEL
+from kube.base.errors import InfrastructureError
 
 
 def carried(events: Sequence[Event]) -> list[str]:

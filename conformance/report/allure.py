@@ -38,10 +38,10 @@ from conformance.engine.events.dispatch import Event
 from conformance.engine.events.result import RunCollector, RunResult
 from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.redaction import redact, redact_json
 from conformance.report.allure_run import write_run
 from conformance.report.folder import ALLURE_PREFIX
-from conformance.text import is_address, public_text, visible
+from kube.base.redaction import redact, redact_json
+from kube.base.text import is_address, public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.engine.events.run import RunStarted
-from conformance.redaction import redact, redact_json
+from kube.base.redaction import redact, redact_json
 
 CATEGORIES = (
     {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from conformance.engine.events.dispatch import Event, Reporter
 from conformance.engine.events.scenario import Diagnostics
-from conformance.redaction import redact
 from conformance.report.allure import AllureResults
 from conformance.report.ci import JUnitFile
 from conformance.report.folder import ALLURE, JUNIT, OURS
+from kube.base.redaction import redact
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

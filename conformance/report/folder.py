@@ -18,9 +18,9 @@ from types import TracebackType
 
 from conformance.engine.events.dispatch import Event
 from conformance.engine.events.run import RunStarted
-from conformance.errors import UsageError
 from conformance.resultfile.write import FILE_NAME, RESUMING
-from conformance.text import cut
+from kube.base.errors import UsageError
+from kube.base.text import cut
 
 RESULTS = FILE_NAME
 JUNIT = "junit.xml"

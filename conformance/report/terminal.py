@@ -26,9 +26,9 @@ from conformance.engine.events.scenario import (
     ScenarioStarted,
     StepStarted,
 )
-from conformance.redaction import redact
 from conformance.report.summary import STYLES, closing_lines, one_line
-from conformance.text import counted, visible
+from kube.base.redaction import redact
+from kube.base.text import counted, visible
 
 MAX_NAMES = 3  # Scenarios named in the live line; the others are counted.
 

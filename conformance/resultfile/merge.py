@@ -23,12 +23,12 @@ from conformance.engine.events.run import (
     ShardPlan,
 )
 from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished, count
-from conformance.errors import UsageError
 from conformance.jsondiff import differences, json_text
-from conformance.redaction import redact_json
 from conformance.resultfile.read import RecordedRun, load_results, result_file
 from conformance.resultfile.write import FILE_NAME, RESUMING, Json, from_line, header_line, to_line
 from conformance.scenario.selection import Selection
+from kube.base.errors import UsageError
+from kube.base.redaction import redact_json
 
 OWN_OPTIONS = ("name", "workers")
 """Options in which the shards of one plan may differ: each may have a cluster of its own."""

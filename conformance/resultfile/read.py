@@ -18,12 +18,12 @@ from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import RunCollector, RunResult
 from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
-from conformance.errors import UsageError
-from conformance.files import read_regular
 from conformance.resultfile.write import FILE_NAME, Recorded, from_line
 from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
-from conformance.text import cut
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
+from kube.base.text import cut
 
 MAX_BYTES = 512 << 20
 """Of a result file; that of a compared run on a large cluster has some ten megabytes."""

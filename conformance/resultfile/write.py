@@ -26,10 +26,10 @@ from conformance.engine.events.dispatch import Event
 from conformance.engine.events.result import by_outcome
 from conformance.engine.events.run import RunFinished, RunStarted
 from conformance.engine.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
-from conformance.errors import UsageError
-from conformance.redaction import redact_json
 from conformance.scenario.base import API_VERSION
-from conformance.text import public_path, public_text
+from kube.base.errors import UsageError
+from kube.base.redaction import redact_json
+from kube.base.text import public_path, public_text
 
 FILE_NAME = "results.ndjson"  # The name of the file in a folder of reports.
 

@@ -24,7 +24,6 @@ from conformance.digest import document_digest
 from conformance.engine.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
 from conformance.engine.run.ending import with_known_issues
 from conformance.engine.setup import planned as planned_of
-from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile
 from conformance.scenario.documents.validate import load_document
@@ -33,6 +32,7 @@ from conformance.scenario.driver.variables import namespace, suffix
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
 from conformance.targets.seam.overlaps import Overlap
+from kube.base.errors import ExitCode, UsageError
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check

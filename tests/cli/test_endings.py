@@ -238,7 +238,7 @@ def test_a_run_under_nohup_goes_on(tmp_path: Path) -> None:
     (tmp_path / "start.py").write_text(
         "import os, signal, sys\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from conformance.signals import interrupted_by_signals\n"
+        "from kube.base.signals import interrupted_by_signals\n"
         "with interrupted_by_signals():\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"

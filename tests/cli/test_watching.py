@@ -18,7 +18,7 @@ from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from tests.cli.conftest import Call
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_capture import fill
 from tests.targets.reference.front.conftest import Client
 

@@ -23,7 +23,7 @@ from conformance.clusters.kind.command import gist
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from tests.clusters.test_gocommand import put_go
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 READY = {
     "conditions": [{"type": "Ready", "status": "True"}],

@@ -9,10 +9,10 @@ import yaml
 
 from conformance.clusters.base import ClusterAccess
 from conformance.clusters.kubeconfig import KubeconfigCluster
-from conformance.errors import InfrastructureError, UsageError
-from conformance.kubeapi import connection as connection_module
-from conformance.kubeapi.errors import reason_of
-from tests.kubeapi.fake_api import TOKEN, FakeApi
+from kube import connection as connection_module
+from kube.base.errors import InfrastructureError, UsageError
+from kube.errors import reason_of
+from tests.kube.fake_api import TOKEN, FakeApi
 
 READY = {
     "conditions": [{"type": "Ready", "status": "True"}],

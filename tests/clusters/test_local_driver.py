@@ -20,7 +20,7 @@ from conformance.clusters.local.driver.spec import (
 )
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.options import LocalOptions, Simulation
-from conformance.kubeapi.slices import pools_complete
+from kube.slices import pools_complete
 
 LAYOUT = Layout("a", Path("/s/a"))
 

@@ -24,7 +24,7 @@ from conformance.clusters.local.state import (
     read_state,
     write_state,
 )
-from conformance.locks import file_lock
+from kube.base.locks import file_lock
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
 

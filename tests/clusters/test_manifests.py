@@ -12,7 +12,7 @@ import pytest
 from conformance.clusters import manifests
 from conformance.clusters.base import RUN_LABEL, ClusterAccess, ClusterError, ClusterUsageError
 from conformance.clusters.manifests import installed, render
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 DRIVER = "gpu.example.com"
 

@@ -11,7 +11,7 @@ from conformance.compare.witness import Answer
 from conformance.engine.events.comparison import ScenarioCompared, Verdict
 from conformance.engine.events.result import RunCollector, RunResult, count_verdicts
 from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.errors import ExitCode
+from kube.base.errors import ExitCode
 from tests.compare.cluster import Scripted, allocation, claim, decision, snapshot
 from tests.report.builders import finished, planned, play, step, stream
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conformance.compare.evidence import Obj
 from conformance.compare.judging import judge, judge_undecided
 from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from tests.compare.cluster import (
     allocated,
     allocation,

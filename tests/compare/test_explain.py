@@ -13,9 +13,6 @@ import pytest
 from conformance.compare.explain import Told, explain_file, explain_snapshot, read_snapshot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.loader import load_scenarios
 from conformance.targets.cluster.capture import capture
 from conformance.targets.opening.options import TargetOptions
@@ -25,6 +22,9 @@ from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceOptions
+from kube.api import Api
+from kube.base.errors import UsageError
+from kube.connection import Connection
 from tests.compare import cluster
 from tests.targets.reference import kit
 

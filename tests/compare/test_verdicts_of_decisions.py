@@ -10,7 +10,7 @@ from conformance.compare.evidence import Obj, reading
 from conformance.compare.judging import devices_of, judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
 from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.features import Features
 from tests.compare.cluster import (
     Scripted,

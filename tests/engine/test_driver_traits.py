@@ -10,7 +10,6 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.plan import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.profile import DriverOption, DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
@@ -19,6 +18,7 @@ from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import Obj
+from kube.base.errors import UsageError
 from nvml_driver.errors import PrepareError
 from tests.scenario.shipped import ROOT, shipped
 

@@ -15,10 +15,10 @@ from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import InfrastructureError, TargetGoneError, UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
+from kube.base.errors import InfrastructureError, TargetGoneError, UsageError
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})

@@ -15,7 +15,6 @@ from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step
@@ -24,6 +23,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.seam.values import Capabilities, Obj
+from kube.base.errors import UsageError
 from tests.engine.miniature import write
 from tests.scenario.shipped import ROOT, shipped
 from tests.targets.reference import kit

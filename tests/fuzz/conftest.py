@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
+from kube.api import Api
+from kube.connection import Connection
 from tests.mutants import mutant
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.cdi.reading import UnresolvableError
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import ClaimController
 from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
@@ -17,6 +16,7 @@ from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
+from kube.cdi.reading import UnresolvableError
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 

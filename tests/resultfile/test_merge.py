@@ -15,7 +15,6 @@ from conformance.engine.options import Shard
 from conformance.engine.plan import shard_of
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.merge import merge
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import ResultFile, result_schema
@@ -23,6 +22,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
+from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import Forgery
 
 COUNT = 3

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
-from conformance.errors import UsageError
 from conformance.resultfile.read import ResultFileError, load_results
 from conformance.resultfile.write import ResultFile, result_schema
+from kube.base.errors import UsageError
 from tests.report.builders import (
     HOSTILE,
     compared,

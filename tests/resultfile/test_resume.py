@@ -21,7 +21,6 @@ from conformance.engine.events.result import retold
 from conformance.engine.events.run import RunFinished
 from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import planned
-from conformance.errors import ExitCode, UsageError
 from conformance.resultfile.merge import merge
 from conformance.resultfile.read import RecordedRun, load_results
 from conformance.resultfile.write import FILE_NAME, RESUMING, ResultFile
@@ -29,6 +28,7 @@ from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.seam.values import RUN_LABEL
+from kube.base.errors import ExitCode, UsageError
 from tests import programs
 from tests.certify.evidence import Forgery
 

@@ -11,7 +11,6 @@ from dataclasses import replace as changed
 
 import pytest
 
-from conformance.cdi.reading import ContainerEdits
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -20,6 +19,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.reference.world import World
 from conformance.targets.seam.values import Obj
+from kube.cdi.reading import ContainerEdits
 from tests.mutants import DEFECTS
 from tests.mutants.allocator.inputs import results
 from tests.mutants.allocator.inputs import writes as allocates

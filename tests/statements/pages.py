@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.scenario.registry import load_registry
-from conformance.text import counted
+from kube.base.text import counted
 from tests.scenario.kill_matrix import Kills, link, read_kills
 from tests.statements import VERSION, Behaviour, Statement, behaviours, statements
 

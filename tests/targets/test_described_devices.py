@@ -13,7 +13,6 @@ from conformance.data import scenarios_dir
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.loader import load_scenarios
@@ -23,6 +22,7 @@ from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
 from conformance.targets.seam.values import SIMULATED
+from kube.base.errors import UsageError
 from tests.scenario import shipped
 
 PROFILE = """

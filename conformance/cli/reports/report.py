@@ -27,13 +27,13 @@ from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import planned
-from conformance.errors import ExitCode, UsageError
 from conformance.options import given
 from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
 from conformance.scenario.selection import select
 from conformance.strictjson import read_object
+from kube.base.errors import ExitCode, UsageError
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")

@@ -26,10 +26,10 @@ from conformance.certify.verify import verify_report
 from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
-from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.redaction import redact
 from conformance.resultfile.read import load_results
-from conformance.text import counted
+from kube.base.errors import ConformanceError, ExitCode, UsageError
+from kube.base.redaction import redact
+from kube.base.text import counted
 
 
 @takes("about", Certified)

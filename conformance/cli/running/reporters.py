@@ -14,7 +14,6 @@ from pathlib import Path
 
 from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.plan import Plan
-from conformance.errors import UsageError
 from conformance.report.ci import GithubAnnotations, in_github
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
@@ -23,7 +22,8 @@ from conformance.resultfile.read import result_file
 from conformance.resultfile.write import ResultFile
 from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import RUN_LABEL
-from conformance.text import counted, visible
+from kube.base.errors import UsageError
+from kube.base.text import counted, visible
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 

@@ -21,7 +21,6 @@ from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
 from conformance.engine.plan import header, plan, shard_of
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
 from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
@@ -32,7 +31,8 @@ from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import check_context
 from conformance.targets.opening.target import Opened, open_target, open_to_plan
-from conformance.text import counted, visible
+from kube.base.errors import UsageError
+from kube.base.text import counted, visible
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 

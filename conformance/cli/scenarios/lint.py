@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from conformance.cli.output import printable
 from conformance.data import scenarios_dir
-from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.documents.validate import is_own
 from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
@@ -26,7 +25,8 @@ from conformance.scenario.documents.yamlfile import (
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.lint.files import OWN_CHECKS, OWN_KINDS, Check, LintLine, lint_documents
 from conformance.scenario.loader import check_path
-from conformance.text import counted
+from kube.base.errors import ConformanceError, ExitCode, UsageError
+from kube.base.text import counted
 
 _STDIN = Path("-")
 

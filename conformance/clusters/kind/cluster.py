@@ -33,10 +33,10 @@ from conformance.clusters.base import (
 from conformance.clusters.kind.command import gist, kind_command, run_kind
 from conformance.clusters.kubeconfig import KubeconfigCluster
 from conformance.data import state_folder
-from conformance.errors import TargetError
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import ApiError
-from conformance.locks import file_lock
+from kube.base.errors import TargetError
+from kube.base.locks import file_lock
+from kube.connection import Connection
+from kube.errors import ApiError
 
 PREFIX = "dra-conformance-"
 

@@ -7,9 +7,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import ApiError
-from conformance.kubeapi.kubeconfig import ClientConfig
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.kubeconfig import ClientConfig
 
 Json = dict[str, Any]
 

@@ -40,7 +40,7 @@ from conformance.clusters.local.processes.tools import find_program
 from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Binaries, Start, make_access
 from conformance.clusters.local.state import State, read_state
-from conformance.locks import file_lock
+from kube.base.locks import file_lock
 
 
 class LocalCluster:

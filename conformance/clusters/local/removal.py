@@ -28,7 +28,7 @@ from conformance.clusters.local.processes.procfs import identify, wait_gone
 from conformance.clusters.local.processes.supervision import Processes, ProcessSpec
 from conformance.clusters.local.processes.tools import failure_of, find_tool, python_path
 from conformance.clusters.local.state import read_state
-from conformance.locks import file_lock
+from kube.base.locks import file_lock
 
 _CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 """In the order in which it stops."""

@@ -26,7 +26,7 @@ from conformance.engine.events.scenario import (
     StepFinished,
     StepStarted,
 )
-from conformance.errors import ConformanceError, InfrastructureError
+from kube.base.errors import ConformanceError, InfrastructureError
 
 Event = (
     RunStarted

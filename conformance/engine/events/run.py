@@ -11,7 +11,7 @@ from pydantic import Field
 from conformance.engine.events.comparison import recorded
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.options import MAX_SHARDS
-from conformance.text import counted
+from kube.base.text import counted
 
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 

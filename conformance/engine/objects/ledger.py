@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.objects.podspec import NOBODY, ask_for, confine, first_user, restrict
-from conformance.errors import TargetGoneError
 from conformance.targets.seam.scope import Objects
 from conformance.targets.seam.values import ApiError, Obj, Query, Ref, TargetError, User
+from kube.base.errors import TargetGoneError
 from reference_allocator.api.schema import CLUSTER_SCOPED, stable_version
 
 _LOG = logging.getLogger(__name__)

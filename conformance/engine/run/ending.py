@@ -18,11 +18,11 @@ from conformance.engine.events.scenario import Attempt, KnownFailure, Outcome, S
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, Interrupted
 from conformance.engine.setup import Setup
-from conformance.errors import ConformanceError
 from conformance.scenario.registry import load_known_issues
 from conformance.targets.seam.scope import Scope
 from conformance.targets.seam.values import ApiError, Capabilities, Obj, Query, Ref
-from conformance.text import one_line
+from kube.base.errors import ConformanceError
+from kube.base.text import one_line
 
 EXPLANATION = "explanation.txt"
 

@@ -15,8 +15,6 @@ from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.objects.ledger import default_version
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, DevicePlace
-from conformance.errors import InfrastructureError
-from conformance.kubeapi.slices import pools_complete
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.containers.identity import allocated
 from conformance.scenario.steps import Fault, Stimulate
@@ -26,6 +24,8 @@ from conformance.targets.seam.components import (
     role_of,
 )
 from conformance.targets.seam.values import Capabilities, Obj, Query, TargetError
+from kube.base.errors import InfrastructureError
+from kube.slices import pools_complete
 
 
 def disturb(fault: Fault, context: Context) -> None:

@@ -48,12 +48,12 @@ from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps
-from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
 from conformance.targets.seam.overlaps import Overlap
 from conformance.targets.seam.values import CONSTRAINTS
-from conformance.text import shorten
+from kube.base.errors import TargetGoneError, UsageError
+from kube.base.text import shorten
 
 _LOG = logging.getLogger(__name__)
 

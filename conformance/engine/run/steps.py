@@ -13,13 +13,13 @@ from conformance.engine.run.changes import NotOneError, send
 from conformance.engine.run.churn.rounds import churn
 from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
-from conformance.errors import TargetError
 from conformance.scenario.base import ObjectSelector, ServerSelector
 from conformance.scenario.driver.variables import filled
 from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.values import ApiError, Obj, Ref, User
+from kube.base.errors import TargetError
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"

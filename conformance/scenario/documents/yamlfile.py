@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 import yaml
 from yaml.composer import Composer
 
-from conformance.errors import UsageError
-from conformance.files import read_regular
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
 
 YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from packaging.version import Version
 
 from conformance.clusters.base import is_ready
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import differences
@@ -31,6 +29,8 @@ from conformance.targets.seam.values import (
     Tier,
     simulated_devices,
 )
+from kube.api import Api
+from kube.connection import Connection
 from reference_allocator.gates import kubelet_gates, needed_by, settled
 
 _LOCAL_ONLY = {

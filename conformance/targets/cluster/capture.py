@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.errors import TargetError
-from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource, collect
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
 from conformance.targets.cluster.decisions.snapshots import (
     allocation_of,
@@ -23,6 +21,8 @@ from conformance.targets.cluster.decisions.snapshots import (
 from conformance.targets.seam.overlaps import COPIED
 from conformance.targets.seam.pods import META, pick, reduced_pod
 from conformance.targets.seam.values import ApiError, Obj
+from kube.api import DRA_VERSIONS, Api, Resource, collect
+from kube.base.errors import TargetError
 
 RIGHTS = """\
 # What `dra-conformance capture`, `explain` and `audit` read, `audit --watch` follows.

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
@@ -20,6 +18,8 @@ from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.seam.components import API, fault_abilities, meant
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError
+from kube.api import Api
+from kube.informers import InformerFactory
 
 T = TypeVar("T")
 

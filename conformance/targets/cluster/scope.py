@@ -10,10 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from typing_extensions import override
 
-from conformance.kubeapi.api import selection
-from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import Changes, InformerFactory
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.recorder import follow
 from conformance.targets.cluster.decisions.snapshots import present_snapshot
@@ -37,6 +33,10 @@ from conformance.targets.seam.values import (
     cells_of,
 )
 from conformance.targets.seam.watching import Following, Watching
+from kube.api import selection
+from kube.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
+from kube.informer import Informer
+from kube.informers import Changes, InformerFactory
 
 _LOG = logging.getLogger(__name__)
 

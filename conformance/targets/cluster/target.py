@@ -7,9 +7,6 @@ import time
 from dataclasses import replace
 
 from conformance.clusters.base import ClusterAccess
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.informers import InformerFactory
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.decisions.recorder import Recorder, attach
 from conformance.targets.cluster.health import Health
@@ -20,6 +17,9 @@ from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.overlaps import ClaimHolders
 from conformance.targets.seam.values import ApiError, Capabilities, Ref
+from kube.api import Api
+from kube.connection import Connection
+from kube.informers import InformerFactory
 
 
 class ClusterTarget:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     MOST_NODES,
     MOST_SKEW,
@@ -14,6 +13,7 @@ from conformance.targets.opening.options import (
     TargetOptions,
     is_given,
 )
+from kube.base.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.scenario.shape import ClusterShape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 
 
 def gates_of(given: tuple[str, ...]) -> dict[str, bool]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
@@ -13,6 +12,7 @@ from conformance.targets.opening.options import (
     is_simulated,
 )
 from conformance.targets.seam.values import Obj, simulated_devices
+from kube.base.errors import UsageError
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 if TYPE_CHECKING:

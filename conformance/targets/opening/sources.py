@@ -20,7 +20,6 @@ from conformance.clusters.base import (
     Progress,
     silent,
 )
-from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
@@ -29,6 +28,7 @@ from conformance.targets.opening.options import (
     is_given,
 )
 from conformance.targets.seam.values import Obj
+from kube.base.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.clusters.kind import KindCluster

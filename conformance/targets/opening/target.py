@@ -14,10 +14,6 @@ from typing import TYPE_CHECKING
 
 from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.kubeconfig import default_kubeconfig
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices, with_scheduler
@@ -32,6 +28,10 @@ from conformance.targets.opening.sources import (
 )
 from conformance.targets.seam.scope import Target
 from conformance.targets.seam.values import Capabilities, Obj
+from kube.api import Api
+from kube.base.errors import UsageError
+from kube.connection import Connection
+from kube.kubeconfig import default_kubeconfig
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile

@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic import ConfigDict, with_config
 
-from conformance.kubeapi.store import version_of
 from conformance.targets.seam.values import Obj, results_of, selected_node
+from kube.store import version_of
 
 _Device = tuple[str, str, str]  # driver, pool, device
 
@@ -127,7 +127,7 @@ class ClaimHolders:
                 self._take(version, uid, item)
 
     def hear(self, change: str, obj: Mapping[str, Any]) -> None:
-        """Listen to a watch of claims (``kubeapi.informer.Listener``)."""
+        """Listen to a watch of claims (``kube.informer.Listener``)."""
         if change == "LISTED":
             self.take_list(version_of(obj), obj["items"])
         elif change in ("ADDED", "MODIFIED", "DELETED"):

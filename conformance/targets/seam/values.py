@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from conformance.clusters.base import RUN_LABEL
-from conformance.errors import TargetError
-from conformance.kubeapi.errors import ApiError, Cause, Obj
-from conformance.kubeapi.slices import results_of
+from kube.base.errors import TargetError
+from kube.errors import ApiError, Cause
+from kube.slices import results_of
+from kube.values import Obj
 
 __all__ = ["RUN_LABEL", "ApiError", "Cause", "Obj", "TargetError", "results_of"]
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from conformance.errors import TargetError
-from conformance.kubeapi.store import version_of
+from kube.base.errors import TargetError
+from kube.store import version_of
 
 Event = tuple[str, Mapping[str, Any]]  # ``ADDED``, ``MODIFIED`` or ``DELETED``, and the object.
 

@@ -13,9 +13,9 @@ from conformance.engine.events.result import RunResult, by_outcome
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.run import ending
 from conformance.engine.run.ending import with_known_issues
-from conformance.errors import ExitCode
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
 from conformance.targets.seam.overlaps import Overlap
+from kube.base.errors import ExitCode
 from tests.report.builders import ended, finished, started
 
 OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")

@@ -22,7 +22,6 @@ from conformance.engine.run import steps
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import ExitCode
 from conformance.report.allure import AllureResults
 from conformance.report.ci import junit_xml
 from conformance.report.pages import render_html, render_markdown
@@ -32,6 +31,7 @@ from conformance.resultfile.write import ResultFile
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
+from kube.base.errors import ExitCode
 
 NAME = "core/two-requests-two-devices"
 Fail = Callable[[int], None]

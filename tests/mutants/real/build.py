@@ -16,7 +16,7 @@ from conformance.clusters.gocommand import find_go
 from conformance.clusters.local.binaries.build import run_build
 from conformance.clusters.local.binaries.versions import KUBERNETES, Build, builds, cache_key
 from conformance.data import cache_folder, local_cluster_modules_dir
-from conformance.locks import file_lock
+from kube.base.locks import file_lock
 from tests.mutants.real import sources
 from tests.mutants.real.change import LostAnchorError, Wrong
 from tests.mutants.real.wrong import ALL

@@ -10,7 +10,7 @@ import pytest
 from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.scope import ClusterScope
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 MakeTarget = Callable[..., ClusterTarget]
 

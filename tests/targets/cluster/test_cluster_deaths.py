@@ -10,7 +10,7 @@ import pytest
 from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.seam.values import Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {}}
 DEATH = "node-1/driver has ended; its log ends with:\n  boo"

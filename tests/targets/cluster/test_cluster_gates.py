@@ -11,7 +11,7 @@ from conformance.scenario.registry import load_registry
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.seam.values import ApiError, Ref
 from reference_allocator.gates import MINORS, gates_for_version, settled
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 
 FEATURES = load_registry().features.values()

@@ -10,13 +10,13 @@ from conformance.engine.events.run import RunFinished, RunStopping
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import TargetGoneError
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.opening.target import Opened
 from conformance.targets.seam.values import Query, Ref
+from kube.base.errors import TargetGoneError
 from tests.engine.miniature import Recorder, scenario
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import until
 
 POD = {

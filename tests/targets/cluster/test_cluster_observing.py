@@ -9,7 +9,7 @@ import pytest
 from conformance import probe
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.values import Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 LOG = f"{probe.BEGIN}\nHOME=/\nGPU=a\ndra-conformance-device-node /dev/gpu0\n{probe.END}\n"
 

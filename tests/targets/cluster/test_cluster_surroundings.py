@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.kubeapi.connection import Connection
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
@@ -20,7 +19,8 @@ from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.reference.apiserver.patches import merge
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.connection import Connection
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 DRIVER = "gpu.example.com"

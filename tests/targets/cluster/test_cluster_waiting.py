@@ -14,7 +14,7 @@ from conformance.targets.cluster.objects import objects as objects_module
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.scope import Scope, Target
 from conformance.targets.seam.values import Obj, Query, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 POD0 = Ref("v1", "Pod", "pod0")

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.seam.values import Query, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import until
 
 V1 = "resource.k8s.io/v1"

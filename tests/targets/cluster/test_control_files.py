@@ -15,8 +15,8 @@ from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.targets.cluster.observe.observer import listed
 from conformance.targets.cluster.reach import ControlFiles
 from conformance.targets.seam.values import Obj, TargetError
-from nvml_driver.kubelet.rpc import serve
-from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
+from kube.kubelet import podresources_v1_pb2 as api
+from kube.kubelet.rpc import serve
 from tests.scenario.shipped import ROOT
 
 DEVICE: Obj = {

@@ -33,7 +33,7 @@ from conformance.clusters.local.binaries.versions import (
 )
 from conformance.clusters.local.processes.tools import describe_log
 from conformance.data import local_cluster_modules_dir
-from conformance.locks import file_lock
+from kube.base.locks import file_lock
 
 _MINUTES = 10
 

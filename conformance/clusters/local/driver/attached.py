@@ -24,10 +24,10 @@ import grpc
 
 from conformance.clusters.local.api import LocalApi, accepts_connections
 from conformance.clusters.local.layout import KUBELET_ROOT
-from conformance.kubeapi.slices import pools_complete
-from conformance.text import one_line
-from nvml_driver.kubelet.rpc import stub
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from kube.base.text import one_line
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.rpc import stub
+from kube.slices import pools_complete
 
 ATTACH_SECONDS = 60.0  # Longest that a driver may take for a step of becoming attached.
 

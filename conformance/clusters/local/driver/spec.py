@@ -23,7 +23,7 @@ from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import find_program, find_tool, python_path
-from conformance.kubeapi.slices import results_of
+from kube.slices import results_of
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped
 from nvml_driver.simulated.profile import load

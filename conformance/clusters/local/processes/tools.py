@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from conformance.clusters.base import ClusterUsageError
-from conformance.redaction import redact_log
+from kube.base.redaction import redact_log
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

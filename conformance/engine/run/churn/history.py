@@ -10,8 +10,8 @@ from conformance.engine.run.churn.invariants import (
     reserved_for_nobody,
     violations_in,
 )
-from conformance.kubeapi.slices import results_of
 from conformance.targets.seam.watching import Obj, Version
+from kube.slices import results_of
 
 
 def shortest(

@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.kubeapi.slices import results_of
 from conformance.targets.seam.overlaps import overlaps_in
 from conformance.targets.seam.watching import Obj, Version
+from kube.slices import results_of
 from reference_allocator.api.quantity import parse_quantity
 
 Device = tuple[str, str, str]

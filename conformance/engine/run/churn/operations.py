@@ -15,9 +15,9 @@ from random import Random
 from typing import Any, Final
 
 from conformance.engine.run.context import Context, Interrupted
-from conformance.errors import UsageError
 from conformance.scenario.churn import Churn
 from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.base.errors import UsageError
 
 _AT_ONCE: Final = 0.6
 """The part of operations that follow the one before without a pause: races need company."""

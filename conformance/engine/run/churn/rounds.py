@@ -23,10 +23,10 @@ from conformance.engine.run.churn.invariants import (
 )
 from conformance.engine.run.churn.operations import Operation, Player, operations
 from conformance.engine.run.context import Context, Interrupted
-from conformance.errors import TargetError
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
 from conformance.targets.seam.watching import Following, Version
+from kube.base.errors import TargetError
 
 
 @dataclass(frozen=True, slots=True)

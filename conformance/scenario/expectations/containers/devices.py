@@ -19,7 +19,7 @@ from conformance.scenario.expectations.containers.identity import (
     requested,
     shown,
 )
-from conformance.text import counted
+from kube.base.text import counted
 
 Views = dict[str, frozenset[Held]]  # ``pod/container`` -> the devices, or shares, that it sees.
 

@@ -22,7 +22,7 @@ from conformance.scenario.expectations.containers.identity import (
     published,
     share_a_device,
 )
-from conformance.text import counted, shorten
+from kube.base.text import counted, shorten
 from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
 from nvml_driver.simulated.smi import MARK
 from reference_allocator.api.quantity import QuantityError, parse_quantity

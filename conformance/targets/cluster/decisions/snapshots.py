@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
 from conformance.targets.seam.pods import pick
 from conformance.targets.seam.values import ApiError, Capabilities, Obj
+from kube.api import DRA_GROUP, Api, Discovery, Resource
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 from urllib.parse import quote
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.seam.values import Obj, User
+from kube.api import Api
+from kube.connection import Connection
 
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"

@@ -7,12 +7,12 @@ from contextlib import closing
 from datetime import UTC, datetime
 from threading import Lock
 
-from conformance.kubeapi.api import Api, Resource
-from conformance.kubeapi.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
-from conformance.kubeapi.errors import UnsureError
-from conformance.kubeapi.store import has_labels
 from conformance.targets.cluster.objects.accounts import headers_of
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError, User
+from kube.api import Api, Resource
+from kube.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
+from kube.errors import UnsureError
+from kube.store import has_labels
 
 RENEWAL = 10.0  # Seconds between two signs of life.
 

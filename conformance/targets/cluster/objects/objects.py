@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 
-from conformance.kubeapi.api import Api, Resource
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import Changes, InformerFactory
-from conformance.kubeapi.store import has_labels
 from conformance.targets.seam.values import Obj, Query, Ref, TargetError
+from kube.api import Api, Resource
+from kube.informer import Informer
+from kube.informers import Changes, InformerFactory
+from kube.store import has_labels
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""

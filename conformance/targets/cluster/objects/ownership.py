@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.kubeapi.api import DRA_GROUP, Api, Discovery, Resource
 from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, taint_rules
 from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref
+from kube.api import DRA_GROUP, Api, Discovery, Resource
 
 _ADMISSION = "admissionregistration.k8s.io"
 _KINDS = (

@@ -13,10 +13,10 @@ from pathlib import Path
 import yaml
 
 from conformance.clusters.local.processes.tools import tail
-from conformance.kubeapi.api import Api
-from conformance.redaction import redact_log, redact_object
 from conformance.targets.cluster.decisions.snapshots import taint_rules
 from conformance.targets.seam.values import ApiError, Obj, TargetError
+from kube.api import Api
+from kube.base.redaction import redact_log, redact_object
 
 _TAIL_LINES = 200
 _PATIENCE = 5.0

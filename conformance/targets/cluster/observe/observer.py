@@ -14,8 +14,6 @@ from typing import Final
 import grpc
 
 from conformance import probe
-from conformance.kubeapi.errors import PASSING
-from conformance.kubeapi.informers import Changes
 from conformance.scenario.observation import (
     Component,
     ContainerView,
@@ -29,8 +27,10 @@ from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, s
 from conformance.targets.cluster.reach import Shared
 from conformance.targets.seam.overlaps import in_use
 from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
-from nvml_driver.kubelet.rpc import stub
-from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
+from kube.errors import PASSING
+from kube.informers import Changes
+from kube.kubelet import podresources_v1_pb2 as api
+from kube.kubelet.rpc import stub
 
 _FIRST: Final = 0.02
 _LONGEST: Final = 0.5  # Seconds between two reads of one log.

@@ -17,9 +17,9 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.observation import METRICS, PREPARED, Sample
 from conformance.targets.seam.values import ApiError, Obj, TargetError
+from kube.connection import Connection
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.kubeapi.store import has_labels
 from conformance.targets.reference.apiserver import (
     conversion,
     decoding,
@@ -25,6 +24,7 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found
 from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.store import has_labels
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""

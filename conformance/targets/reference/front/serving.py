@@ -22,12 +22,12 @@ from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local.layout import Layout, make_layout
 from conformance.clusters.local.processes import procfs
 from conformance.data import state_folder
-from conformance.locks import file_lock
 from conformance.targets.reference.clock import EPOCH
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import ApiError
+from kube.base.locks import file_lock
 
 _NAMESPACES: Final = ("default", "kube-system")
 _END_SECONDS: Final = 30.0

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from conformance.cdi.reading import ContainerEdits
-from conformance.cdi.spec import DeviceNode
 from conformance.probe import METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from conformance.scenario.observation import ContainerView
 from conformance.targets.seam.values import Obj
+from kube.cdi.reading import ContainerEdits
+from kube.cdi.spec import DeviceNode
 from nvml_driver.simulated import smi
 
 EXIT_SECONDS: Final = 1.0  # How long a container with the ``exit`` probe runs.

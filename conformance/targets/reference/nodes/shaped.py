@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from conformance import probe
-from conformance.errors import UsageError
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import uid_of
 from conformance.targets.seam.values import Obj, Ref
+from kube.base.errors import UsageError
 
 SOMEBODY: Final = "somebody-else"  # Namespace of those who hold devices and are not the suite.
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from conformance.kubeapi.api import Api, collect
-from conformance.kubeapi.connection import TABLE, Connection
-from conformance.kubeapi.errors import Obj
 from conformance.targets.reference.apiserver.tables import human_duration
 from conformance.targets.reference.front.body import MAX_BODY
 from conformance.targets.reference.front.server import Front
 from conformance.targets.seam.values import cells_of
+from kube.api import Api, collect
+from kube.connection import TABLE, Connection
+from kube.values import Obj
 from tests.targets.reference.front.conftest import ACCOUNT, CLAIMS, Client, claim
 
 ANY_CLAIM = "/apis/resource.k8s.io/v1/resourceclaims"

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.cluster import app
-from conformance.kubeapi.connection import Connection
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from conformance.targets.seam.values import Ref
+from kube.connection import Connection
 from tests.targets.reference import kit
 from tests.targets.reference.front.served import served
 
