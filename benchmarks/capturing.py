@@ -20,7 +20,7 @@ from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.compare import cluster
 
 

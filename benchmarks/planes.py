@@ -21,11 +21,11 @@ from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.latency import ClaimLatencies
 from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.seam.values import RUN_LABEL
 from kube.api import Api
 from kube.connection import Connection
 from kube.informer import Informer
 from kube.kubeconfig import ClientConfig, load_config
+from kube.nodes import RUN_LABEL
 from kube.transport import Stream
 
 FILLS = ("empty", "half", "full")

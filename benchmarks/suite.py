@@ -35,9 +35,9 @@ from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.seam.scope import Target
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_target
-from conformance.targets.seam.scope import Target
 
 RESULTS = Path(__file__).parent / "results" / "suite.json"
 

@@ -24,7 +24,7 @@ from conformance.engine.events.scenario import Outcome, PlannedScenario, Scenari
 from conformance.engine.run.ending import versions_of_kubernetes, with_known_issues
 from conformance.resultfile.read import RecordedRun
 from conformance.scenario.driver.variables import namespace, suffix
-from conformance.targets.seam.values import simulated_devices
+from conformance.seam.values import simulated_devices
 from kube.base.errors import ConformanceError, ExitCode
 
 MAX_LINES = 20  # The most lines of one error message.

@@ -219,7 +219,7 @@ def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, 
     """Node -> how many claims its kubelet has prepared; one that does not tell is named."""
     from conformance.targets.cluster.observe.reading import prepared_claims
     from conformance.targets.opening.target import open_to_read
-    from conformance.targets.seam.values import ApiError
+    from kube.errors import ApiError
 
     found = {}
     with open_to_read(options) as api:

@@ -8,31 +8,22 @@ what to do; the command line prints it and never a traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kube.base.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-RUN_LABEL = "dra-conformance.dev/run"
-"""On everything that a run creates; nothing without it is ever touched."""
 
 DEFAULT_IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 """Has a shell, ``env`` and ``find``; Kubernetes' own tests of 1.37 pull the same image
 (``test/utils/image/manifest.go``)."""
 
-OTHER_SCHEDULER: Final = "other-scheduler"
-"""A scheduler beside a cluster's own, as a component."""
-
-OTHER_DRIVER: Final = "other-driver"
-"""A second driver of a node, as a component: it runs only while a scenario needs it."""
-
-REMOVE: Final = "remove"  # The action that ends it then and removes what it has published.
 
 Progress = Callable[[str], None]
 """Called with one line (no newline at its end) as each phase of a start or stop begins."""
@@ -115,24 +106,3 @@ class Cluster(Protocol):
         Raises ClusterError: something could not be removed; the message names it.
         """
         ...
-
-
-def is_ready(node: Mapping[str, Any]) -> bool:
-    return any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in (node.get("status") or {}).get("conditions") or []
-    )
-
-
-def usable_nodes(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Names of the nodes with a kubelet that are ready and not made by a run.
-
-    Whether pods may go there depends on what they tolerate.
-    """
-    names = []
-    for node in nodes:
-        ours = RUN_LABEL in (node["metadata"].get("labels") or {})
-        kubelet = ((node.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion")
-        if is_ready(node) and kubelet and not ours:
-            names.append(node["metadata"]["name"])
-    return tuple(sorted(names))

@@ -17,13 +17,13 @@ from conformance.clusters.base import (
     ClusterUsageError,
     Progress,
     silent,
-    usable_nodes,
 )
 from kube.base.redaction import redact_log
 from kube.base.text import one_line
 from kube.connection import Connection
 from kube.errors import UNAUTHORIZED, ApiError
 from kube.kubeconfig import default_kubeconfig
+from kube.nodes import usable_nodes
 from kube.values import Obj
 
 _GROUP = "resource.k8s.io"

@@ -19,17 +19,12 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.base import (
-    RUN_LABEL,
-    ClusterAccess,
-    ClusterError,
-    ClusterUsageError,
-    Progress,
-)
+from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError, Progress
 from kube.api import Api
 from kube.base.text import one_line
 from kube.connection import Connection
 from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
 from kube.values import Obj
 
 _FIRST = ("Namespace", "CustomResourceDefinition")

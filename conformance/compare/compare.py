@@ -19,7 +19,7 @@ from conformance.compare.witness import REFERENCE, Witness
 from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
 from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.jsondiff import differences, json_text
-from conformance.targets.seam.overlaps import Overlap, exclusive_devices
+from conformance.seam.overlaps import Overlap, exclusive_devices
 from kube.base.errors import ConformanceError
 from kube.base.text import cut
 

@@ -16,8 +16,8 @@ from conformance.drivercheck.objects import NAMESPACE, NODE, Objects
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.front.server import Front
-from conformance.targets.seam.values import User
 from kube.errors import ApiError
+from kube.values import User
 
 MAX_REFUSALS: Final = 100
 _HOLD_SECONDS: Final = 120.0

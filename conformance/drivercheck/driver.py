@@ -19,9 +19,9 @@ from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.targets.seam.values import Obj
 from kube.base.text import one_line
 from kube.slices import pools_complete
+from kube.values import Obj
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise

@@ -21,7 +21,7 @@ from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.store import Identity, Store, clone
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features

@@ -15,7 +15,7 @@ from conformance.scenario.expectations.containers.hardware import (
     HardwareExpectation,
 )
 from conformance.scenario.model import Spec
-from conformance.targets.seam.values import Capabilities
+from conformance.seam.values import Capabilities
 from kube.base.text import counted
 from reference_allocator.gates import settled
 

@@ -15,9 +15,10 @@ from conformance.scenario.driver.variables import Variables, namespace, suffix
 from conformance.scenario.lint.manifests.claims import pod_specs
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
+from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from kube.base.text import addresses_first
+from kube.nodes import RUN_LABEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, check_bindings, without_steps
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import RUN_LABEL
 from kube.base.errors import UsageError
 from kube.base.text import counted
+from kube.nodes import RUN_LABEL
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""

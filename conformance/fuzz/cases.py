@@ -17,8 +17,8 @@ from conformance.targets.cluster.decisions.snapshots import (
     reduced,
     unallocated,
 )
-from conformance.targets.seam.values import Obj, selected_node
 from kube.base.errors import UsageError
+from kube.values import Obj, selected_node
 from reference_allocator.extended import classes_by_resource, extended_claim
 
 SAME = ("identical", "admissible", "waits")

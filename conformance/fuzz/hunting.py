@@ -20,8 +20,8 @@ from conformance.fuzz.cases import UNJUDGED, Answer
 from conformance.fuzz.problem import Generator, claims_of, pod_of, resources_of, snapshot_of
 from conformance.fuzz.running import SETTLE, Runner
 from conformance.fuzz.shrink import shrink_together
-from conformance.targets.seam.values import Obj
 from kube.base.errors import UsageError
+from kube.values import Obj
 
 BATCH = 25
 _PARTS = ("pods", "claims", "allocated", "slices", "taintRules", "deviceClasses", "nodes")

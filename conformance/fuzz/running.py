@@ -23,10 +23,13 @@ from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.targets.cluster.decisions.snapshots import reduced
 from conformance.targets.cluster.objects.creator import Creator, HollowNodes
 from conformance.targets.cluster.objects.ownership import owned
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError
 from kube.api import Api
+from kube.base.errors import TargetError
+from kube.errors import ApiError
 from kube.informer import Informer
 from kube.informers import LONGEST, Changes, InformerFactory
+from kube.nodes import RUN_LABEL
+from kube.values import Obj
 
 DRA = "resource.k8s.io/v1"
 SETTLE = 8.0  # Seconds for which a pod that the reference could place may wait.

@@ -36,8 +36,8 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import connect, open_reference
-from conformance.targets.seam.values import RUN_LABEL
 from kube.base.errors import InfrastructureError
+from kube.nodes import RUN_LABEL
 
 
 def carried(events: Sequence[Event]) -> list[str]:

@@ -31,7 +31,7 @@ from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.variables import namespace, suffix
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
-from conformance.targets.seam.overlaps import Overlap
+from conformance.seam.overlaps import Overlap
 from kube.base.errors import ExitCode, UsageError
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance.clusters.base import OTHER_DRIVER, ClusterAccess
+from conformance.clusters.base import ClusterAccess
 from conformance.clusters.local import LocalCluster, LocalOptions
+from kube.components import OTHER_DRIVER
 from tests.cli.plain_client import Api, RefusedError, eventually
 from tests.clusters import local_support as support
 

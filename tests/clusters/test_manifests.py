@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from conformance.clusters import manifests
-from conformance.clusters.base import RUN_LABEL, ClusterAccess, ClusterError, ClusterUsageError
+from conformance.clusters.base import ClusterAccess, ClusterError, ClusterUsageError
 from conformance.clusters.manifests import installed, render
+from kube.nodes import RUN_LABEL
 from tests.kube.fake_api import FakeApi
 
 DRIVER = "gpu.example.com"

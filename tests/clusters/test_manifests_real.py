@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conformance.clusters import manifests
-from conformance.clusters.base import RUN_LABEL
 from conformance.clusters.manifests import installed
+from kube.nodes import RUN_LABEL
 from tests.cli import deployment
 from tests.cli.plain_client import Json
 from tests.clusters.pool import Shared

@@ -19,8 +19,9 @@ from conformance.drivercheck.result import DriverCheckResult, Outcome, access
 from conformance.drivercheck.run import chosen, run
 from conformance.targets.reference.apiserver.authorization import Attributes, PathAttributes
 from conformance.targets.reference.resources import KINDS
-from conformance.targets.seam.values import ApiError, Ref, Request, User
 from kube.base.errors import UsageError
+from kube.errors import ApiError
+from kube.values import Ref, Request, User
 from tests.drivercheck.own_driver import OwnDriver
 
 CLAIMS = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceclaims"], "verbs": ["get"]}

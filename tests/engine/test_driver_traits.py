@@ -17,8 +17,8 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj
 from kube.base.errors import UsageError
+from kube.values import Obj
 from nvml_driver.errors import PrepareError
 from tests.scenario.shipped import ROOT, shipped
 

@@ -18,12 +18,13 @@ from conformance.engine.suite import run_suite
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.seam.values import Capabilities, Obj
 from kube.base.errors import UsageError
+from kube.values import Obj
 from tests.engine.miniature import write
 from tests.scenario.shipped import ROOT, shipped
 from tests.targets.reference import kit

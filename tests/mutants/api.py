@@ -10,7 +10,8 @@ from conformance.targets.reference.apiserver import conversion
 from conformance.targets.reference.resources import DRA_GROUP, KINDS
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 from reference_allocator.api import schema
 from reference_allocator.api.limits import REQUESTS_MAX
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import FieldManager, Obj, Request
+from kube.values import FieldManager, Obj, Request
 from tests.mutants.replacing import Defects, replace
 
 

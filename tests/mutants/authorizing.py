@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 from conformance.targets.reference.apiserver.authorization import Attributes
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import User
+from kube.values import User
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Allows = Callable[..., bool]

@@ -15,8 +15,8 @@ from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.scheduling import nodefit
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
 from kube.cdi.reading import UnresolvableError
+from kube.values import Obj
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 

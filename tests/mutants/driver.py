@@ -11,7 +11,7 @@ from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublishe
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory

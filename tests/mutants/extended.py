@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
 from tests.mutants.replacing import Defects, instead, replace
 

@@ -10,7 +10,7 @@ from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPrepa
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]

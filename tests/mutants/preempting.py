@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, instead, replace
 
 

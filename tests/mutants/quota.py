@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

@@ -13,7 +13,7 @@ from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import changed, devices
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

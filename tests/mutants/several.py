@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

@@ -9,7 +9,7 @@ from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.errors import DriverError
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, replace

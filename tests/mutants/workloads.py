@@ -10,7 +10,7 @@ from conformance.targets.reference.controllers.deployments import DeploymentCont
 from conformance.targets.reference.controllers.statefulsets import StatefulSetController
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, instead, part, replace
 
 

@@ -27,8 +27,8 @@ from conformance.resultfile.write import FILE_NAME, RESUMING, ResultFile
 from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.seam.values import RUN_LABEL
 from kube.base.errors import ExitCode, UsageError
+from kube.nodes import RUN_LABEL
 from tests import programs
 from tests.certify.evidence import Forgery
 

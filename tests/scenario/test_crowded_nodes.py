@@ -15,7 +15,7 @@ from conformance.targets.opening.target import Opened
 from conformance.targets.reference.nodes.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants import mutant
 from tests.scenario.shipped import shipped
 from tests.targets.devices import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from tests.scenario.shipped import ROOT
 from tests.targets.reference import kit
 

@@ -8,8 +8,8 @@ import pytest
 
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.seam.values import Query
 from kube.base.errors import UsageError
+from kube.values import Query
 from tests.scenario.shapes import SHAPES
 
 WRITTEN = """

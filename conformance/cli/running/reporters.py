@@ -21,9 +21,9 @@ from conformance.report.terminal import PlainConsole, TerminalReporter
 from conformance.resultfile.read import result_file
 from conformance.resultfile.write import ResultFile
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import RUN_LABEL
 from kube.base.errors import UsageError
 from kube.base.text import counted, visible
+from kube.nodes import RUN_LABEL
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 

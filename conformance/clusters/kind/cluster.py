@@ -27,7 +27,6 @@ from conformance.clusters.base import (
     ClusterError,
     ClusterUsageError,
     Progress,
-    is_ready,
     silent,
 )
 from conformance.clusters.kind.command import gist, kind_command, run_kind
@@ -37,6 +36,7 @@ from kube.base.errors import TargetError
 from kube.base.locks import file_lock
 from kube.connection import Connection
 from kube.errors import ApiError
+from kube.nodes import is_ready
 
 PREFIX = "dra-conformance-"
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conformance.clusters.base import (
-    REMOVE,
     ClusterAccess,
     ClusterError,
     ClusterUsageError,
@@ -41,6 +40,7 @@ from conformance.clusters.local.removal import remove_cluster
 from conformance.clusters.local.start import Binaries, Start, make_access
 from conformance.clusters.local.state import State, read_state
 from kube.base.locks import file_lock
+from kube.components import REMOVE
 
 
 class LocalCluster:

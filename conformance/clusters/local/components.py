@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from conformance.clusters.base import OTHER_SCHEDULER, ClusterError, ClusterUsageError
+from conformance.clusters.base import ClusterError, ClusterUsageError
 from conformance.clusters.local.api import LocalApi, accepts_connections
 from conformance.clusters.local.component import STOP_SECONDS, Component, OfNode, Running
 from conformance.clusters.local.driver.attached import (
@@ -27,6 +27,7 @@ from conformance.clusters.local.processes import procfs
 from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.state import Ports
+from kube.components import OTHER_SCHEDULER
 
 NODE: Final = "node"  # What stands behind a node's name for the whole of it.
 

@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from conformance.clusters.base import OTHER_SCHEDULER, ClusterError, Progress
+from conformance.clusters.base import ClusterError, Progress
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.node import cgroups, network
 from conformance.clusters.local.processes import procfs
@@ -29,6 +29,7 @@ from conformance.clusters.local.processes.supervision import Processes, ProcessS
 from conformance.clusters.local.processes.tools import failure_of, find_tool, python_path
 from conformance.clusters.local.state import read_state
 from kube.base.locks import file_lock
+from kube.components import OTHER_SCHEDULER
 
 _CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 """In the order in which it stops."""

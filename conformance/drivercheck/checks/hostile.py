@@ -15,7 +15,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import expect_allocated, expect_refused
 from conformance.drivercheck.violations import ViolationError
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 section = Section("hostile")
 

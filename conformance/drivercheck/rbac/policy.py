@@ -24,9 +24,9 @@ from conformance.scenario.documents.yamlfile import (
     text,
 )
 from conformance.targets.reference.apiserver.authorization import Attributes, Wanted
-from conformance.targets.seam.values import Obj, User
 from kube.base.errors import UsageError
 from kube.base.text import one_line
+from kube.values import Obj, User
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")

@@ -16,7 +16,7 @@ from conformance.targets.reference.apiserver.authorization import (
     Wanted,
 )
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.seam.values import User
+from kube.values import User
 
 _MOST: Final = 1000
 """Different requests that are remembered; a driver that asks for more has no end of them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.engine.events.comparison import recorded
 from conformance.scenario.base import VersionRange
-from conformance.targets.seam.overlaps import Overlap
+from conformance.seam.overlaps import Overlap
 
 
 class Outcome(StrEnum):

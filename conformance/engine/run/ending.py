@@ -19,10 +19,12 @@ from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, Interrupted
 from conformance.engine.setup import Setup
 from conformance.scenario.registry import load_known_issues
-from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import ApiError, Capabilities, Obj, Query, Ref
+from conformance.seam.scope import Scope
+from conformance.seam.values import Capabilities
 from kube.base.errors import ConformanceError
 from kube.base.text import one_line
+from kube.errors import ApiError
+from kube.values import Obj, Query, Ref
 
 EXPLANATION = "explanation.txt"
 

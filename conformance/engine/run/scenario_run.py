@@ -50,8 +50,8 @@ from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.values import CONSTRAINTS
+from conformance.seam.overlaps import Overlap
+from conformance.seam.values import CONSTRAINTS
 from kube.base.errors import TargetGoneError, UsageError
 from kube.base.text import shorten
 

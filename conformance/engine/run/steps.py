@@ -15,11 +15,12 @@ from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.scenario.base import ObjectSelector, ServerSelector
 from conformance.scenario.driver.variables import filled
-from conformance.scenario.observation import MetricOf
+from conformance.scenario.metrics import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
-from conformance.targets.seam.overlaps import COPIED
-from conformance.targets.seam.values import ApiError, Obj, Ref, User
+from conformance.seam.overlaps import COPIED
 from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.values import Obj, Ref, User
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"

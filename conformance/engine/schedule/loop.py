@@ -22,7 +22,7 @@ from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_known_issues
-from conformance.targets.seam.values import Capabilities
+from conformance.seam.values import Capabilities
 
 
 class Slot:

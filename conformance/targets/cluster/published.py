@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.scenario.observation import PublishedDevice
+from kube.observations import PublishedDevice
 
 
 class PublishedDevices:

@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from typing_extensions import override
 
+from conformance.seam.overlaps import Overlap
+from conformance.seam.scope import Scope, T
+from conformance.seam.watching import Following, Watching
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.recorder import follow
 from conformance.targets.cluster.decisions.snapshots import present_snapshot
@@ -19,24 +22,14 @@ from conformance.targets.cluster.objects.objects import Objects
 from conformance.targets.cluster.observe.diagnostics import diagnose
 from conformance.targets.cluster.observe.observer import ClusterObservation
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import (
-    ApiError,
-    Decision,
-    Obj,
-    Query,
-    Ref,
-    Request,
-    TargetError,
-    User,
-    cells_of,
-)
-from conformance.targets.seam.watching import Following, Watching
 from kube.api import selection
+from kube.base.errors import TargetError
 from kube.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
+from kube.errors import ApiError
 from kube.informer import Informer
 from kube.informers import Changes, InformerFactory
+from kube.observations import Decision
+from kube.values import Obj, Query, Ref, Request, User, cells_of
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from conformance.seam.values import simulated_devices
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
     TargetOptions,
     is_simulated,
 )
-from conformance.targets.seam.values import Obj, simulated_devices
 from kube.base.errors import UsageError
+from kube.values import Obj
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 if TYPE_CHECKING:

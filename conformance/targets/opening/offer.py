@@ -20,8 +20,8 @@ from typing import Any, Final
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
 from conformance.scenario.scheduler import KUBE_SCHEDULER
-from conformance.targets.seam.scope import Target
-from conformance.targets.seam.values import (
+from conformance.seam.scope import Target
+from conformance.seam.values import (
     ANOTHER_SCHEDULER,
     DISTINCT_DEVICES,
     PARTITIONS,

@@ -27,8 +27,8 @@ from conformance.targets.opening.options import (
     TargetOptions,
     is_given,
 )
-from conformance.targets.seam.values import Obj
 from kube.base.errors import UsageError
+from kube.values import Obj
 
 if TYPE_CHECKING:
     from conformance.clusters.kind import KindCluster

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
+from conformance.seam.scope import Target
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices, with_scheduler
@@ -26,12 +28,11 @@ from conformance.targets.opening.sources import (
     reach_of,
     running,
 )
-from conformance.targets.seam.scope import Target
-from conformance.targets.seam.values import Capabilities, Obj
 from kube.api import Api
 from kube.base.errors import UsageError
 from kube.connection import Connection
 from kube.kubeconfig import default_kubeconfig
+from kube.values import Obj
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.scenario.observation import CREATES, Sample
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.store import (
@@ -18,7 +17,8 @@ from conformance.targets.reference.store import (
     namespace_of,
     uid_of,
 )
-from conformance.targets.seam.values import Obj
+from kube.observations import CREATES, Sample
+from kube.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
 

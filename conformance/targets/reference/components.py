@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, runtime_checkable
 
-from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.seam.components import API, role_of
-from conformance.targets.seam.values import TargetError
+from kube.base.errors import TargetError
+from kube.components import API, OTHER_DRIVER, REMOVE, role_of
 
 MANAGER: Final = "kube-controller-manager"
 SCHEDULER: Final = "kube-scheduler"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.targets.reference.store import uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 
 

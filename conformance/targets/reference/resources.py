@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets.seam.values import ApiError
+from kube.errors import ApiError
 from reference_allocator.api import schema
 
 DRA_GROUP: Final = "resource.k8s.io"

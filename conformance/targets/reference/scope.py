@@ -9,23 +9,16 @@ from contextlib import contextmanager
 
 from typing_extensions import override
 
+from conformance.seam.overlaps import Overlap
+from conformance.seam.pods import reduced_pod
+from conformance.seam.scope import Scope, T
+from conformance.seam.watching import Following, Watching
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.world import World
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.pods import reduced_pod
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import (
-    Decision,
-    Obj,
-    Query,
-    Ref,
-    Request,
-    TargetError,
-    User,
-    cells_of,
-)
-from conformance.targets.seam.watching import Following, Watching
+from kube.base.errors import TargetError
+from kube.observations import Decision
+from kube.values import Obj, Query, Ref, Request, User, cells_of
 
 Labels = Mapping[str, str] | None
 

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeVar
 
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS, Kind
-from conformance.targets.seam.values import ApiError, Cause, Obj
+from kube.errors import ApiError, Cause
+from kube.values import Obj
 
 T = TypeVar("T")
 

@@ -18,11 +18,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
-from conformance.clusters.base import OTHER_DRIVER, usable_nodes
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.metrics import ability
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.values import (
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    ROOT_CONTAINERS,
+    Capabilities,
+    Tier,
+    fault_abilities,
+)
 from conformance.targets.reference.nodes.device_source import (
     DescribedDevices,
     DeviceSource,
@@ -34,17 +41,10 @@ from conformance.targets.reference.nodes.shaped import fit
 from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.world import World
-from conformance.targets.seam.components import fault_abilities
-from conformance.targets.seam.values import (
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
-    RUN_LABEL,
-    Capabilities,
-    Obj,
-    Ref,
-    Tier,
-)
+from kube.components import OTHER_DRIVER
+from kube.nodes import RUN_LABEL, usable_nodes
+from kube.observations import CONTROL_PLANE
+from kube.values import Obj, Ref
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it

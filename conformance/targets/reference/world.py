@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from conformance.clusters.base import OTHER_DRIVER
-from conformance.scenario.driver.simulated import Health
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.overlaps import ClaimHolders
 from conformance.targets.reference.apiserver.admission import QuotaController
 from conformance.targets.reference.apiserver.handling import Handler
 from conformance.targets.reference.apiserver.server import ApiServer
@@ -38,8 +37,10 @@ from conformance.targets.reference.nodes.shaped import hold, node_object
 from conformance.targets.reference.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from conformance.targets.reference.scheduling.scheduler import Scheduler
 from conformance.targets.reference.store import Identity, Store
-from conformance.targets.seam.overlaps import ClaimHolders
-from conformance.targets.seam.values import Obj, TargetError
+from kube.base.errors import TargetError
+from kube.components import OTHER_DRIVER
+from kube.observations import Health
+from kube.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.gates import minor_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from conformance.compare.explain import Told, explain_snapshot, read_snapshot
-from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import Obj, Ref
+from conformance.seam.scope import Scope
+from kube.values import Obj, Ref
 from tests.targets.reference import kit
 
 FILE = Path(__file__).parent / "situations.yaml"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from conformance.seam.scope import Scope
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.scope import Scope
 from tests.clusters.pool import Shared
 from tests.compare.pending.situation import SITUATIONS, Situation
 

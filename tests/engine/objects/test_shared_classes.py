@@ -11,8 +11,10 @@ from conformance.engine.objects.classes import SharedClass, ensure_classes, used
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.leftovers import sweep
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, Ref, TargetError
-from kube.base.errors import InfrastructureError
+from kube.base.errors import InfrastructureError, TargetError
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Obj, Ref
 from tests.engine.miniature import Miniature, MiniScope, refusing
 
 PROFILE: DriverProfile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")

@@ -14,7 +14,7 @@ from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.run import ending
 from conformance.engine.run.ending import with_known_issues
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
-from conformance.targets.seam.overlaps import Overlap
+from conformance.seam.overlaps import Overlap
 from kube.base.errors import ExitCode
 from tests.report.builders import ended, finished, started
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
 

@@ -15,7 +15,9 @@ from conformance.engine.run.steps import ADMISSION_SECONDS
 from conformance.scenario.base import PodSelector
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import ApiError, Obj, TargetError
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.values import Obj
 from tests.engine.miniature import Miniature, pod, refusing, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}

@@ -22,7 +22,8 @@ from conformance.targets.reference.nodes import kubelet
 from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj, Query
+from kube.errors import ApiError
+from kube.values import Obj, Query
 from nvml_driver.errors import PrepareError
 from tests.engine.miniature import scenario
 from tests.targets.reference import kit

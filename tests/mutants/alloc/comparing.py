@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.constraints import attribute_of, find
 from tests.mutants.alloc.expressions import rewritten
 from tests.mutants.alloc.seeing import allows, answers

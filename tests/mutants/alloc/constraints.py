@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.allocator.aligning import attributes
 from tests.mutants.allocator.inputs import (

@@ -10,7 +10,7 @@ from typing import Any
 from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.allocator.alternatives import alternatives_lose
 from tests.mutants.allocator.inputs import (

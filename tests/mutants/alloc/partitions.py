@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.alloc.shares import number, stays_used, text
 from tests.mutants.allocator.counting import counters_of

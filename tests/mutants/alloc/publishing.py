@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.nodes.driver import SlicePublisher
 from conformance.targets.reference.store import clone, name_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.pools import generation, has_duplicates
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.allocator.aligning import takes_all

@@ -8,7 +8,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.alloc.seeing import Alone, allows, by_request
 from tests.mutants.allocator.aligning import takes_all

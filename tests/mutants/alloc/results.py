@@ -7,7 +7,7 @@ from itertools import groupby
 
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.seeing import answers
 from tests.mutants.allocator.inputs import devices, requests, results, wanted, writes
 from tests.mutants.allocator.pools import pool_of

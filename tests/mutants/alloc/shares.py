@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.requests import split, where
 from tests.mutants.alloc.results import asked

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.alloc.partitions import consumptions
 from tests.mutants.allocator.choosing import keeps_first_choice
 from tests.mutants.allocator.inputs import changed, refuses, requests, results

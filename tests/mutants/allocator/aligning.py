@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.choosing import first_request, keeps_first_choice
 from tests.mutants.allocator.inputs import (
     devices,

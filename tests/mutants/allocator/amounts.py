@@ -9,7 +9,7 @@ from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import (
     Answer,
     changed,

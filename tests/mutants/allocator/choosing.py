@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.scheduling.filtering import SchedulingError
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import Answer, changed, requests, results, wanted
 from tests.mutants.allocator.selecting import constraints_of
 from tests.mutants.replacing import Defects, Mutation, instead

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.allocator.choosing import first_request, keeps_first_choice
 from tests.mutants.allocator.giving_up import counter_sets

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Mutation, instead, replace
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]

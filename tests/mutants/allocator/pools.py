@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
 from tests.mutants.replacing import Defects, Mutation
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from conformance.targets.reference.store import name_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects, Mutation, replace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.replacing import Defects, Mutation
 

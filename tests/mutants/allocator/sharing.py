@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import Quantity, parse_quantity
 from tests.mutants.allocator.inputs import (
     devices,

@@ -11,7 +11,8 @@ from conformance.targets.reference.apiserver.validation.errors import FieldError
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, User
+from kube.errors import ApiError
+from kube.values import Obj, User
 from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

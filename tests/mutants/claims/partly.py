@@ -10,7 +10,8 @@ from conformance.targets.reference.apiserver.validation.errors import FieldError
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone, name_of, namespace_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Request, User
+from kube.errors import ApiError
+from kube.values import Obj, Request, User
 from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
 from tests.mutants.claims.versions import OLD, hides
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.targets.reference.apiserver.admission import Usage
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.quota import forgets
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

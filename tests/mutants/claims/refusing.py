@@ -9,7 +9,8 @@ from typing import Any
 from conformance.targets.reference.apiserver import conversion
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from tests.mutants.api import alternatives
 from tests.mutants.claims.checks import CHANGED, CLAIM, CLASS, NEW, TEMPLATE
 from tests.mutants.replacing import Defects, Mutation, replace

@@ -10,7 +10,7 @@ from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import results
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -10,7 +10,8 @@ from conformance.targets.reference.controllers.eviction import EvictionControlle
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
 from reference_allocator.api import DeviceId
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

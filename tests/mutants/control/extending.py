@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.targets.reference.store import clone, name_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.extended import ANNOTATION, is_extended_resource
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

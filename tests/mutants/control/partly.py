@@ -13,7 +13,7 @@ from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
 from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api import DeviceId, ResourceSlice
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.control.evicting import Original, evictions

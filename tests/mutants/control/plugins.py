@@ -8,7 +8,7 @@ from typing import Any
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.extended import is_extended_resource
 from tests.mutants.replacing import Defects, instead
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.claims import FINALIZER, ClaimController
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.extended import ANNOTATION
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

@@ -9,7 +9,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.scheduling.binding import Plan
 from conformance.targets.reference.store import namespace_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import requests
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

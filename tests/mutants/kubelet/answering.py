@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.model.inventory import Inventory

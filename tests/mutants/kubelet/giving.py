@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
 from kube.cdi.reading import ContainerEdits
 from kube.cdi.spec import DeviceNode
+from kube.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import Ids, gives_containers
 from tests.mutants.replacing import Defects, instead, replace

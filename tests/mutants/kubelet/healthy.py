@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -12,7 +12,7 @@ from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.disrupting import when_started
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -7,7 +7,7 @@ from dataclasses import replace as changed
 
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.model.prepared import ClaimRecord
 from tests.mutants.driver import in_each_core
 from tests.mutants.replacing import Defects, instead, replace

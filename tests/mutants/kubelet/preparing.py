@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from conformance.scenario.observation import CALLS
 from conformance.targets.reference.nodes.dra_manager import (
     _PREPARE,
     _SERVICE,
@@ -13,7 +12,8 @@ from conformance.targets.reference.nodes.dra_manager import (
 )
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.observations import CALLS
+from kube.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, replace

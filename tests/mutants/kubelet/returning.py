@@ -10,7 +10,7 @@ from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPrepa
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.nodes.podstatus import PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.kubelet.lasting import in_kubelets
 from tests.mutants.replacing import Defects, instead, replace

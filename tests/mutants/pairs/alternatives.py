@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.allocator.inputs import reads_claims, requests, results, writes
 from tests.mutants.replacing import Defects, instead
 

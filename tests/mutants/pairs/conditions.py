@@ -10,7 +10,7 @@ from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.scheduling.bindingconditions import Readiness
 from conformance.targets.reference.store import clone, uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, User
+from kube.values import Obj, User
 from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

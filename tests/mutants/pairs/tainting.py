@@ -9,7 +9,8 @@ from conformance.targets.reference.controllers.eviction import EvictionControlle
 from conformance.targets.reference.controllers.evictor import Eviction, Evictor
 from conformance.targets.reference.store import uid_of
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
 from tests.mutants.allocator import inputs
 from tests.mutants.allocator.inputs import devices, reads, reads_claims
 from tests.mutants.allocator.selecting import constraints_of

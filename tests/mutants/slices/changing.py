@@ -9,7 +9,8 @@ from conformance.targets.reference.apiserver.conversion import devices
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 from tests.mutants.api import loses
 from tests.mutants.changing import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from tests.mutants.changing import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.slices.overlooking import overlooks, refuses, table

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from conformance.targets.reference.apiserver.conversion import devices
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects, Mutation
 from tests.mutants.slices.overlooking import refuses
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.targets.reference.store import clone
 from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from tests.mutants.changing import Change
 from tests.mutants.replacing import Defects, Mutation, instead
 from tests.mutants.slices.overlooking import refuses, table

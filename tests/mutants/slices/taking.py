@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.targets.reference.apiserver.conversion import devices
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants.replacing import Defects
 from tests.mutants.slices.overlooking import overlooks, table
 

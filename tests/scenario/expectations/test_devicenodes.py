@@ -12,7 +12,7 @@ from conformance.scenario.driver.devicefiles import NAME, OTHERS, SCRIPT, Device
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.containers.hardware import DeviceNodesExpectation
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

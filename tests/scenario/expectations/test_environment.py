@@ -17,7 +17,7 @@ from conformance.scenario.expectations.containers.environment import (
     EnvironmentExpectation,
     MetadataExpectation,
 )
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("gpu.example.com", ROOT / "drivers")

@@ -14,7 +14,7 @@ from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.nodes.device_source import DescribedDevices
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants import mutant
 from tests.scenario.shipped import ROOT, shipped
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.observation import CREATES, Sample
 from conformance.targets.cluster.reach import Reach
+from kube.observations import CREATES, Sample
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
 from tests.targets.reference import kit

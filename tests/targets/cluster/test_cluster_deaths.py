@@ -9,7 +9,8 @@ import pytest
 
 from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.seam.values import Ref, TargetError
+from kube.base.errors import TargetError
+from kube.values import Ref
 from tests.kube.fake_api import FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {}}

@@ -13,8 +13,8 @@ from conformance.engine.suite import run_suite
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import Query, Ref
 from kube.base.errors import TargetGoneError
+from kube.values import Query, Ref
 from tests.engine.miniature import Recorder, scenario
 from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import until

@@ -8,7 +8,8 @@ import pytest
 
 from conformance import probe
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.values import Ref, TargetError
+from kube.base.errors import TargetError
+from kube.values import Ref
 from tests.kube.fake_api import FakeApi
 
 LOG = f"{probe.BEGIN}\nHOME=/\nGPU=a\ndra-conformance-device-node /dev/gpu0\n{probe.END}\n"

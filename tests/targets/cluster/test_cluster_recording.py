@@ -11,8 +11,8 @@ from conformance.targets.cluster.capture import capture
 from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.values import RUN_LABEL, TargetError
-from kube.base.errors import UsageError
+from kube.base.errors import TargetError, UsageError
+from kube.nodes import RUN_LABEL
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
 from tests.kube.fake_api import FakeApi

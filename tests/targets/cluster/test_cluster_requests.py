@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Query, Ref, TargetError
-from kube.base.errors import TargetGoneError
+from kube.base.errors import TargetError, TargetGoneError
 from kube.connection import Connection
-from kube.errors import api_error
+from kube.errors import ApiError, api_error
+from kube.nodes import RUN_LABEL
+from kube.values import Query, Ref
 from tests.kube.fake_api import TOKEN, FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {"x": 1}}

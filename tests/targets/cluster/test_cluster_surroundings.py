@@ -18,8 +18,11 @@ from conformance.targets.cluster.observe.reading import claims_in, spec_files, s
 from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
+from kube.base.errors import TargetError
 from kube.connection import Connection
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Ref
 from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 

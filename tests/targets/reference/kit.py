@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance import probe
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Query, Ref
+from kube.values import Obj, Query, Ref
 
 DRA = "resource.k8s.io/v1"
 CLASS = "gpu.nvidia.com"

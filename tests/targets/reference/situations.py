@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from tests.targets.reference import kit
 
 DRIVER = "published.example.com"

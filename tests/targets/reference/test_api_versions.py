@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Query, Ref
+from kube.errors import ApiError
+from kube.values import Query, Ref
 from tests.targets.reference import kit
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.scenario.observation import OPERATIONS, total
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Query, TargetError
+from kube.base.errors import TargetError
+from kube.observations import OPERATIONS, total
+from kube.values import Query
 from tests.targets.reference import kit
 
 NODE = kit.NODE

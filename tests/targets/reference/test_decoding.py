@@ -8,7 +8,8 @@ from conformance.targets.reference.apiserver.decoding import decode
 from conformance.targets.reference.apiserver.patches import as_merge_patch, merge
 from conformance.targets.reference.resources import KINDS, kind_of
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from reference_allocator.api.schema import roots
 from tests.targets.reference import kit
 

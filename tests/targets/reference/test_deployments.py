@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Query, Ref
+from kube.values import Obj, Query, Ref
 from tests.targets.reference import kit
 
 WEB = Ref("apps/v1", "Deployment", "web")

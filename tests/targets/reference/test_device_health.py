@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Query, TargetError
+from kube.base.errors import TargetError
+from kube.values import Query
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 from tests.targets.reference.situations import DRIVER, RULE, claim, publish, rule, run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

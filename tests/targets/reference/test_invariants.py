@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from conformance import probe
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Query, Ref
+from kube.values import Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 

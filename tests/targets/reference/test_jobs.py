@@ -4,7 +4,7 @@ from typing import Any
 
 from conformance import probe
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Query, Ref
+from kube.values import Obj, Query, Ref
 from tests.targets.reference import kit
 
 JOB = Ref("batch/v1", "Job", "job")

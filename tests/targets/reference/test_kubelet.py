@@ -5,7 +5,7 @@ import pytest
 from conformance import probe
 from conformance.targets.reference.nodes.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from nvml_driver.errors import PrepareError
 from tests.targets.reference import kit
 

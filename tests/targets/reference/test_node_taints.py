@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
 from tests.targets.reference import kit
 
 TAINT = {"key": "k", "value": "v", "effect": "NoExecute"}

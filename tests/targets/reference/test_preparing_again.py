@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.scenario.observation import PREPARED, total
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj, Query
+from kube.observations import PREPARED, total
+from kube.values import Obj, Query
 from nvml_driver.errors import PrepareError
 from tests.mutants.replacing import replace
 from tests.targets.reference import kit

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Query, Ref, Request
+from kube.values import Obj, Query, Ref, Request
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

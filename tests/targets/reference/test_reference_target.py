@@ -11,7 +11,8 @@ import pytest
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from conformance.targets.reference.nodes.device_source import SimulatedGpus
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import RUN_LABEL, Obj, Query, Ref
+from kube.nodes import RUN_LABEL
+from kube.values import Obj, Query, Ref
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import Open, new_scope
 

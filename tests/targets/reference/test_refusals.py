@@ -8,7 +8,8 @@ import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import ApiError, Ref, Request
+from kube.errors import ApiError
+from kube.values import Ref, Request
 from tests.targets.reference import kit
 from tests.targets.reference.conftest import new_scope
 from tests.targets.reference.record import CASES, NAMESPACE

@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.run.steps import hollow_node
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj, Query, Ref
+from kube.values import Obj, Query, Ref
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 from tests.targets.reference import kit

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, Request
+from kube.errors import ApiError
+from kube.values import FieldManager, Obj, Ref, Request
 from tests.targets.reference import kit
 
 CLAIM = kit.claim_ref("c")

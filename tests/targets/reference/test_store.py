@@ -4,7 +4,8 @@ import pytest
 
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.store import Identity, Store
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.seam.watching import Watching
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Query, Ref
-from conformance.targets.seam.watching import Watching
+from kube.errors import ApiError
+from kube.values import Query, Ref
 from tests.targets.reference import kit
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.base import OTHER_SCHEDULER
 from conformance.clusters.local.binaries.versions import minor_number
 from conformance.clusters.local.layout import Layout
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import GO_SETTINGS, find_program
 from conformance.clusters.local.state import LOOPBACK, Ports, State
+from kube.components import OTHER_SCHEDULER
 
 SERVICE_CIDR = "10.96.0.0/16"
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (nodes come in over the bridge; nobody without a token)

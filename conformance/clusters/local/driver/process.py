@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
-from conformance.clusters.base import OTHER_DRIVER, ClusterError
+from conformance.clusters.base import ClusterError
 from conformance.clusters.local.api import accepts_connections
 from conformance.clusters.local.component import STOP_SECONDS, OfNode, Running
 from conformance.clusters.local.driver.attached import (
@@ -33,6 +33,7 @@ from conformance.clusters.local.layout import KUBELET_ROOT, SECOND_POD_UID
 from conformance.clusters.local.processes.deaths import NEXT
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import describe_log
+from kube.components import OTHER_DRIVER
 
 NEXT_ACTIONS: Final = ("startNext", "startUnregistered", "killNext", "replace")
 

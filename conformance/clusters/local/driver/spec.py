@@ -17,12 +17,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from conformance.clusters.base import OTHER_DRIVER, ClusterUsageError
+from conformance.clusters.base import ClusterUsageError
 from conformance.clusters.local.api import LocalApi
 from conformance.clusters.local.layout import Layout, NodeLayout
 from conformance.clusters.local.options import DYNAMIC_MIG, SIMULATE, LocalOptions, Simulation
 from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import find_program, find_tool, python_path
+from kube.components import OTHER_DRIVER
 from kube.slices import results_of
 from nvml_driver.errors import ProfileError
 from nvml_driver.simulated import shipped

@@ -10,7 +10,7 @@ from conformance.engine.run.churn.invariants import (
     reserved_for_nobody,
     violations_in,
 )
-from conformance.targets.seam.watching import Obj, Version
+from conformance.seam.watching import Obj, Version
 from kube.slices import results_of
 
 

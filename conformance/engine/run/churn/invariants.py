@@ -2,7 +2,7 @@
 
 Watches are late, so not everything can be demanded of every version:
 
-- a device is in one claim only, but for admin access and shares (``targets.overlaps``); what shares
+- a device is in one claim only, but for admin access and shares (``seam.overlaps``); what shares
   consume fits into their device, and what devices consume into the counters of their pool;
 - a claim stays reserved for a pod, and so allocated, as long as the pod is bound, has not ended and
   is there: kube-scheduler reserves before it binds, and the resourceclaim controller takes a
@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.targets.seam.overlaps import overlaps_in
-from conformance.targets.seam.watching import Obj, Version
+from conformance.seam.overlaps import overlaps_in
+from conformance.seam.watching import Obj, Version
 from kube.slices import results_of
 from reference_allocator.api.quantity import parse_quantity
 

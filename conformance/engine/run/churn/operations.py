@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.churn import Churn
-from conformance.targets.seam.values import ApiError, Obj, Ref
 from kube.base.errors import UsageError
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 
 _AT_ONCE: Final = 0.6
 """The part of operations that follow the one before without a pause: races need company."""

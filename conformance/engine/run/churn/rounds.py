@@ -25,7 +25,7 @@ from conformance.engine.run.churn.operations import Operation, Player, operation
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
-from conformance.targets.seam.watching import Following, Version
+from conformance.seam.watching import Following, Version
 from kube.base.errors import TargetError
 
 

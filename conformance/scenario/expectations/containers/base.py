@@ -10,7 +10,7 @@ from pydantic import Field
 
 from conformance.scenario.base import Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 
 Views = Mapping[str, ContainerView]  # ``pod/container`` -> what it has shown.
 

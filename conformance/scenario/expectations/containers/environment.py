@@ -17,7 +17,7 @@ from conformance.probe import METADATA
 from conformance.scenario.expectations.base import Cluster, Known
 from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
 from conformance.scenario.expectations.containers.identity import allocated, published
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 
 
 class Environment(SeenBy):

@@ -23,8 +23,7 @@ from conformance.scenario.expectations.containers.identity import (
     share_a_device,
 )
 from kube.base.text import counted, shorten
-from nvml_driver.model.inventory import SIMULATED_ATTRIBUTE
-from nvml_driver.simulated.smi import MARK
+from kube.simulated import MARK, SIMULATED_ATTRIBUTE
 from reference_allocator.api.quantity import QuantityError, parse_quantity
 
 _AMOUNT = re.compile(r"(\d+) ?([KMGT]i|)B?")  # How tools write an amount: ``15360 MiB``.

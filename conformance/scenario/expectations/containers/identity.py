@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from conformance.scenario.base import Obj, ObjectSelector, generate_name
+from conformance.scenario.base import ObjectSelector
 from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
+from kube.values import Obj, generate_name
 
 
 class Device(NamedTuple):

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conformance.seam.overlaps import is_copied
 from conformance.targets.cluster.decisions.history import History
 from conformance.targets.cluster.decisions.snapshots import allocation_of, document, unallocated
-from conformance.targets.seam.overlaps import is_copied
-from conformance.targets.seam.values import Decision, Obj, selected_node
+from kube.observations import Decision
+from kube.values import Obj, selected_node
 
 _States = Mapping[str, list[tuple[int, Obj | None]]]
 """Uid of a claim -> its states, each with the version since which it had it."""

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 
 class ClaimLatencies:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from conformance.seam.values import Capabilities
+from conformance.seam.watching import Following
 from conformance.targets.cluster.decisions.decisions import decisions_of
 from conformance.targets.cluster.decisions.history import History
 from conformance.targets.cluster.decisions.latency import ClaimLatencies
 from conformance.targets.cluster.decisions.snapshots import followed, reduced
-from conformance.targets.seam.values import Capabilities, Decision, Obj, TargetError
-from conformance.targets.seam.watching import Following
 from kube.api import Api, Resource, request_list
+from kube.base.errors import TargetError
 from kube.informer import Informer, Listener
 from kube.informers import Changes, InformerFactory
+from kube.observations import Decision
 from kube.store import version_of
+from kube.values import Obj
 
 _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 CATCH_UP_SECONDS = 10.0  # For which watches may lag behind the API server.

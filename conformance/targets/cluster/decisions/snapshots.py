@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.targets.seam.pods import pick
-from conformance.targets.seam.values import ApiError, Capabilities, Obj
+from conformance.seam.pods import pick
+from conformance.seam.values import Capabilities
 from kube.api import DRA_GROUP, Api, Discovery, Resource
+from kube.errors import ApiError
+from kube.values import Obj
 from reference_allocator.features import Features
 from reference_allocator.rules.taints import apply_taint_rules
 from reference_allocator.snapshot import Snapshot

@@ -12,9 +12,9 @@ from typing import Any, get_args
 from urllib.parse import quote
 
 from conformance.scenario.changes import AccountName, service_account
-from conformance.targets.seam.values import Obj, User
 from kube.api import Api
 from kube.connection import Connection
+from kube.values import Obj, User
 
 _RBAC = "rbac.authorization.k8s.io"
 _NODE = "authentication.kubernetes.io/node-name"

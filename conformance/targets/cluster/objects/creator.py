@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from threading import Lock
 
 from conformance.targets.cluster.objects.accounts import headers_of
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError, User
 from kube.api import Api, Resource
+from kube.base.errors import TargetError
 from kube.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection
-from kube.errors import UnsureError
+from kube.errors import ApiError, UnsureError
+from kube.nodes import RUN_LABEL
 from kube.store import has_labels
+from kube.values import Obj, User
 
 RENEWAL = 10.0  # Seconds between two signs of life.
 

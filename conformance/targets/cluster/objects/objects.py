@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 
-from conformance.targets.seam.values import Obj, Query, Ref, TargetError
 from kube.api import Api, Resource
+from kube.base.errors import TargetError
 from kube.informer import Informer
 from kube.informers import Changes, InformerFactory
 from kube.store import has_labels
+from kube.values import Obj, Query, Ref
 
 _TROUBLE_SECONDS = 30.0
 """How long a watch may be interrupted during a wait before the wait ends with an error."""

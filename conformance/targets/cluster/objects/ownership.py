@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, taint_rules
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref
 from kube.api import DRA_GROUP, Api, Discovery, Resource
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Ref
 
 _ADMISSION = "admissionregistration.k8s.io"
 _KINDS = (

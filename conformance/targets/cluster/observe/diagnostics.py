@@ -14,9 +14,11 @@ import yaml
 
 from conformance.clusters.local.processes.tools import tail
 from conformance.targets.cluster.decisions.snapshots import taint_rules
-from conformance.targets.seam.values import ApiError, Obj, TargetError
 from kube.api import Api
+from kube.base.errors import TargetError
 from kube.base.redaction import redact_log, redact_object
+from kube.errors import ApiError
+from kube.values import Obj
 
 _TAIL_LINES = 200
 _PATIENCE = 5.0

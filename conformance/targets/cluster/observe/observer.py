@@ -14,7 +14,16 @@ from typing import Final
 import grpc
 
 from conformance import probe
-from conformance.scenario.observation import (
+from conformance.seam.overlaps import in_use
+from conformance.targets.cluster.objects.objects import Objects
+from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, samples_in, specs_in
+from conformance.targets.cluster.reach import Shared
+from kube.base.errors import TargetError
+from kube.errors import PASSING, ApiError
+from kube.informers import Changes
+from kube.kubelet import podresources_v1_pb2 as api
+from kube.kubelet.rpc import stub
+from kube.observations import (
     Component,
     ContainerView,
     ListedClaim,
@@ -22,15 +31,7 @@ from conformance.scenario.observation import (
     PublishedDevice,
     Sample,
 )
-from conformance.targets.cluster.objects.objects import Objects
-from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, samples_in, specs_in
-from conformance.targets.cluster.reach import Shared
-from conformance.targets.seam.overlaps import in_use
-from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
-from kube.errors import PASSING
-from kube.informers import Changes
-from kube.kubelet import podresources_v1_pb2 as api
-from kube.kubelet.rpc import stub
+from kube.values import Obj, Ref
 
 _FIRST: Final = 0.02
 _LONGEST: Final = 0.5  # Seconds between two reads of one log.

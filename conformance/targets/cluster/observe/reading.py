@@ -17,9 +17,11 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from conformance.scenario.observation import METRICS, PREPARED, Sample
-from conformance.targets.seam.values import ApiError, Obj, TargetError
+from kube.base.errors import TargetError
 from kube.connection import Connection
+from kube.errors import ApiError
+from kube.observations import METRICS, PREPARED, Sample
+from kube.values import Obj
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

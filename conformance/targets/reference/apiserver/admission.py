@@ -15,7 +15,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.conversion import device_requests
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import Store, clone, forbidden, name_of, namespace_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource

@@ -14,7 +14,8 @@ from conformance.targets.reference.apiserver.server import StatusCheck
 from conformance.targets.reference.apiserver.validation.errors import FieldError, forbidden
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import ApiError, Obj, User, device_key, selected_node
+from kube.errors import ApiError
+from kube.values import Obj, User, device_key, selected_node
 
 _GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from conformance.targets.reference.resources import DRA_GROUP, KINDS
 from conformance.targets.reference.store import clone
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.schema import types
 
 _EXACTLY = "resource/v1.ExactDeviceRequest"

@@ -12,7 +12,8 @@ from typing import Any
 
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import clone
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from reference_allocator.api import schema
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType

@@ -12,7 +12,8 @@ from conformance.targets.reference.apiserver.conversion import device_requests, 
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.pods import containers
 from conformance.targets.reference.store import keep
-from conformance.targets.seam.values import Obj, device_key, results_of
+from kube.slices import results_of
+from kube.values import Obj, device_key
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})

@@ -13,7 +13,8 @@ from typing import Final
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import Store, forbidden, namespace_of, not_found
-from conformance.targets.seam.values import Cause, Obj
+from kube.errors import Cause
+from kube.values import Obj
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""

@@ -18,7 +18,7 @@ from conformance.targets.reference.apiserver.conversion import (
     devices,
 )
 from conformance.targets.reference.store import Store, forbidden, name_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api import NodeSelector
 from reference_allocator.rules.node_eligibility import selector_matches
 

@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from conformance.targets.reference.store import clone
-from conformance.targets.seam.values import ApiError, Cause, Obj, Request
+from kube.errors import ApiError, Cause
+from kube.values import Obj, Request
 
 Key = tuple[tuple[str, Any], ...]
 """Key fields of an element of a list, with their values; a member of a set has the name ''."""

@@ -12,7 +12,8 @@ from conformance.targets.reference.apiserver.server import ApiServer, StatusChec
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.resources import KINDS, kind_of, resolve
 from conformance.targets.reference.store import name_of, namespace_of, not_found
-from conformance.targets.seam.values import ApiError, Obj, Request, User
+from kube.errors import ApiError
+from kube.values import Obj, Request, User
 
 
 class Handler:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from conformance.targets.reference.store import clone
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 _MERGE_KEYS: Final = {
     "addresses": "type",

@@ -23,8 +23,9 @@ from conformance.targets.reference.apiserver.watches import Tell, Watch, selects
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import Kind, kind_of, resolve
 from conformance.targets.reference.store import clone, namespace_of, not_found
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
 from kube.store import has_labels
+from kube.values import Obj, Ref
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _Age = Callable[[str], str]
 """How long ago a timestamp was."""

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from conformance.targets.reference.resources import Kind
 from conformance.targets.reference.store import Store, uid_of
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 Matches = Callable[[Obj], bool]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.scenario.base import POD_CLAIM_ANNOTATION, generate_name
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import clone, keep, name_of, namespace_of, uid_of
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import POD_CLAIM_ANNOTATION, Obj, generate_name
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 _COMPONENT: Final = "kube-controller-manager"

@@ -12,7 +12,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.node_lifecycle import taints_of
 from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, name_of
-from conformance.targets.seam.values import Obj, selected_node
+from kube.values import Obj, selected_node
 from reference_allocator.rules.node_eligibility import node_problem
 
 _TOLERATED: Final = (

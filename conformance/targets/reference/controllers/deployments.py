@@ -18,7 +18,8 @@ from conformance.targets.reference.controllers.workloads import (
     template_hash,
 )
 from conformance.targets.reference.store import clone, name_of, namespace_of
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 _HASH: Final = "pod-template-hash"
 """Label of a ReplicaSet and its pods that says of which template they are."""

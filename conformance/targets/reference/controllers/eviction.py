@@ -21,7 +21,8 @@ from conformance.targets.reference.controllers.evictor import (
     selects,
 )
 from conformance.targets.reference.store import clone, namespace_of, uid_of
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
 from reference_allocator.api import DeviceId
 
 _CONDITION: Final = {

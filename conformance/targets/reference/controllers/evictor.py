@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
 from reference_allocator.api import DeviceId, Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 

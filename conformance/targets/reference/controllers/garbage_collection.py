@@ -10,7 +10,7 @@ from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import keep, name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""

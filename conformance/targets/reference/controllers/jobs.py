@@ -12,7 +12,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.controllers.workloads import WorkloadController
 from conformance.targets.reference.store import clone, keep, name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 

@@ -16,7 +16,7 @@ from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.store import uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api import Taint, Toleration
 from reference_allocator.rules.taints import tolerates
 

@@ -12,7 +12,7 @@ from typing import Final
 from conformance.targets.reference import pods
 from conformance.targets.reference.controllers.workloads import WorkloadController, template_hash
 from conformance.targets.reference.store import clone, name_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _REVISION: Final = "controller-revision-hash"  # Label of a pod that says of which template it is.
 

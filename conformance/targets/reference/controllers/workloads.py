@@ -26,7 +26,8 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 
 class WorkloadController:

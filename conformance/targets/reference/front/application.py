@@ -27,8 +27,9 @@ from conformance.targets.reference.front.call import Call, read_call, wanted_of
 from conformance.targets.reference.front.discovery import discovery
 from conformance.targets.reference.front.watching import watch
 from conformance.targets.reference.store import name_of, namespace_of, not_found
-from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, User
-from conformance.targets.seam.values import Request as ApiRequest
+from kube.errors import ApiError
+from kube.values import FieldManager, Obj, Ref, User
+from kube.values import Request as ApiRequest
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
 _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"

@@ -16,7 +16,8 @@ from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.front.call import Call
 from conformance.targets.reference.resources import KINDS
 from conformance.targets.reference.store import Store, name_of, namespace_of, uid_of
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 CAPACITY: Final = 10_000  # Events that are kept.
 

@@ -9,7 +9,8 @@ import yaml
 
 from conformance.targets.reference.front import protobuf
 from conformance.targets.reference.front.call import Call
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from reference_allocator.api import schema
 
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).

@@ -15,7 +15,8 @@ from conformance.targets.reference.apiserver.authorization import (
 from conformance.targets.reference.apiserver.watches import field_selector, label_selector
 from conformance.targets.reference.resources import KINDS, Kind
 from conformance.targets.reference.store import namespace_of
-from conformance.targets.seam.values import ApiError, Obj, Ref, User
+from kube.errors import ApiError
+from kube.values import Obj, Ref, User
 
 _PATH: Final = re.compile(
     r"/(?:api/(?P<core>v1)|apis/(?P<gv>[^/]+/[^/]+))(?:/namespaces/(?P<ns>[^/]+)(?=/[^/]+))?"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.targets.reference.resources import KINDS, Kind
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _VERBS: Final = [
     *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

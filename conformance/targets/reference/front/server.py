@@ -19,7 +19,7 @@ import uvicorn
 from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
 from conformance.targets.reference.front.application import Application
 from conformance.targets.reference.front.backend import Backend
-from conformance.targets.seam.values import User
+from kube.values import User
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1

@@ -26,8 +26,8 @@ from conformance.targets.reference.clock import EPOCH
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import ApiError
 from kube.base.locks import file_lock
+from kube.errors import ApiError
 
 _NAMESPACES: Final = ("default", "kube-system")
 _END_SECONDS: Final = 30.0

@@ -14,7 +14,8 @@ from conformance.targets.reference.apiserver.watches import Matches
 from conformance.targets.reference.front.backend import Backend, Event
 from conformance.targets.reference.front.body import status
 from conformance.targets.reference.front.call import Call
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 from conformance.probe import METADATA, Probe
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
-from conformance.scenario.observation import ContainerView
-from conformance.targets.seam.values import Obj
 from kube.cdi.reading import ContainerEdits
 from kube.cdi.spec import DeviceNode
+from kube.observations import ContainerView
+from kube.values import Obj
 from nvml_driver.simulated import smi
 
 EXIT_SECONDS: Final = 1.0  # How long a container with the ``exit`` probe runs.

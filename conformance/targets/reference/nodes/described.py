@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
-from conformance.scenario.driver.simulated import Allocated, Health
+from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.driver.ways import output_name
 from conformance.targets.reference.nodes.containers import SHOWS
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
+from kube.observations import Health
+from kube.values import Obj
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice

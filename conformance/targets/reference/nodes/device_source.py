@@ -12,8 +12,8 @@ from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
 from kube.base.errors import UsageError
+from kube.values import Obj
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.scenario.observation import CALLS, OPERATIONS
 from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
 from kube.cdi.reading import ContainerEdits, UnresolvableError
+from kube.observations import CALLS, OPERATIONS
+from kube.values import Obj
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
 

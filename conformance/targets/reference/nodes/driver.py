@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.apiserver import patches
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import clone, name_of, uid_of
-from conformance.targets.seam.values import Obj, Ref
 from kube.cdi.reading import ContainerEdits, resolve
+from kube.observations import Health
+from kube.values import Obj, Ref
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.model.prepared import PreparedDevice
 

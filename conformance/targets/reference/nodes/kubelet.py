@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from conformance.scenario.observation import ContainerView
 from conformance.targets.reference import pods
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.cluster import Cluster, set_condition
@@ -21,7 +20,8 @@ from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPrepa
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.nodes.podstatus import PodResources, PodRun
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.observations import ContainerView
+from kube.values import Obj
 
 _RETRY_SECONDS: Final = 2.0
 _MAX_RETRY_SECONDS: Final = 60.0

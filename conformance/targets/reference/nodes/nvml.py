@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from conformance.scenario.driver.simulated import Health
 from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
+from kube.observations import Health
+from kube.values import Obj
 from nvml_driver.core import DriverCore
 from nvml_driver.devices import slices
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from conformance.scenario.observation import ListedClaim, ListedDevice
 from conformance.targets.reference import pods
 from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.cluster import set_condition
 from conformance.targets.reference.nodes.containers import CANNOT_RUN, TERM_SECONDS, Run, probe_of
 from conformance.targets.reference.nodes.dra_manager import DRAManager
 from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.observations import ListedClaim, ListedDevice
+from kube.values import Obj
 
 
 @dataclass(slots=True)

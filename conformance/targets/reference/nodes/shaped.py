@@ -10,8 +10,8 @@ from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.apiserver.server import ApiServer
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.reference.store import uid_of
-from conformance.targets.seam.values import Obj, Ref
 from kube.base.errors import UsageError
+from kube.values import Obj, Ref
 
 SOMEBODY: Final = "somebody-else"  # Namespace of those who hold devices and are not the suite.
 

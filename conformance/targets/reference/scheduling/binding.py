@@ -13,7 +13,7 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster, set_condition
 from conformance.targets.reference.controllers.claims import FINALIZER
 from conformance.targets.reference.store import clone, keep, name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"

@@ -15,7 +15,8 @@ from conformance.targets.reference import pods
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.scheduling.binding import Binder
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj, device_key, results_of
+from kube.slices import results_of
+from kube.values import Obj, device_key
 
 TIMEOUT: Final = 600.0  # Seconds, the default of ``bindingTimeout`` in DynamicResourcesArgs.
 

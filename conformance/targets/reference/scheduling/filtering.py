@@ -23,7 +23,7 @@ from conformance.targets.reference.scheduling.bindingconditions import BindingCo
 from conformance.targets.reference.scheduling.listers import AllocatorCache, Listers
 from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable, misfits
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import NodeSelector, ResourceSlice

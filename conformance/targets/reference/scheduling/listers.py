@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 from conformance.targets.reference.cluster import Cluster
 from conformance.targets.reference.store import name_of, namespace_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.allocator import Allocator
 from reference_allocator.index import Index
 

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.clusters.base import is_ready
 from conformance.targets.reference import pods
 from conformance.targets.reference.store import name_of
-from conformance.targets.seam.values import Obj
+from kube.nodes import is_ready
+from kube.values import Obj
 from reference_allocator import allocatable, api
 from reference_allocator.allocatable import PodClaim, demand
 from reference_allocator.api.quantity import Quantity, parse_quantity

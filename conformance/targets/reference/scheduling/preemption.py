@@ -17,7 +17,7 @@ from conformance.targets.reference.scheduling.binding import SCHEDULER, Plan
 from conformance.targets.reference.scheduling.filtering import Filter, Round
 from conformance.targets.reference.scheduling.nodefit import Misfit
 from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 
 class Preemption:

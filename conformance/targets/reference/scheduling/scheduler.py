@@ -21,7 +21,9 @@ from conformance.targets.reference.scheduling.bindingconditions import (
 from conformance.targets.reference.scheduling.filtering import Filter, SchedulingError
 from conformance.targets.reference.scheduling.preemption import Preemption
 from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import ApiError, Decision, Obj
+from kube.errors import ApiError
+from kube.observations import Decision
+from kube.values import Obj
 from reference_allocator.api.reading import InputError
 from reference_allocator.errors import AllocationError
 from reference_allocator.extended import ANNOTATION

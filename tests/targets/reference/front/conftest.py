@@ -15,7 +15,7 @@ from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import User
+from kube.values import User
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 ACCOUNT = User("default", "account")

@@ -9,10 +9,9 @@ import pytest
 from conformance.targets.reference.apiserver.tables import human_duration
 from conformance.targets.reference.front.body import MAX_BODY
 from conformance.targets.reference.front.server import Front
-from conformance.targets.seam.values import cells_of
 from kube.api import Api, collect
 from kube.connection import TABLE, Connection
-from kube.values import Obj
+from kube.values import Obj, cells_of
 from tests.targets.reference.front.conftest import ACCOUNT, CLAIMS, Client, claim
 
 ANY_CLAIM = "/apis/resource.k8s.io/v1/resourceclaims"

@@ -13,8 +13,8 @@ from conformance.cli.cluster import app
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import Ref
 from kube.connection import Connection
+from kube.values import Ref
 from tests.targets.reference import kit
 from tests.targets.reference.front.served import served
 

@@ -10,7 +10,7 @@ from conformance.targets.reference.clock import VirtualClock
 from conformance.targets.reference.front.backend import History
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.store import Identity, Store
-from conformance.targets.seam.values import ApiError
+from kube.errors import ApiError
 from tests.targets.reference.front.conftest import CLAIMS, Client, claim
 
 

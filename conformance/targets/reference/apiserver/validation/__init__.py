@@ -22,7 +22,7 @@ from conformance.targets.reference.apiserver.validation.constraints import Expre
 from conformance.targets.reference.apiserver.validation.errors import FieldError, invalid_status
 from conformance.targets.reference.apiserver.validation.pod import keep_claims
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 __all__ = [
     "Expressions",

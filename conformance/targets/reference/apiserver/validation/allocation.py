@@ -39,7 +39,8 @@ from conformance.targets.reference.apiserver.validation.errors import (
 )
 from conformance.targets.reference.apiserver.validation.nodes import check_node_selector
 from conformance.targets.reference.apiserver.validation.resource_slice import check_skipped
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX, CONFIGS_MAX, RESERVED_FOR_MAX
 
 ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"

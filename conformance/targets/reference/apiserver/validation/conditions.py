@@ -19,7 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
     too_many,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 CONDITIONS_MAX: Final = 8
 """Of a device in a claim's status, and of a DeviceTaintRule."""

@@ -21,7 +21,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
     unique,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
 
 if TYPE_CHECKING:

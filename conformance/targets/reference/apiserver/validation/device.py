@@ -30,7 +30,7 @@ from conformance.targets.reference.apiserver.validation.nodes import (
     check_node_selector,
 )
 from conformance.targets.reference.apiserver.validation.request_policy import check_policy
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import (
     ATTRIBUTE_VALUE_MAX,
     ATTRIBUTE_VALUES_MAX,

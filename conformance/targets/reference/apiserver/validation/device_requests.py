@@ -30,7 +30,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
     unique,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import (
     CONFIGS_MAX,
     CONSTRAINTS_MAX,

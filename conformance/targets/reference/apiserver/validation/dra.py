@@ -16,7 +16,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     forbidden,
     invalid,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import CONFIGS_MAX
 from reference_allocator.api.names import label_key_problems
 

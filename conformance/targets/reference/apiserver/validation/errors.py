@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import ApiError, Cause
+from kube.errors import ApiError, Cause
 
 _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 

@@ -17,7 +17,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     too_long,
 )
 from conformance.targets.reference.resources import Kind
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import ATTRIBUTE_ID_MAX, DRIVER_NAME_MAX, POOL_NAME_MAX
 from reference_allocator.api.names import (
     c_identifier_problems,

@@ -17,7 +17,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     not_found,
     required,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 
 _RESOURCES = ("cpu", "memory")

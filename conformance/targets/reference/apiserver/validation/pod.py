@@ -25,7 +25,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     there,
 )
 from conformance.targets.reference.pods import containers
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _KEPT: Final = (

@@ -16,7 +16,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
     unique,
 )
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import Quantity, parse_quantity
 
 _VALUES_MAX: Final = 10

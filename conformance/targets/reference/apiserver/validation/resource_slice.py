@@ -26,7 +26,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     unique,
 )
 from conformance.targets.reference.apiserver.validation.nodes import check_node_selector
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
 
 _NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources")

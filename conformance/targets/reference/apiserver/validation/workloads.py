@@ -19,7 +19,7 @@ from conformance.targets.reference.apiserver.validation.errors import (
     required,
 )
 from conformance.targets.reference.apiserver.validation.pod import check_spec
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _JOB_RESTART_POLICIES: Final = ("OnFailure", "Never")
 _STATEFUL_KEEPS: Final = ("volumeClaimTemplates", "serviceName", "podManagementPolicy")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from conformance.clusters.base import OTHER_DRIVER
+OTHER_SCHEDULER: Final = "other-scheduler"
+"""A scheduler beside a cluster's own, as a component."""
+
+OTHER_DRIVER: Final = "other-driver"
+"""A second driver of a node, as a component: it runs only while a scenario needs it."""
+
+REMOVE: Final = "remove"
+"""The action that ends a second driver and removes what it has published."""
 
 START_ORDER: Final = (
     "etcd",
@@ -30,11 +37,6 @@ API: Final = frozenset({"etcd", "kube-apiserver"})
 def role_of(component: str) -> str:
     """``kubelet`` of ``node-1/kubelet``: what a component is, on whichever node."""
     return component.rpartition("/")[2]
-
-
-def fault_abilities(known: Iterable[str]) -> set[str]:
-    """The abilities of a target that can disturb these components."""
-    return {f"fault:{each}" for name in known for each in (name, role_of(name))}
 
 
 def meant(component: str, known: Iterable[str]) -> list[str]:

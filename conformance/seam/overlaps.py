@@ -19,8 +19,9 @@ from typing import Any
 
 from pydantic import ConfigDict, with_config
 
-from conformance.targets.seam.values import Obj, results_of, selected_node
+from kube.slices import results_of
 from kube.store import version_of
+from kube.values import Obj, selected_node
 
 _Device = tuple[str, str, str]  # driver, pool, device
 

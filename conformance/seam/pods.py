@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 META = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "finalizers")
 _SPEC = ("nodeName", "nodeSelector", "tolerations", "schedulingGates", "resourceClaims")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.seam.overlaps import ClaimHolders, in_use, overlaps_in
+from conformance.seam.overlaps import ClaimHolders, in_use, overlaps_in
 
 Obj = dict[str, Any]
 

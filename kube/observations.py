@@ -8,15 +8,16 @@ counts nothing about DRA (its gates are read elsewhere).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from pydantic import Field, model_validator
-
-from conformance.scenario.base import Strict
+from kube.values import Obj
 
 Component = Literal["kubelet", "kube-controller-manager", "kube-scheduler"]
+
+Health = Literal["Healthy", "Unhealthy", "Unknown"]
+"""What a pod's status says of a device (k8s.io/api/core/v1, ``ResourceHealthStatus``)."""
 
 CONTROL_PLANE: Final[tuple[Component, ...]] = ("kube-controller-manager", "kube-scheduler")
 
@@ -67,36 +68,6 @@ METRICS: Final[Mapping[str, Metric]] = {
 }
 
 
-class MetricOf(Strict):
-    """A metric of a component: the sum of its series with these labels."""
-
-    component: Component
-    node: str | None = Field(default=None, description="the kubelet's, such as ${worker.name}")
-    node_of: str | None = Field(default=None, description="the kubelet is that of this pod's node")
-    name: str = Field(description="as Kubernetes 1.37 has it; older minors' names are known")
-    labels: dict[str, str] = Field(
-        default_factory=dict, description="all series that have these are added up"
-    )
-    grown_since: str | None = Field(
-        default=None,
-        description="name of an earlier step: by how much it has grown since that step began",
-    )
-
-    @model_validator(mode="after")
-    def _of_a_node(self) -> MetricOf:
-        named = [name for name in (self.node, self.node_of) if name is not None]
-        if len(named) != (1 if self.component == "kubelet" else 0):
-            raise ValueError("a kubelet is named by node or nodeOf, any other component by neither")
-        return self
-
-    def told(self) -> str:
-        """In a line, the same for all that ask for the same."""
-        where = self.node or (f"{self.node_of}'s node" if self.node_of else "")
-        labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
-        what = f"{self.name}{{{labels}}}" if labels else self.name
-        return f"{what} of {self.component}" + (f" on {where}" if where else "")
-
-
 def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
     """The sum of the series that have all these labels; 0 where there is none."""
     return sum(
@@ -104,11 +75,6 @@ def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
         for sample in samples
         if all(sample.labels.get(name) == value for name, value in labels.items())
     )
-
-
-def ability(component: Component) -> str:
-    """What a target can that lets a scenario read a component's metrics."""
-    return "kubelet-metrics" if component == "kubelet" else f"metrics:{component}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,40 +125,24 @@ class PublishedDevice:
     device: Mapping[str, Any]
 
 
-class Observation(Protocol):
-    """Observes pods of one namespace, and the nodes and components of the whole cluster."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One scheduling decision that allocated claims: what was decided, and from what.
 
-    def container(self, pod: str, container: str) -> ContainerView | None:
-        """What a container saw; None as long as it has not run the probe (``probe.py``)."""
+    Attributes:
+        pod: name of the pod for which the claims were allocated.
+        claims: the claims that were allocated together, as they were before (no allocation).
+        allocations: ``status.allocation`` of each of them, in the same order.
+        snapshot: everything else the allocation depends on, at that moment: a JSON document as
+            ``reference_allocator.snapshot.Snapshot.to_dict`` gives it (ResourceSlices,
+            DeviceClasses, Nodes, claims that were allocated already, features).
+        unknown: why the snapshot is not certain, so that the decision cannot be judged; usually "".
+    """
 
-    def cdi_claims(self) -> Mapping[str, Sequence[str]]:
-        """Claim uid -> names of the CDI spec files that mention it, on all nodes.
-
-        Needs the ability ``cdi``.
-        """
-
-    def cdi_specs(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """Name and content of all CDI specs, on all nodes (ability ``cdi``)."""
-
-    def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """The series of a metric by its newest name; None if its component does not answer now.
-
-        ``kubelet`` goes with its ``node`` (ability ``kubelet-metrics``), other components are of
-        the control plane (``metrics:<component>``).
-        """
-
-    def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """What the PodResources API of the pod's kubelet says of a container.
-
-        Needs the ability ``pod-resources``. None where the pod is on no node, or the kubelet does
-        not list it or does not answer now.
-        """
-
-    def claims_in_use(self, node: str, driver: str) -> int:
-        """How many claims with a driver's devices are allocated on a node and reserved."""
-
-    def published_before(self, driver: str) -> Sequence[PublishedDevice]:
-        """Devices that a driver has published in this run, each as it was last.
-
-        Those that it still publishes may be among them.
-        """
+    pod: str
+    namespace: str
+    node: str
+    claims: tuple[Obj, ...]
+    allocations: tuple[Obj, ...]
+    snapshot: Obj
+    unknown: str = ""

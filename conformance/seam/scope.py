@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from conformance.scenario.driver.simulated import Health
-from conformance.scenario.observation import Observation
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.values import Capabilities, Decision, Obj, Query, Ref, Request, User
-from conformance.targets.seam.watching import Following, Watching
+from conformance.seam.observation import Observation
+from conformance.seam.overlaps import Overlap
+from conformance.seam.values import Capabilities
+from conformance.seam.watching import Following, Watching
+from kube.observations import Decision, Health
+from kube.values import Obj, Query, Ref, Request, User
 
 T = TypeVar("T")
 
