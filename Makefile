@@ -79,7 +79,7 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[compiler]'
-	$(BIN)/python -c 'from conformance.clusters.gocommand import find_go; find_go()' 2>/dev/null || \
+	$(BIN)/python -c 'from localkube.gocommand import find_go; find_go()' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --editable '.[go]'
 	touch $@
 

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 
 from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, Workload, node
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.compare.audit.once import audit
 from conformance.engine.events.result import Latency
 from conformance.targets.cluster.capabilities import feature_gates
@@ -27,6 +26,7 @@ from kube.informer import Informer
 from kube.kubeconfig import ClientConfig, load_config
 from kube.nodes import RUN_LABEL
 from kube.transport import Stream
+from localkube import LocalCluster, LocalOptions
 
 FILLS = ("empty", "half", "full")
 _AT_ONCE = 8

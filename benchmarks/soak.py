@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import psutil
 
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.binaries.versions import KUBERNETES, full_version
+from localkube import LocalCluster, LocalOptions
+from localkube.binaries.versions import KUBERNETES, full_version
 
 _EVERY = 10.0
 _SUITE = (sys.executable, "-m", "conformance")

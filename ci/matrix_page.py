@@ -12,12 +12,12 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from string import ascii_lowercase
 
-from conformance.clusters.local.binaries.versions import PINNED
 from conformance.engine.events.comparison import Verdict
 from conformance.engine.events.result import RunResult, ScenarioResult
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.resultfile.read import load_results
 from kube.base.errors import UsageError
+from localkube.binaries.versions import PINNED
 
 HEAD = """# Every scenario on every minor of Kubernetes
 

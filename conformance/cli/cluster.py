@@ -9,7 +9,6 @@ import typer
 
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
-from conformance.clusters.local import stale_clusters
 from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
 from conformance.options import from_given
@@ -18,6 +17,7 @@ from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOption
 from conformance.targets.opening.sources import local_cluster
 from conformance.targets.opening.target import open_existing
 from kube.base.errors import ExitCode, UsageError
+from localkube import stale_clusters
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
@@ -114,13 +114,13 @@ def down(
 
         found = ServedReference(name).down()
     elif cluster == "kind":
-        from conformance.clusters.kind import KindCluster
+        from localkube.kind import KindCluster
 
         kind = KindCluster(name)
         found = kind.kubeconfig.parent.exists()
         kind.down(print_progress)
     else:
-        from conformance.clusters.local import LocalCluster, LocalOptions
+        from localkube import LocalCluster, LocalOptions
 
         local = LocalCluster(LocalOptions(name=name))
         found = local.layout.dir.exists()
@@ -148,7 +148,7 @@ def status(
             raise UsageError(f"there is no reference {name}")
         typer.echo(f"{'reference':<24} running, pid {process.pid}")
         return
-    from conformance.clusters.local import LocalCluster, LocalOptions
+    from localkube import LocalCluster, LocalOptions
 
     rows = LocalCluster(LocalOptions(name=name)).status()
     for row in rows:
@@ -162,9 +162,9 @@ def status(
 @takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries that the cache lacks, and print their folder."""
-    from conformance.clusters.local.binaries.build import resolve_binaries
-    from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
-    from conformance.clusters.local.layout import default_cache
+    from localkube.binaries.build import resolve_binaries
+    from localkube.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+    from localkube.layout import default_cache
 
     needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.clusters.local.layout import KUBELET_ROOT
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
@@ -22,6 +21,7 @@ from conformance.drivercheck.violations import SilenceError, UnanswerableError, 
 from kube.base.text import one_line
 from kube.slices import pools_complete
 from kube.values import Obj
+from localkube.layout import KUBELET_ROOT
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise

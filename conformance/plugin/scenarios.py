@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from conformance.clusters.base import ClusterAccess
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import RunOptions
@@ -45,6 +44,7 @@ from conformance.targets.opening.target import connect
 from kube.base.errors import ConformanceError, InfrastructureError, UsageError
 from kube.base.files import write_whole
 from kube.base.signals import interrupted_by_signals
+from localkube.base import ClusterAccess
 
 SHARD = TypeAdapter(ShardPlan)
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
 from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.events.run import RunFinished, ShardPlan
 from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished, count
@@ -38,6 +37,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import connect, open_reference
 from kube.base.errors import InfrastructureError
 from kube.nodes import RUN_LABEL
+from localkube.base import ClusterAccess
 
 
 def carried(events: Sequence[Event]) -> list[str]:

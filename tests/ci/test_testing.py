@@ -238,7 +238,7 @@ def test_tests_are_counted_and_those_that_fail_are_named(tmp_path: Path) -> None
     ("path", "expected"),
     [
         ("ci/kind/test", {"kind"}),
-        ("conformance/clusters/kind/cluster.py", {"kind", "machines"}),
+        ("localkube/kind/cluster.py", {"kind", "machines"}),
         ("reference_allocator/gates.py", {"fuzz", "oldest", "defects"}),
         ("docs/README.md", set()),
     ],

@@ -16,11 +16,11 @@ import typer
 import yaml
 
 from conformance.cli.app import app
-from conformance.clusters.gocommand import find_go
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.cluster.capture import RIGHTS
 from conformance.targets.reference.resources import KINDS
 from kube.kubeconfig import load_config
+from localkube.gocommand import find_go
 from tests.programs import ended
 from tests.scenario.shipped import shipped
 

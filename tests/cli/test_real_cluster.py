@@ -16,7 +16,7 @@ import pytest
 from conformance.seam.scope import Target
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_existing
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 from tests.programs import ended
 
 pytestmark = pytest.mark.needs_root

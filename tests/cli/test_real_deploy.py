@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.run.steps import hollow_node
+from localkube import LocalCluster, LocalOptions
 from tests.cli import deployment
 from tests.cli.dra_objects import DRIVER, claim, good_config, pod
 from tests.cli.plain_client import Api, Json, eventually
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 
 pytestmark = [
     pytest.mark.needs_root,

@@ -13,10 +13,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kubernetes import client, config
 
-from conformance.clusters.local.driver import spec
+from localkube.driver import spec
 from tests.cli.driver_node import DRIVER, DriverNode
 from tests.cli.driver_process import DriverProcess, eventually
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 

@@ -18,7 +18,7 @@ from kube.nodes import RUN_LABEL
 from tests import programs
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.cli.simulated_nodes import but_the_passed
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 from tests.scenario.shipped import shipped
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]

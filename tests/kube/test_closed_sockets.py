@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from conformance.clusters.local.api import LocalApi
 from kube.base.errors import TargetError
 from kube.connection import Connection
 from kube.errors import ApiError
+from localkube.api import LocalApi
 from tests.kube.test_tls import kubeconfig
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -12,12 +12,12 @@ import psutil
 import pytest
 import yaml
 
-from conformance.clusters.kubeconfig import KubeconfigCluster
 from kube import execplugin
 from kube.base.errors import InfrastructureError, UsageError
 from kube.client import Credentials
 from kube.connection import Connection
 from kube.kubeconfig import load_config
+from localkube.kubeconfig import KubeconfigCluster
 from tests.kube.fake_api import TOKEN, FakeApi
 
 VERSION = "client.authentication.k8s.io/v1"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.clusters.kubeconfig import KubeconfigCluster
 from kube import kubeconfig as kubeconfigfile
 from kube.base.errors import UsageError
 from kube.client import Credentials
 from kube.connection import Connection
 from kube.kubeconfig import default_kubeconfig, load_config
+from localkube.kubeconfig import KubeconfigCluster
 from tests.kube.fake_api import TOKEN, FakeApi
 from tests.kube.rude_server import write_kubeconfig
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.kubeconfig import KubeconfigCluster
 from kube import connection as connection_module
 from kube import transport
 from kube.base.errors import InfrastructureError
 from kube.connection import Connection
 from kube.limits import Limits
+from localkube.kubeconfig import KubeconfigCluster
 from tests.kube.rude_server import Behaviour, flood, rude_server, trickle, write_kubeconfig
 
 LIMITS = Limits(connect=1.0, quiet=30.0, whole=1.0)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.data import scenarios_dir
 from conformance.scenario.driver.profile import DriverProfile, load_profile, shipped_profiles
 from conformance.scenario.driver.variables import Variables
@@ -18,6 +17,7 @@ from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import OTHER_PROFILE, OWN_PROFILE
 from kube.base.errors import UsageError
 from kube.base.text import visible
+from localkube.base import DEFAULT_IMAGE
 
 _WIDTH = 80
 _WORKER = "node-with-devices"

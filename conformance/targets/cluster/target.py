@@ -6,7 +6,6 @@ import threading
 import time
 from dataclasses import replace
 
-from conformance.clusters.base import ClusterAccess
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import Capabilities
 from conformance.targets.cluster.capabilities import discover_capabilities
@@ -22,6 +21,7 @@ from kube.connection import Connection
 from kube.errors import ApiError
 from kube.informers import InformerFactory
 from kube.values import Ref
+from localkube.base import ClusterAccess
 
 
 class ClusterTarget:

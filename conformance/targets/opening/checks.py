@@ -76,7 +76,7 @@ def _check_skew(options: TargetOptions) -> None:
     Source: kubernetes.io/releases/version-skew-policy: kubelets are never newer than the API
     server, and at most three minors older; one minor after the other is upgraded.
     """
-    from conformance.clusters.local.binaries.versions import minor_number
+    from localkube.binaries.versions import minor_number
 
     server = minor_number(f"v{options.version}")
     if options.node_kubernetes:

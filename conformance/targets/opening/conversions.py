@@ -33,7 +33,7 @@ def version_of(text: str, option: str = "--kubernetes") -> str:
 
     Raises UsageError: it is no version, or its rules are not known.
     """
-    from conformance.clusters.local.binaries.versions import full_version
+    from localkube.binaries.versions import full_version
     from reference_allocator.gates import gates_for_version
 
     try:

@@ -13,13 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import (
-    DEFAULT_IMAGE,
-    ClusterAccess,
-    ClusterUsageError,
-    Progress,
-    silent,
-)
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
@@ -29,12 +22,13 @@ from conformance.targets.opening.options import (
 )
 from kube.base.errors import UsageError
 from kube.values import Obj
+from localkube.base import DEFAULT_IMAGE, ClusterAccess, ClusterUsageError, Progress, silent
 
 if TYPE_CHECKING:
-    from conformance.clusters.kind import KindCluster
-    from conformance.clusters.kubeconfig import KubeconfigCluster
-    from conformance.clusters.local import LocalCluster
     from conformance.targets.cluster.reach import Reach
+    from localkube import LocalCluster
+    from localkube.kind import KindCluster
+    from localkube.kubeconfig import KubeconfigCluster
 
 
 @contextmanager
@@ -55,7 +49,7 @@ def open_cluster(
     cluster: KindCluster | LocalCluster
     objects: Sequence[Obj] = ()
     if kind is not None:
-        from conformance.clusters.manifests import installed, render
+        from localkube.manifests import installed, render
 
         cluster = kind
         objects = render(options.driver_manifests) if options.driver_manifests else ()
@@ -95,7 +89,7 @@ def check_context(options: TargetOptions) -> None:
 
 
 def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
-    from conformance.clusters.kubeconfig import KubeconfigCluster
+    from localkube.kubeconfig import KubeconfigCluster
 
     return KubeconfigCluster(
         options.kubeconfig, options.context, image=options.image or DEFAULT_IMAGE
@@ -103,7 +97,7 @@ def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
 
 
 def kind_cluster(options: TargetOptions) -> KindCluster:
-    from conformance.clusters.kind import KindCluster
+    from localkube.kind import KindCluster
 
     return KindCluster(
         options.name,
@@ -115,7 +109,7 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
-    from conformance.clusters.local import LocalCluster, LocalOptions, Simulation
+    from localkube import LocalCluster, LocalOptions, Simulation
 
     profile, other = options.profile(), options.other_profile()
     return LocalCluster(
@@ -150,7 +144,7 @@ def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
     from conformance.targets.cluster.reach import ControlFiles, Reach
 
     if options.cluster == "kind" and access.nodes:
-        from conformance.clusters.kind.command import cdi_files, engine_of
+        from localkube.kind.command import cdi_files, engine_of
 
         engine = engine_of(access.nodes[0])
         return Reach(cdi=partial(cdi_files, engine, access.nodes) if engine else None)
@@ -188,7 +182,7 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     Raises UsageError: something was asked for that it was not started with; naming that and what
     the cluster has.
     """
-    from conformance.clusters.local.driver.spec import name_or_file
+    from localkube.driver.spec import name_or_file
 
     state, shown = local.state(), local.simulation()
     problem = ""

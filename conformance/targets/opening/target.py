@@ -12,7 +12,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
 from conformance.seam.scope import Target
 from conformance.seam.values import Capabilities
@@ -33,6 +32,7 @@ from kube.base.errors import UsageError
 from kube.connection import Connection
 from kube.kubeconfig import default_kubeconfig
 from kube.values import Obj
+from localkube.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile

@@ -19,13 +19,13 @@ from typing import Any
 
 import yaml
 
-from conformance.clusters.base import Progress, silent
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.component import STOP_SECONDS, Running
-from conformance.clusters.local.components import Components
-from conformance.clusters.local.processes.supervision import Processes
 from conformance.data import scenarios_dir
 from conformance.scenario.documents.yamlfile import read_documents
+from localkube import LocalCluster, LocalOptions
+from localkube.base import Progress, silent
+from localkube.component import STOP_SECONDS, Running
+from localkube.components import Components
+from localkube.processes.supervision import Processes
 
 GATES = {"DRANodeAllocatableResources": True}
 """Beside the defaults: what scenarios about an alpha feature need."""

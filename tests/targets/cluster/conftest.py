@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.scope import ClusterScope
+from localkube.base import ClusterAccess
 from tests.kube.fake_api import FakeApi
 
 MakeTarget = Callable[..., ClusterTarget]

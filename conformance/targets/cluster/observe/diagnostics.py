@@ -12,13 +12,13 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.local.processes.tools import tail
 from conformance.targets.cluster.decisions.snapshots import taint_rules
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.base.redaction import redact_log, redact_object
 from kube.errors import ApiError
 from kube.values import Obj
+from localkube.processes.tools import tail
 
 _TAIL_LINES = 200
 _PATIENCE = 5.0

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import uvicorn
 
-from conformance.clusters.local.controlplane.credentials import Authority, write_kubeconfig
 from conformance.targets.reference.front.application import Application
 from conformance.targets.reference.front.backend import Backend
 from kube.values import User
+from localkube.controlplane.credentials import Authority, write_kubeconfig
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1

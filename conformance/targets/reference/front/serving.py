@@ -18,16 +18,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.local.layout import Layout, make_layout
-from conformance.clusters.local.processes import procfs
-from conformance.data import state_folder
 from conformance.targets.reference.clock import EPOCH
 from conformance.targets.reference.front.backend import Backend
 from conformance.targets.reference.front.server import Front
 from conformance.targets.reference.target import ReferenceTarget
+from kube.base.folders import state_folder
 from kube.base.locks import file_lock
 from kube.errors import ApiError
+from localkube.base import ClusterError, ClusterUsageError
+from localkube.layout import Layout, make_layout
+from localkube.processes import procfs
 
 _NAMESPACES: Final = ("default", "kube-system")
 _END_SECONDS: Final = 30.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance import probe
-from conformance.clusters.gocommand import COMPILE, environment, find_go
+from localkube.gocommand import COMPILE, environment, find_go
 from tests.programs import ended
 from tests.targets.reference.front.served import served
 
