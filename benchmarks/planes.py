@@ -236,7 +236,6 @@ def plane(version: str, nodes: int, command: tuple[str, ...] | None) -> Iterator
             name=f"bench-{version.split('.')[1]}",
             kubernetes=version,
             nodes=0,
-            driver=False,
             scheduler_command=command,
         )
     )

@@ -14,16 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from localkube.cluster import LocalCluster, stale_clusters
-    from localkube.options import LocalOptions, Simulation
+    from localkube.driverprogram import DriverProgram, command_driver
+    from localkube.options import LocalOptions
     from localkube.processes.supervision import ComponentStatus
 
-__all__ = ["ComponentStatus", "LocalCluster", "LocalOptions", "Simulation", "stale_clusters"]
+__all__ = [
+    "ComponentStatus",
+    "DriverProgram",
+    "LocalCluster",
+    "LocalOptions",
+    "command_driver",
+    "stale_clusters",
+]
 
 _HOMES = {
     "ComponentStatus": "localkube.processes.supervision",
+    "DriverProgram": "localkube.driverprogram",
     "LocalCluster": "localkube.cluster",
     "LocalOptions": "localkube.options",
-    "Simulation": "localkube.options",
+    "command_driver": "localkube.driverprogram",
     "stale_clusters": "localkube.cluster",
 }
 

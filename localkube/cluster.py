@@ -6,7 +6,6 @@ removal).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from localkube.binaries.build import resolve_binaries
 from localkube.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
 from localkube.component import STOP_SECONDS, Running
 from localkube.components import Components, Server
-from localkube.driver import spec
 from localkube.driver.process import NEXT_ACTIONS, OtherDriver
+from localkube.driverprogram import DriverProgram
 from localkube.layout import (
     STATE_FILE,
     Layout,
@@ -29,7 +28,7 @@ from localkube.layout import (
     make_layout,
 )
 from localkube.node.config import gates_of_kubelet
-from localkube.options import LocalOptions, Simulation
+from localkube.options import LocalOptions
 from localkube.processes.supervision import ComponentStatus, Processes
 from localkube.processes.tools import find_program
 from localkube.removal import remove_cluster
@@ -58,10 +57,12 @@ class LocalCluster:
         preflight.check_platform()
         if self.options.nodes:
             preflight.check_nodes()
-        spec.check_command(self.options)
+        driver = self.options.driver
+        if driver is not None:
+            driver.check()
         if self.options.scheduler_command is not None:
             find_program(self.options.scheduler_command[0])
-        check_socket_paths(self.layout, self.options.nodes, self.options.driver_name)
+        check_socket_paths(self.layout, self.options.nodes, driver.name if driver else "")
         binaries = self._binaries(progress)
         gates = self.options.feature_gates
         preflight.check_feature_gates(binaries.cluster / "kube-apiserver", gates)
@@ -152,11 +153,6 @@ class LocalCluster:
         """
         self._components().known(component).set_gates(gates)
 
-    def other_devices(self) -> int:
-        """How many devices the second driver has on each node, once it runs."""
-        other = self.options.other_driver
-        return spec.shown(other.simulate) if other is not None else 0
-
     def metrics(self, component: str) -> str | None:
         """What a component of the control plane counts, as text; None without an answer.
 
@@ -167,45 +163,27 @@ class LocalCluster:
             raise ClusterUsageError(f"no metrics are read of component {component!r}")
         return found.metrics()
 
-    def simulation(self) -> Simulation | None:
-        """The simulated GPUs that our own driver shows in the cluster that runs.
-
-        None where there is no such cluster, or another driver or none in it.
-        """
+    def driver_command(self) -> tuple[str, ...]:
+        """The command with which the drivers of the running cluster were started; () for none."""
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
-                return spec.read_simulation(record.spec.command)
-        return None
+                return record.spec.command
+        return ()
 
-    def change_driver(self, simulate: str, *, dynamic_mig: bool = False) -> None:
-        """Have the drivers of a running cluster show other GPUs, which is quick.
+    def change_driver(self, driver: DriverProgram) -> None:
+        """Start the drivers of a running cluster anew, with other devices, which is quick.
 
-        ``dynamic_mig``: whether they publish the MIG devices that could be made.
+        ``driver``: the same driver as before, with another command.
 
         Raises:
-            ClusterUsageError: no such cluster runs, it has another driver, there is no such
-                profile, or devices are in use.
+            ClusterUsageError: no such cluster runs, the driver refuses what it is to show, or
+                devices are in use.
             ClusterError: a driver did not attach.
         """
-        nodes = len(self.access().nodes)
-        before = self.simulation()
-        if before is None:
-            raise ClusterUsageError(
-                f"local cluster {self.layout.name!r} does not run our own driver on simulated GPUs"
-            )
-        options = dataclasses.replace(
-            self.options,
-            driver_name=before.driver_name,
-            driver_prefix=before.prefix,
-            driver_command=None,
-            simulate=simulate,
-            dynamic_mig=dynamic_mig,
-        )
-        spec.check_command(options)
+        self.access()
+        driver.check()
         with file_lock(self.layout.lock):
-            self._components(before.driver_name).change_driver(
-                [spec.driver_spec(self.layout, options, i + 1) for i in range(nodes)]
-            )
+            self._components(driver).change_driver(driver)
 
     def _binaries(self, progress: Progress) -> Binaries:
         options = self.options
@@ -224,13 +202,15 @@ class LocalCluster:
             next=cached(options.upgrade_to),
         )
 
-    def _components(self, driver_name: str = "") -> Components:
+    def _components(self, driver: DriverProgram | None = None) -> Components:
         state = read_state(self.layout)
         if state is None:
             raise ClusterUsageError(f"no local cluster named {self.layout.name!r} runs")
         options = self.options
-        name = driver_name or options.driver_name
-        return Components(Running(self.layout, state, self._processes, name, options.other_driver))
+        driver = driver or options.driver
+        return Components(
+            Running(self.layout, state, self._processes, driver, options.other_driver)
+        )
 
     def _make_room(self, progress: Progress) -> None:
         """Remove what a crashed start or an ended program left under this name."""

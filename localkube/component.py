@@ -16,9 +16,9 @@ import yaml
 from localkube.api import LocalApi
 from localkube.base import ClusterUsageError
 from localkube.controlplane.servers import feature_gates
+from localkube.driverprogram import DriverProgram
 from localkube.layout import Layout, NodeLayout
 from localkube.node.config import KUBELET_PORT
-from localkube.options import Simulation
 from localkube.processes.supervision import Processes, ProcessSpec
 from localkube.state import LOOPBACK, State
 
@@ -33,15 +33,20 @@ class Running:
     """A running cluster.
 
     Attributes:
-        driver_name: what the ResourceSlices of each node's driver carry.
+        driver: the driver of each node; None where there is none, or where it is not known.
         other_driver: a second driver that can be started on each node; None without one.
     """
 
     layout: Layout
     state: State
     processes: Processes
-    driver_name: str
-    other_driver: Simulation | None = None
+    driver: DriverProgram | None = None
+    other_driver: DriverProgram | None = None
+
+    @property
+    def driver_name(self) -> str:
+        """What the ResourceSlices of each node's driver carry; "" without one."""
+        return self.driver.name if self.driver is not None else ""
 
     @cached_property
     def api(self) -> LocalApi:

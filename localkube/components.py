@@ -6,7 +6,7 @@ the whole of a node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -16,7 +16,8 @@ from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import STOP_SECONDS, Component, OfNode, Running
 from localkube.driver.attached import ATTACH_SECONDS, delete_slices, registered_plugins
 from localkube.driver.process import Driver, OtherDriver
-from localkube.driver.spec import check_unused, forget, reboot
+from localkube.driver.spec import check_unused, driver_spec, forget, reboot
+from localkube.driverprogram import DriverProgram
 from localkube.layout import NodeLayout
 from localkube.node.config import gates_of_kubelet
 from localkube.node.machine import lose_memory
@@ -163,7 +164,7 @@ class WholeNode(OfNode):
         names = [one.name for one in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
         lose_memory(self.node, self.processes.node_init(self.node.name))
-        reboot(self.node)
+        reboot(self.node, self.cluster.driver, self.cluster.other_driver)
 
     def _parts(self) -> list[Component]:
         """What runs on it, in the order in which it starts."""
@@ -237,17 +238,20 @@ class Components:
             raise ClusterUsageError(f"{name!r} is not a driver; only drivers have a next version")
         return found
 
-    def change_driver(self, specs: Sequence[ProcessSpec]) -> None:
-        """Have our own driver show other devices: one spec for each node.
+    def change_driver(self, driver: DriverProgram) -> None:
+        """Start the drivers of all nodes anew, with the devices that this program has.
 
         Raises ClusterUsageError: devices are in use; ClusterError: a driver did not attach.
         """
-        api, name = self._cluster.api, self._cluster.driver_name
+        layout = self._cluster.layout
+        nodes = self._cluster.nodes.values()
+        specs = [driver_spec(layout, driver, node.index) for node in nodes]
+        api, name = self._cluster.api, driver.name
         document = api.get(_CLAIMS_PATH)
         check_unused(document["items"] if document else (), name)
         self._cluster.processes.stop(*(one.name for one in specs), grace_seconds=STOP_SECONDS)
-        for node in self._cluster.nodes.values():
-            forget(node)
+        for node in nodes:
+            forget(node, driver)
         delete_slices(api, name)  # they would be taken for the next driver's
         for spec in specs:
             self.launch(spec)

@@ -13,9 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kube.base.toolchain import find_c_compiler
 from localkube.base import ClusterUsageError
-from nvml_driver.errors import NvmlUnavailableError
-from nvml_driver.simulated import build
 
 NEEDED = (1, 26, 6)  # What the modules' `go` lines ask for.
 
@@ -54,13 +53,12 @@ def compiler() -> tuple[str, ...]:
 
     Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
-    try:
-        return build.compiler()
-    except NvmlUnavailableError:
-        raise ClusterUsageError(
-            "a C compiler (there is no `cc`): install gcc or clang, or pip install "
-            "'dra-conformance[compiler]'"
-        ) from None
+    if found := find_c_compiler():
+        return found
+    raise ClusterUsageError(
+        "a C compiler (there is no `cc`): install gcc or clang, or pip install "
+        "'dra-conformance[compiler]'"
+    )
 
 
 def _version(go: str) -> tuple[int, ...]:

@@ -21,8 +21,6 @@ SOCKET_PATH_BYTES = 107
 SECOND_POD_UID = "2"
 """POD_UID of every other instance of a driver in rolling updates; short, for sockets have it."""
 
-KUBELET_ROOT = "/var/lib/kubelet"
-"""The kubelet's root for what runs on a node, where many drivers look for it."""
 
 STATE_FILE = "dra-conformance-cluster.json"
 """Its presence says that a directory is a local cluster's; no other program writes that name."""

@@ -5,32 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from localkube.base import ClusterUsageError
 from localkube.binaries.versions import KUBERNETES
+from localkube.driverprogram import DriverProgram
 
 MAX_NODES = 9
-
-SIMULATE, DYNAMIC_MIG = "--simulate", "--dynamic-mig"
-
-
-class Simulation(NamedTuple):
-    """Our own driver on simulated GPUs.
-
-    Attributes:
-        simulate: which GPUs it shows: a profile of nvml_driver, or a file.
-        dynamic_mig: whether it publishes the MIG devices that could be made.
-        prefix: stands before the names of what containers get from it.
-    """
-
-    simulate: str
-    dynamic_mig: bool
-    driver_name: str
-    prefix: str = ""
-
-    def __str__(self) -> str:
-        return f"{SIMULATE} {self.simulate}" + (f" {DYNAMIC_MIG}" if self.dynamic_mig else "")
 
 
 @dataclass(frozen=True)
@@ -46,13 +26,8 @@ class LocalOptions:
         upgrade_to: the version that its components can be upgraded to; "" is none.
         nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
         feature_gates: Kubernetes feature gates, set on every component.
-        driver: whether a DRA driver runs beside each kubelet.
-        driver_command: the driver to run; None: our own, on simulated NVML.
+        driver: the DRA driver that runs beside each kubelet; None: there is none.
         scheduler_command: a scheduler to run beside kube-scheduler; None: there is no other.
-        driver_name: the name its ResourceSlices carry in spec.driver.
-        driver_prefix: stands before the names of what containers get from our own driver.
-        simulate: which simulated GPUs our own driver shows: a profile of nvml_driver, or a file.
-        dynamic_mig: whether our own driver publishes the MIG devices that could be made.
         other_driver: a second driver that can be started beside each node's.
         persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
             program that started it and is removed when that program ends, however it ends.
@@ -66,28 +41,16 @@ class LocalOptions:
     upgrade_to: str = ""
     nodes: int = 1
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    driver: bool = True
-    driver_command: tuple[str, ...] | None = None
+    driver: DriverProgram | None = None
     scheduler_command: tuple[str, ...] | None = None
-    driver_name: str = "gpu.nvidia.com"
-    driver_prefix: str = ""
-    simulate: str = "t4x4"
-    dynamic_mig: bool = False
-    other_driver: Simulation | None = None
+    other_driver: DriverProgram | None = None
     persistent: bool = False
-
-    @property
-    def simulation(self) -> Simulation:
-        """What our own driver shows, where it is the driver."""
-        return Simulation(self.simulate, self.dynamic_mig, self.driver_name, self.driver_prefix)
 
     def __post_init__(self) -> None:
         """Refuse what cannot work. Raises ClusterUsageError: a value is out of range."""
         if not 0 <= self.nodes <= MAX_NODES:
             raise ClusterUsageError(f"number of nodes {self.nodes}: use 0 to {MAX_NODES}")
-        if self.driver_command is not None and not self.driver_command:
-            raise ClusterUsageError("the driver command is empty")
-        if self.driver_command is not None and not self.nodes:
+        if self.driver is not None and not self.nodes:
             raise ClusterUsageError(
                 "a driver needs a node with a kubelet to run on: ask for at least one node"
             )

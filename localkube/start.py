@@ -21,6 +21,7 @@ from localkube.components import Components
 from localkube.controlplane import servers
 from localkube.controlplane.credentials import context_name, write_credentials
 from localkube.driver.spec import create_role, driver_spec
+from localkube.driverprogram import DriverProgram
 from localkube.layout import Layout
 from localkube.node import cgroups, config, machine, network
 from localkube.options import LocalOptions
@@ -76,7 +77,7 @@ class Start:
             self._processes.start(reaper_spec(layout, owner.pid))
         write_credentials(layout, state)
         servers.write_scheduler_config(layout)
-        cluster = Running(layout, state, self._processes, options.driver_name)
+        cluster = Running(layout, state, self._processes, options.driver)
         components = Components(cluster)
         pool = ThreadPoolExecutor(max_workers=options.nodes + 3)
         try:
@@ -85,8 +86,8 @@ class Start:
             for future in runtimes:
                 future.result()
             self._start_kubelets(pool, state, components)
-            if options.nodes and options.driver:
-                self._start_drivers(pool, state, components)
+            if options.nodes and options.driver is not None:
+                self._start_drivers(options.driver, pool, state, components)
         finally:
             # A failed start: no thread may start anything more, and waits end at once.
             self._processes.close()
@@ -128,8 +129,8 @@ class Start:
             f"starting containerd on {state.nodes} node(s); containers have no seccomp profile"
         )
         archive = self._layout.dir / "images.tar"
-        # Our own driver's nvidia-smi needs no C library; another's tools do.
-        libraries = images.c_library() if self._options.driver_command else None
+        driver = self._options.driver
+        libraries = images.c_library() if driver is not None and driver.brings_tools else None
         images.write_archive(archive, self._binaries.cluster / POD_SHELL, libraries)
         network.create_bridge(self._layout, state.network)
         return [
@@ -162,11 +163,11 @@ class Start:
         list(pool.map(components.launch, specs))
 
     def _start_drivers(
-        self, pool: ThreadPoolExecutor, state: State, components: Components
+        self, driver: DriverProgram, pool: ThreadPoolExecutor, state: State, components: Components
     ) -> None:
-        self._progress(f"attaching driver {self._options.driver_name}")
+        self._progress(f"attaching driver {driver.name}")
         indexes = range(1, state.nodes + 1)
-        specs = [driver_spec(self._layout, self._options, index) for index in indexes]
+        specs = [driver_spec(self._layout, driver, index) for index in indexes]
         list(pool.map(components.launch, specs))
         # Every five seconds the controller-manager looks for nodes that are not ready, and taints
         # them a moment later; on a busy machine one that has become Ready in between. On a tainted

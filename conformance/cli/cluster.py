@@ -94,11 +94,13 @@ def _serve_reference(options: TargetOptions) -> None:
 @takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
     """Change the GPUs that the driver of a running cluster simulates."""
+    from conformance.targets.opening.own_driver import change_simulation, simulation_of
+
     cluster = local_cluster(options)
-    before = cluster.simulation()
+    before = simulation_of(cluster)
     kept = before.simulate if before else DEFAULT_SIMULATION
-    cluster.change_driver(options.simulate or kept, dynamic_mig=options.dynamic_mig)
-    typer.echo(f"local cluster {options.name} now simulates {cluster.simulation()}")
+    change_simulation(cluster, options.simulate or kept, dynamic_mig=options.dynamic_mig)
+    typer.echo(f"local cluster {options.name} now simulates {simulation_of(cluster)}")
 
 
 @app.command(short_help="Stop and delete a cluster.")

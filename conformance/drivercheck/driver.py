@@ -19,9 +19,9 @@ from conformance.drivercheck.process import Process, Starter, can_be_shown, last
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from kube.base.text import one_line
+from kube.kubelet.plugins import KUBELET_ROOT
 from kube.slices import pools_complete
 from kube.values import Obj
-from localkube.layout import KUBELET_ROOT
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise

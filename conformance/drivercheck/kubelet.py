@@ -24,9 +24,9 @@ from kube.kubelet import dra_health_v1alpha1_pb2 as health_v1alpha1
 from kube.kubelet import dra_v1_pb2 as v1
 from kube.kubelet import dra_v1beta1_pb2 as v1beta1
 from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.plugins import INFO_SECONDS, KNOWN_SERVICES
 from kube.kubelet.rpc import stub
 from kube.values import Obj
-from localkube.driver.attached import INFO_SECONDS, KNOWN_SERVICES
 
 SERVICES: Final[Mapping[str, ModuleType]] = dict(zip(KNOWN_SERVICES, (v1, v1beta1), strict=True))
 """What a kubelet of 1.34 to 1.37 knows, newest first, and the messages of each."""

@@ -22,7 +22,7 @@ from typing import Final, Protocol, Self, runtime_checkable
 from conformance.drivercheck import launching
 from kube.base.errors import UsageError
 from kube.base.text import one_line
-from localkube.layout import KUBELET_ROOT
+from kube.kubelet.plugins import KUBELET_ROOT
 
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
+from kube.base.libraries import LIBRARY_FOLDERS, find_below
 
 SCENARIO_IMAGE = "dra-conformance.local/scenario:1"
 SANDBOX_IMAGE = "dra-conformance.local/sandbox:1"
@@ -65,8 +65,7 @@ def write_archive(path: Path, program: Path, libraries: Mapping[str, bytes] | No
 def c_library(root: Path = Path("/")) -> dict[str, bytes]:
     """Path in an image -> content of this machine's glibc; empty where it has none (musl)."""
     loader = _LOADERS.get(platform.machine(), "")
-    machine = DriverRoot(container=root)
-    found = {name: machine.library(name) for name in _C_LIBRARY}
+    found = {name: find_below(root, LIBRARY_FOLDERS, name) for name in _C_LIBRARY}
     if not (root / loader).is_file() or found["libc.so.6"] is None:
         return {}
     files = [path for path in found.values() if path is not None]

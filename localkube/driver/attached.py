@@ -24,22 +24,16 @@ import grpc
 
 from kube.base.text import one_line
 from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.plugins import INFO_SECONDS, KNOWN_SERVICES, KUBELET_ROOT, PLUGIN_TYPE
 from kube.kubelet.rpc import stub
 from kube.slices import pools_complete
 from localkube.api import LocalApi, accepts_connections
-from localkube.layout import KUBELET_ROOT
 
 ATTACH_SECONDS = 60.0  # Longest that a driver may take for a step of becoming attached.
 
 NAMED_SECONDS = 10.0
 """From the first plugin that is registered; one command may start several drivers."""
 
-KNOWN_SERVICES: Final = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
-"""`servicesSupportedByKubelet` in pkg/kubelet/cm/dra/plugin/dra_plugin.go, in 1.34 to 1.37."""
-
-PLUGIN_TYPE: Final = "DRAPlugin"
-INFO_SECONDS: Final = 1.0
-"""For GetInfo (pkg/kubelet/pluginmanager/operationexecutor, RegisterPlugin)."""
 
 _SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 

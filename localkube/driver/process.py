@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from kube.components import OTHER_DRIVER
+from kube.kubelet.plugins import KUBELET_ROOT
 from localkube.api import accepts_connections
 from localkube.base import ClusterError
 from localkube.component import STOP_SECONDS, OfNode, Running
@@ -30,7 +31,7 @@ from localkube.driver.attached import (
     undiallable,
 )
 from localkube.driver.spec import other_spec
-from localkube.layout import KUBELET_ROOT, SECOND_POD_UID
+from localkube.layout import SECOND_POD_UID
 from localkube.processes.deaths import NEXT
 from localkube.processes.supervision import ProcessSpec
 from localkube.processes.tools import describe_log
@@ -121,7 +122,7 @@ class Driver(OfNode):
     def _other_sockets(self) -> set[str]:
         """Registration sockets of another driver on the node, also those that it left behind."""
         other = self.cluster.other_driver
-        return self._sockets(f"{other.driver_name}-*") if other is not None else set()
+        return self._sockets(f"{other.name}-*") if other is not None else set()
 
     def _sockets(self, pattern: str) -> set[str]:
         return {str(path) for path in self.node.registrar.glob(pattern)}
@@ -231,9 +232,8 @@ class Driver(OfNode):
 class OtherDriver(Driver):
     """A second driver beside a node's own: there while it is needed, and nothing of it afterwards.
 
-    It is our own driver on simulated GPUs, under another name and with names of its own for what
-    containers get (``--container-prefix``), whatever the node's driver is. Both use the node's one
-    directory for CDI specs and that for registration sockets, as drivers of several vendors do.
+    It has another name than the node's driver. Both use the node's one directory for CDI specs and
+    that for registration sockets, as drivers of several vendors do.
     """
 
     role: ClassVar[str] = OTHER_DRIVER
@@ -241,11 +241,11 @@ class OtherDriver(Driver):
     def __init__(self, cluster: Running, name: str) -> None:
         super().__init__(cluster, name)
         assert cluster.other_driver is not None, "it is among the cluster's components"
-        self.driver_name = cluster.other_driver.driver_name
-        self._shown = cluster.other_driver
+        self.driver_name = cluster.other_driver.name
+        self._program = cluster.other_driver
 
     def spec(self) -> ProcessSpec:
-        return other_spec(self.cluster.layout, self._shown, self.node)
+        return other_spec(self.cluster.layout, self._program, self.node)
 
     def start(self) -> None:
         """As `Component.start`."""

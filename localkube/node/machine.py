@@ -17,8 +17,9 @@ import shutil
 import uuid
 from pathlib import Path
 
+from kube.kubelet.plugins import KUBELET_ROOT
 from localkube.base import ClusterError
-from localkube.layout import KUBELET_ROOT, Layout, NodeLayout
+from localkube.layout import Layout, NodeLayout
 from localkube.processes import procfs
 from localkube.processes.supervision import ProcessSpec, enter_command
 from localkube.processes.tools import GO_SETTINGS, SYSTEM_PATH, failure_of, find_tool

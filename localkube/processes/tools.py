@@ -59,8 +59,8 @@ def failure_of(*command: str) -> str:
 
 
 def python_path() -> str:
-    """PYTHONPATH with which a child finds this package, also from a checkout not installed."""
-    root = str(Path(__file__).resolve().parents[4])
+    """PYTHONPATH with which a child finds these packages, also from a checkout not installed."""
+    root = str(Path(__file__).resolve().parents[2])
     return os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
 
 

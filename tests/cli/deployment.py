@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 from pyroute2 import IPRoute
 
+from conformance.targets.opening.own_driver import Simulation, own_driver
 from localkube import LocalCluster, LocalOptions
 from localkube.controlplane.credentials import SERVICE_IP
 from localkube.node.network import call_in_network
@@ -48,7 +49,12 @@ def for_clients(name: str) -> Iterator[tuple[Api, str]]:
     support.require_node_machine()
     with support.short_directory() as directory:
         cluster = LocalCluster(
-            LocalOptions(name=name, state_dir=directory / name, binaries=binaries)
+            LocalOptions(
+                name=name,
+                state_dir=directory / name,
+                binaries=binaries,
+                driver=own_driver(Simulation()),
+            )
         )
         try:
             access = cluster.up()

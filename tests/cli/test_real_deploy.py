@@ -50,7 +50,7 @@ def deployed() -> Iterator[Deployed]:
     support.require_node_machine()
     manifests = deployment.render(deployment.SIMULATED)
     with support.short_directory() as directory:
-        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries, driver=False)
+        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries)
         cluster = LocalCluster(options)
         try:
             access = cluster.up()

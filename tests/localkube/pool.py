@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from conformance.targets.opening.own_driver import Simulation, own_driver
 from kube.components import OTHER_DRIVER
 from localkube import LocalCluster, LocalOptions
 from localkube.base import ClusterAccess
@@ -49,7 +50,12 @@ class Shared(NamedTuple):
 @contextmanager
 def _running(name: str, **options: Any) -> Iterator[Shared]:
     lines: list[str] = []
-    made = LocalOptions(name=f"{name}{os.getpid()}", binaries=support.built_binaries(), **options)
+    made = LocalOptions(
+        name=f"{name}{os.getpid()}",
+        binaries=support.built_binaries(),
+        driver=own_driver(Simulation()) if options["nodes"] else None,
+        **options,
+    )
     cluster = LocalCluster(made)
     try:
         access = cluster.up(lines.append)

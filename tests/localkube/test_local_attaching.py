@@ -15,10 +15,12 @@ from typing import Any
 import grpc
 import pytest
 
+from kube.kubelet.plugins import KNOWN_SERVICES
+from localkube import command_driver
 from localkube.base import ClusterError
 from localkube.component import Running
 from localkube.driver import process
-from localkube.driver.attached import KNOWN_SERVICES, Offer, offers, refusal, undiallable
+from localkube.driver.attached import Offer, offers, refusal, undiallable
 from localkube.driver.process import Driver
 from localkube.layout import Layout
 from localkube.processes.supervision import Processes, ProcessSpec
@@ -64,7 +66,9 @@ def driver(layout: Layout) -> Driver:
     """One of a node whose kubelet has registered nobody, and whose slices are published."""
     processes = Processes(layout)
     processes.start(ProcessSpec(KUBELET, ("/bin/sleep", "1000"), layout.log(KUBELET)))
-    found = Driver(Running(layout, make_state(nodes=1), processes, DRIVER), NAME)
+    found = Driver(
+        Running(layout, make_state(nodes=1), processes, command_driver(DRIVER, ("true",))), NAME
+    )
     found.cluster.__dict__["api"] = answering({"items": [{"spec": slice_spec()}]})
     found.kubelet = answering("")
     return found

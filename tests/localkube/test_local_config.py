@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from localkube import command_driver
 from localkube.base import ClusterUsageError
 from localkube.controlplane import servers
 from localkube.layout import Layout
@@ -239,9 +240,9 @@ def test_number_of_nodes_out_of_range_is_refused(nodes: int) -> None:
 
 def test_driver_without_a_node_is_refused() -> None:
     with pytest.raises(ClusterUsageError, match="at least one node"):
-        LocalOptions(nodes=0, driver_command=("driver",))
+        LocalOptions(nodes=0, driver=command_driver("d.example.com", ("driver",)))
     with pytest.raises(ClusterUsageError, match="empty"):
-        LocalOptions(driver_command=())
+        command_driver("d.example.com", ())
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from localkube import LocalCluster, LocalOptions
 directory, binaries, nodes, persistent = sys.argv[1:]
 LocalCluster(LocalOptions(
     name=Path(directory).name, state_dir=Path(directory), binaries=Path(binaries),
-    nodes=int(nodes), driver=False, persistent=persistent == "persistent",
+    nodes=int(nodes), persistent=persistent == "persistent",
 )).up(lambda line: print(line, flush=True))
 print("READY", flush=True)
 if persistent != "persistent":

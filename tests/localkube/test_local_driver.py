@@ -1,28 +1,28 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from kube.slices import pools_complete
+from localkube import DriverProgram, command_driver
 from localkube.api import LocalApi
 from localkube.base import ClusterUsageError
 from localkube.driver.attached import published, registered_plugins
 from localkube.driver.spec import (
     RULES,
-    check_command,
     check_unused,
-    command,
     driver_spec,
-    read_simulation,
 )
 from localkube.layout import Layout
-from localkube.options import LocalOptions, Simulation
 
 LAYOUT = Layout("a", Path("/s/a"))
+
+
+def driver(*command: str) -> DriverProgram:
+    return command_driver("d.example.com", command)
 
 
 class Answers:
@@ -51,7 +51,7 @@ def slice_spec(pool: str = "p", generation: int = 1, count: int = 1, **more: Any
 
 
 def test_driver_gets_the_variables_that_drivers_read_and_a_folder_of_its_own() -> None:
-    spec = driver_spec(LAYOUT, LocalOptions(driver_command=("true",)), 2)
+    spec = driver_spec(LAYOUT, driver("true"), 2)
     assert dict(spec.env) == {
         "NODE_NAME": "node-2",
         "KUBECONFIG": "/s/a/pki/driver.kubeconfig",
@@ -66,55 +66,10 @@ def test_driver_gets_the_variables_that_drivers_read_and_a_folder_of_its_own() -
 
 
 def test_driver_of_others_runs_in_its_node_and_in_the_folder_where_it_was_named() -> None:
-    spec = driver_spec(LAYOUT, LocalOptions(driver_command=("true", "config.yaml")), 2)
+    spec = driver_spec(LAYOUT, driver("true", "config.yaml"), 2)
     assert spec.inside == "node-2"
     assert spec.command[1] == f"--chdir={Path.cwd()}"
     assert spec.command[2:] == (shutil.which("true"), "config.yaml")
-    assert driver_spec(LAYOUT, LocalOptions(), 2).inside == ""
-
-
-def test_our_own_driver_runs_without_a_command() -> None:
-    started = driver_spec(LAYOUT, LocalOptions(simulate="a100-40x8"), 1).command
-    assert started[:4] == (sys.executable, "-m", "nvml_driver", "run")
-    assert started[started.index("--simulate") + 1] == "a100-40x8"
-    assert "--dynamic-mig" not in started
-    assert started[started.index("--driver-name") + 1] == "gpu.nvidia.com"
-    for option in ("--device-root", "--state-dir"):
-        assert started[started.index(option) + 1].startswith("/s/a/n1/d/")
-
-
-def test_our_own_driver_finds_a_profiles_file_from_every_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.json").touch()
-    started = driver_spec(LAYOUT, LocalOptions(simulate="mine.json"), 1).command
-    assert started[started.index("--simulate") + 1] == str(tmp_path / "mine.json")
-
-
-@pytest.mark.parametrize(
-    "shown",
-    [
-        Simulation("t4x4", False, "gpu.nvidia.com"),
-        Simulation("a30x4", True, "gpu.other.example", "OTHER"),
-    ],
-)
-def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Simulation) -> None:
-    assert read_simulation(command(shown, LAYOUT.node(1).driver)) == shown
-
-
-def test_what_another_driver_shows_is_not_known() -> None:
-    assert read_simulation(("/bin/driver", "--simulate", "t4x4")) is None
-
-
-def test_simulated_gpus_are_checked_before_anything_starts() -> None:
-    check_command(LocalOptions(simulate="a30x4", dynamic_mig=True))
-    check_command(LocalOptions(simulate="mixed"))
-    with pytest.raises(ClusterUsageError, match=r"--simulate nope.*shipped: .*a30x4.*t4x4"):
-        check_command(LocalOptions(simulate="nope"))
-    with pytest.raises(ClusterUsageError, match=r"--simulate a30x4.*add --dynamic-mig"):
-        check_command(LocalOptions(simulate="a30x4"))
-    check_command(LocalOptions(simulate="nope", driver=False))
 
 
 def test_devices_that_are_in_use_are_not_taken_away() -> None:
@@ -132,13 +87,13 @@ def test_devices_that_are_in_use_are_not_taken_away() -> None:
 def test_driver_command_is_found_before_anything_starts(tmp_path: Path) -> None:
     program = tmp_path / "driver"
     program.touch(mode=0o755)
-    found = driver_spec(LAYOUT, LocalOptions(driver_command=(str(program), "--x")), 1)
+    found = driver_spec(LAYOUT, driver(str(program), "--x"), 1)
     assert found.command[2:] == (str(program), "--x")
-    check_command(LocalOptions(driver_command=(str(program),)))
+    driver(str(program)).check()
     with pytest.raises(
         ClusterUsageError, match=r"no-such-driver.*does not exist or is not executable"
     ):
-        check_command(LocalOptions(driver_command=("no-such-driver",)))
+        driver("no-such-driver").check()
 
 
 @pytest.mark.parametrize(

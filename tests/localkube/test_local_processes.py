@@ -102,8 +102,8 @@ def test_a_component_is_upgraded_to_the_program_of_the_next_minor(
     processes.start(ProcessSpec("etcd", (f"{tmp_path}/now/etcd", "1000"), layout.log("etcd")))
     processes.start(ProcessSpec("other", ("/bin/sleep", "1000"), layout.log("other")))
     with pytest.raises(ClusterUsageError, match="etcd cannot be upgraded"):
-        Told(Running(layout, state, processes, "d"), "etcd").upgrade()
-    cluster = Running(layout, replace(state, next_binaries=tmp_path / "next"), processes, "d")
+        Told(Running(layout, state, processes), "etcd").upgrade()
+    cluster = Running(layout, replace(state, next_binaries=tmp_path / "next"), processes)
     for _ in range(2):  # a scenario that is tried again finds it upgraded
         Told(cluster, "etcd").upgrade()
         spec = processes.records()["etcd"].spec
@@ -117,7 +117,7 @@ def test_gates_stand_beside_the_clusters_own_until_they_are_undone(layout: Layou
     processes = Processes(layout)
     shell = ("/bin/sh", "-c", "exec sleep 1000", "--feature-gates=Own=true")
     processes.start(ProcessSpec("etcd", shell, layout.log("etcd")))
-    component = Told(Running(layout, state, processes, "d"), "etcd")
+    component = Told(Running(layout, state, processes), "etcd")
     for gates, flag in (({"Other": False}, "Other=false,Own=true"), ({}, "Own=true")):
         component.set_gates(gates)
         command = processes.records()["etcd"].spec.command

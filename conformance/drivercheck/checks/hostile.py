@@ -14,8 +14,8 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import expect_allocated, expect_refused
 from conformance.drivercheck.violations import ViolationError
+from kube.kubelet.plugins import INFO_SECONDS
 from kube.values import Obj
-from localkube.driver.attached import INFO_SECONDS
 
 section = Section("hostile")
 

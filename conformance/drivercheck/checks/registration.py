@@ -12,7 +12,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import HEALTH, SERVICES, RefusedError, Registrar
 from conformance.drivercheck.violations import ViolationError
-from localkube.driver.attached import PLUGIN_TYPE
+from kube.kubelet.plugins import PLUGIN_TYPE
 from reference_allocator.api.names import dns_subdomain_problems
 
 section = Section("registration")

@@ -109,9 +109,22 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
-    from localkube import LocalCluster, LocalOptions, Simulation
+    from conformance.targets.opening.own_driver import Simulation, own_driver
+    from localkube import LocalCluster, LocalOptions, command_driver
 
     profile, other = options.profile(), options.other_profile()
+    driver = (
+        command_driver(profile.driver, options.driver_command)
+        if options.driver_command
+        else own_driver(
+            Simulation(
+                options.simulate or DEFAULT_SIMULATION,
+                options.dynamic_mig,
+                profile.driver,
+                profile.spec.simulated.prefix,
+            )
+        )
+    )
     return LocalCluster(
         LocalOptions(
             name=options.name,
@@ -120,19 +133,14 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             node_kubernetes=options.node_kubernetes and f"v{options.node_kubernetes}",
             upgrade_to=options.upgrade_to and f"v{options.upgrade_to}",
             nodes=options.nodes,
-            driver=options.nodes > 0,
+            driver=driver if options.nodes or options.driver_command else None,
             feature_gates=options.feature_gates,
-            driver_command=options.driver_command or None,
             scheduler_command=options.scheduler_command or None,
-            driver_name=profile.driver,
-            driver_prefix=profile.spec.simulated.prefix,
-            other_driver=Simulation(
-                OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix
+            other_driver=own_driver(
+                Simulation(OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix)
             )
             if other is not None
             else None,
-            simulate=options.simulate or DEFAULT_SIMULATION,
-            dynamic_mig=options.dynamic_mig,
             persistent=options.keep,
         )
     )
@@ -182,9 +190,9 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     Raises UsageError: something was asked for that it was not started with; naming that and what
     the cluster has.
     """
-    from localkube.driver.spec import name_or_file
+    from conformance.targets.opening.own_driver import name_or_file, simulation_of
 
-    state, shown = local.state(), local.simulation()
+    state, shown = local.state(), simulation_of(local)
     problem = ""
     if options.driver_command:
         problem = "--driver-command starts a driver with the cluster"

@@ -18,7 +18,7 @@ from conformance.seam.values import Capabilities
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices, with_scheduler
-from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.options import OTHER_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import (
     kind_cluster,
     kubeconfig_cluster,
@@ -171,6 +171,7 @@ def _connected(
     access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
 ) -> Iterator[Target]:
     from conformance.targets.cluster.target import ClusterTarget
+    from conformance.targets.opening.own_driver import count_devices
 
     local = local_cluster(options) if options.cluster == "local" else None
     other = options.other_profile()
@@ -178,7 +179,7 @@ def _connected(
         access,
         driver=options.profile().driver,
         other_driver=other.driver if other is not None else None,
-        other_devices=local.other_devices() if local else 0,
+        other_devices=count_devices(OTHER_SIMULATION) if local and other else 0,
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",

@@ -212,8 +212,8 @@ class Running(LocalCluster):
     def state(self) -> State:
         return running()
 
-    def simulation(self) -> None:
-        return None
+    def driver_command(self) -> tuple[str, ...]:
+        return ()
 
 
 def running() -> State:
