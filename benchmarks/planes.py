@@ -15,7 +15,7 @@ import psutil
 
 from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, Workload, node
 from conformance.compare.audit.once import audit
-from conformance.engine.events.result import Latency
+from conformance.results.events.result import Latency
 from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.decisions.latency import ClaimLatencies

@@ -12,10 +12,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from string import ascii_lowercase
 
-from conformance.engine.events.comparison import Verdict
-from conformance.engine.events.result import RunResult, ScenarioResult
-from conformance.engine.events.scenario import Outcome, PlannedScenario
-from conformance.resultfile.read import load_results
+from conformance.results.events.comparison import Verdict
+from conformance.results.events.result import RunResult, ScenarioResult
+from conformance.results.events.scenario import Outcome, PlannedScenario
+from conformance.results.read import load_results
 from kube.base.errors import UsageError
 from localkube.binaries.versions import PINNED
 

@@ -21,7 +21,7 @@ import yaml
 
 from ci.drivers import page
 from ci.drivers.record import RECORDS, checked_out, keep, of_check, of_run, pinned
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from kube.base.errors import UsageError
 from localkube.binaries.build import resolve_binaries
 from localkube.binaries.versions import NODE_BINARIES

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.result import RunResult
+from conformance.results.events.scenario import Outcome
 from kube.base.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]

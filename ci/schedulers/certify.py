@@ -22,7 +22,7 @@ from ci.schedulers.page import RECORDS
 from conformance.certify.build import profile_result
 from conformance.certify.profiles import load_profiles
 from conformance.cli.reports.report import catalogue
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from kube.base.errors import UsageError
 from localkube.binaries.build import resolve_binaries
 from localkube.binaries.versions import CONTROL_PLANE_BINARIES, full_version

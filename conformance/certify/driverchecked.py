@@ -13,8 +13,8 @@ from conformance.certify.values import Result
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
-from conformance.engine.events.run import RunStarted
-from conformance.resultfile.read import first_problem
+from conformance.results.events.run import RunStarted
+from conformance.results.read import first_problem
 from conformance.strictjson import loads
 from kube.base.errors import UsageError
 from kube.base.files import read_regular

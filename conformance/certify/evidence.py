@@ -21,9 +21,9 @@ from pydantic import Field
 from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.resultfile.read import RecordedRun, first_problem, parse_results
-from conformance.resultfile.write import FILE_NAME, public_files
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun, first_problem, parse_results
+from conformance.results.write import FILE_NAME, public_files
 from conformance.scenario.base import Strict
 from conformance.strictjson import loads
 from kube.base.errors import ExitCode, UsageError

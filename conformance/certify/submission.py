@@ -26,9 +26,9 @@ from conformance.certify.evidence import (
 from conformance.certify.model import ConformanceReport, Support
 from conformance.certify.profiles import ProfileSet
 from conformance.certify.verify import Verification, verify_evidence
-from conformance.engine.events.scenario import PlannedScenario
 from conformance.report.templating import environment
-from conformance.resultfile.read import RecordedRun
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun
 from conformance.scenario.base import release
 from kube.base.errors import UsageError
 from kube.base.files import read_regular, write_whole

@@ -22,10 +22,10 @@ from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import Profile, ProfileSet
 from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import PlannedScenario
 from conformance.jsondiff import differences, json_text
-from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun, ResultFileError, load_results
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.driver.profile import load_profile
 from kube.base.errors import ExitCode, UsageError

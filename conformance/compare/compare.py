@@ -16,9 +16,9 @@ from conformance.compare.demands import unrecorded
 from conformance.compare.evidence import full_name
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.jsondiff import differences, json_text
+from conformance.results.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.results.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.seam.overlaps import Overlap, exclusive_devices
 from kube.base.errors import ConformanceError
 from kube.base.text import cut

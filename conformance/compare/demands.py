@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from conformance.compare.evidence import name_of, part
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.model import Scenario

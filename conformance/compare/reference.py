@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
 from conformance.seam.overlaps import exclusive_devices

@@ -12,10 +12,10 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
-from conformance.engine.events.run import RunStarted, ShardPlan
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
 from conformance.engine.setup import Setup, check_bindings, planned
+from conformance.results.events.run import RunStarted, ShardPlan
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TABLE, TargetOptions

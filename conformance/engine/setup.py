@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, namespace, suffix
 from conformance.scenario.lint.manifests.claims import pod_specs

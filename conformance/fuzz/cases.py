@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from conformance.compare.evidence import claim_names
 from conformance.compare.judging import judge, judge_undecided
-from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem
+from conformance.results.events.comparison import Judgement, Verdict
 from conformance.targets.cluster.decisions.snapshots import (
     allocation_of,
     document,

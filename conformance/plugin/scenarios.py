@@ -16,7 +16,6 @@ import pytest
 from pydantic import TypeAdapter
 
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, shard_of
 from conformance.engine.setup import Setup
@@ -33,7 +32,8 @@ from conformance.plugin.session import (
     setup_of,
 )
 from conformance.report.allure_run import write_run
-from conformance.resultfile.merge import only_failed
+from conformance.results.events.run import ShardPlan
+from conformance.results.merge import only_failed
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection

@@ -19,9 +19,6 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
-from conformance.engine.events.run import RunFinished, ShardPlan
-from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished, count
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
@@ -30,7 +27,10 @@ from conformance.engine.setup import Setup
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.write import Recorded, ResultFile, from_line, to_line
+from conformance.results.events.dispatch import Dispatcher, Event, Reporter
+from conformance.results.events.run import RunFinished, ShardPlan
+from conformance.results.events.scenario import PlannedScenario, ScenarioFinished, count
+from conformance.results.write import Recorded, ResultFile, from_line, to_line
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions

@@ -20,10 +20,10 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import RunCollector, RunResult, ScenarioResult
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import RunCollector, RunResult, ScenarioResult
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import Outcome
 from kube.base.files import write_whole
 from kube.base.redaction import redact
 from kube.base.text import public_path, public_text, shorten, visible, xml_text

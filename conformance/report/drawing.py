@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from conformance.engine.events.result import ScenarioResult
+from conformance.results.events.result import ScenarioResult
 from reference_allocator.api import (
     AllocatedDevice,
     Device,

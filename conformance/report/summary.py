@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.text import Text
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.result import RunResult, ScenarioResult
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.result import RunResult, ScenarioResult
+from conformance.results.events.scenario import Outcome
 from kube.base.errors import ExitCode
 from kube.base.redaction import redact
 from kube.base.text import counted, cut, shorten, visible

@@ -17,16 +17,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import RunCollector
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import (
+from conformance.report.summary import STYLES, closing_lines, one_line
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import RunCollector
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import (
     Outcome,
     ScenarioFinished,
     ScenarioStarted,
     StepStarted,
 )
-from conformance.report.summary import STYLES, closing_lines, one_line
 from kube.base.redaction import redact
 from kube.base.text import counted, visible
 

@@ -21,11 +21,11 @@ from conformance.cli.scenarios.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.engine.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
-from conformance.engine.run.ending import with_known_issues
 from conformance.engine.setup import planned as planned_of
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.knownissues import with_known_issues
+from conformance.results.read import RecordedRun, load_results
+from conformance.results.write import ResultFile
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.variables import namespace, suffix

@@ -19,7 +19,7 @@ from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, su
 from conformance.certify.values import Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import PROFILES, WAITS, Forgery
 from tests.certify.submitted import SIGNER, Submitted, needs_ssh_keygen, new_key, public

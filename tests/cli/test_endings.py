@@ -13,7 +13,7 @@ import pytest
 from conformance.cli import main
 from conformance.cli.output import printable
 from conformance.compare.reference import on_reference
-from conformance.engine.events.result import RunResult
+from conformance.results.events.result import RunResult
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from tests import programs

@@ -6,13 +6,13 @@ import os
 import sys
 from pathlib import Path
 
-from conformance.engine.events.scenario import (
+from conformance.results.events.scenario import (
     KnownFailure,
     Outcome,
     PlannedScenario,
     ScenarioFinished,
 )
-from conformance.resultfile.write import ResultFile
+from conformance.results.write import ResultFile
 from tests import programs
 from tests.report.builders import compared, ended, finished, planned, play, started
 

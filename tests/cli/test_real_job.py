@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from conformance.report.folder import RESULTS
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from kube.base.errors import ExitCode
 from tests import programs
 from tests.cli import deployment

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.objects.podspec import LABEL
 from conformance.engine.schedule.needs import disrupted_roles
-from conformance.resultfile.read import load_results
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
 from conformance.scenario.loader import LoadedScenario
 from kube.nodes import RUN_LABEL
 from tests import programs

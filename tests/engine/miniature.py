@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from conformance.engine.events.dispatch import Event
 from conformance.engine.setup import Setup
+from conformance.results.events.dispatch import Event
 from conformance.scenario.documents.yamlfile import Document
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario

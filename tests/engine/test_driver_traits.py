@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.plan import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.profile import DriverOption, DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from conformance.certify.profiles import load_profiles
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.scheduler import find_scheduler
 from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions

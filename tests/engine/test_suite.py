@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
 from kube.base.errors import InfrastructureError, TargetError, TargetGoneError, UsageError

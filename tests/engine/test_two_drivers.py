@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.schedule.model import Running, Waiting, may_begin
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step

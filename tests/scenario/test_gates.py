@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_registry
 from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.scenario import Outcome
 from conformance.targets.reference.world import World
 from tests.mutants import DEFECTS
 from tests.scenario.kill_matrix import (

@@ -10,9 +10,9 @@ import pytest
 
 from conformance.compare.reference import on_reference
 from conformance.data import scenarios_dir
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.loader import load_scenarios

@@ -26,7 +26,7 @@ from conformance.certify.verify import verify_report
 from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from kube.base.errors import ConformanceError, ExitCode, UsageError
 from kube.base.redaction import redact
 from kube.base.text import counted

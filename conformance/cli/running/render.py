@@ -11,14 +11,14 @@ import typer
 from conformance.cli.output import print_progress
 from conformance.cli.running.reporters import reporters, result_files, retell
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events.result import RunResult, retold
-from conformance.engine.events.run import RunFinished
-from conformance.engine.events.scenario import count
 from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
-from conformance.resultfile.merge import merge as joined
-from conformance.resultfile.read import load_results
+from conformance.results.events.result import RunResult, retold
+from conformance.results.events.run import RunFinished
+from conformance.results.events.scenario import count
+from conformance.results.merge import merge as joined
+from conformance.results.read import load_results
 from conformance.scenario.documents.validate import hint
 from kube.base.errors import UsageError
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.plan import Plan
 from conformance.report.ci import GithubAnnotations, in_github
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.terminal import PlainConsole, TerminalReporter
-from conformance.resultfile.read import result_file
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.dispatch import Dispatcher, Event, Reporter
+from conformance.results.read import result_file
+from conformance.results.write import ResultFile
 from conformance.targets.opening.target import Opened
 from kube.base.errors import UsageError
 from kube.base.text import counted, visible

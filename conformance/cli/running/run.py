@@ -16,7 +16,6 @@ from conformance.cli.running.config import Config, NoConfig, recorded_config
 from conformance.cli.running.reporters import planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
 from conformance.engine.plan import header, plan, shard_of
 from conformance.engine.setup import Setup
@@ -24,7 +23,8 @@ from conformance.engine.suite import run_suite
 from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.merge import only_failed, resumed, to_resume
+from conformance.results.events.run import ShardPlan
+from conformance.results.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.checks import check_options

@@ -14,7 +14,7 @@ from conformance.cli.options import Paths, takes
 from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import shard_of
-from conformance.resultfile.merge import only_failed
+from conformance.results.merge import only_failed
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import (

@@ -79,7 +79,7 @@ def _example(which: SchemaName) -> Path:
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import ConformanceReport
-    from conformance.resultfile.write import result_schema
+    from conformance.results.write import result_schema
 
     match which:
         case "driver-check":

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
 from kube.observations import Sample

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import load_file
 from conformance.scenario.model import Scenario
 from kube.base.errors import UsageError

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.engine.run.steps import ADMISSION_SECONDS
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.base import PodSelector
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario

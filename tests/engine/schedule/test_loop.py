@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.scenario.loader import LoadedScenario
 from conformance.seam.values import Capabilities
 from kube.values import Obj, Ref

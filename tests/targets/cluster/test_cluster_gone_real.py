@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Outcome, StepStarted
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.opening.target import Opened
 from localkube.processes.supervision import Processes

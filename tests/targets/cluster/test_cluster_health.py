@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.engine.events.run import RunFinished, RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.run import RunFinished, RunStopping
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.opening.target import Opened

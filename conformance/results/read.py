@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.result import RunCollector, RunResult
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished
-from conformance.resultfile.write import FILE_NAME, Recorded, from_line
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.result import RunCollector, RunResult
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import PlannedScenario, ScenarioFinished
+from conformance.results.write import FILE_NAME, Recorded, from_line
 from conformance.scenario.base import API_VERSION
 from conformance.strictjson import loads
 from kube.base.errors import UsageError

@@ -17,9 +17,9 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import (
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import (
     Diagnostics,
     ScenarioFinished,
     ScenarioStarted,

@@ -17,13 +17,13 @@ from conformance.certify.contradictions import contradictions
 from conformance.cli.app import app
 from conformance.cli.running.run import _check_gone
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events.result import retold
-from conformance.engine.events.run import RunFinished
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import planned
-from conformance.resultfile.merge import merge
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.resultfile.write import FILE_NAME, RESUMING, ResultFile
+from conformance.results.events.result import retold
+from conformance.results.events.run import RunFinished
+from conformance.results.events.scenario import Outcome
+from conformance.results.merge import merge
+from conformance.results.read import RecordedRun, load_results
+from conformance.results.write import FILE_NAME, RESUMING, ResultFile
 from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
-from conformance.resultfile.read import ResultFileError, load_results
-from conformance.resultfile.write import ResultFile, result_schema
+from conformance.results.events.comparison import Judgement, Verdict
+from conformance.results.events.scenario import Outcome, ScenarioFinished
+from conformance.results.read import ResultFileError, load_results
+from conformance.results.write import ResultFile, result_schema
 from kube.base.errors import UsageError
 from tests.report.builders import (
     HOSTILE,
@@ -286,7 +286,7 @@ def test_what_is_no_file_of_reasonable_size_is_refused_at_once(
     elif make == "zero":
         path.symlink_to("/dev/zero")
     else:
-        monkeypatch.setattr("conformance.resultfile.read.MAX_BYTES", 1 << 20)
+        monkeypatch.setattr("conformance.results.read.MAX_BYTES", 1 << 20)
         path.write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(UsageError, match=r"not a regular file|larger than"):
         load_results(path)

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from conformance.engine.events.comparison import recorded
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.engine.options import MAX_SHARDS
+from conformance.results.events.comparison import recorded
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.limits import MAX_SHARDS
 from kube.base.text import counted
 
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]

@@ -13,8 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 from conformance.digest import set_digest, text_digest
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.run import (
+from conformance.jsondiff import differences, json_text
+from conformance.results.events.result import RunResult
+from conformance.results.events.run import (
     Merged,
     MergedPart,
     ResumedPart,
@@ -22,10 +23,9 @@ from conformance.engine.events.run import (
     RunStarted,
     ShardPlan,
 )
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished, count
-from conformance.jsondiff import differences, json_text
-from conformance.resultfile.read import RecordedRun, load_results, result_file
-from conformance.resultfile.write import FILE_NAME, RESUMING, Json, from_line, header_line, to_line
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished, count
+from conformance.results.read import RecordedRun, load_results, result_file
+from conformance.results.write import FILE_NAME, RESUMING, Json, from_line, header_line, to_line
 from conformance.scenario.selection import Selection
 from kube.base.errors import UsageError
 from kube.base.redaction import redact_json

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from conformance.engine.events.comparison import recorded
+from conformance.results.events.comparison import recorded
 from conformance.scenario.base import VersionRange
 from conformance.seam.overlaps import Overlap
 
@@ -152,7 +152,7 @@ class ScenarioFinished:
         where: ``file:line`` of the step that decided.
         cleanup: ``passed``, ``failed`` (so has the scenario) or ``skipped`` (nothing was made).
         left: what the cleanup could not remove.
-        decisions: allocations made meanwhile (``targets.seam.values.Decision`` as JSON).
+        decisions: allocations made meanwhile (``kube.observations.Decision`` as JSON).
         undecided: snapshots taken when a pod was confirmed to be pending for want of devices.
         overlaps: devices that two claims had at once, one of them the scenario's. It failed by
             those of its own ``namespace``; another scenario reports the rest.

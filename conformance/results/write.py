@@ -21,11 +21,11 @@ from typing import IO, Any
 
 from pydantic import TypeAdapter
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import by_outcome
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import by_outcome
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import Diagnostics, PlannedScenario, ScenarioFinished
 from conformance.scenario.base import API_VERSION
 from kube.base.errors import UsageError
 from kube.base.redaction import redact_json

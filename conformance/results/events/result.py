@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from conformance.engine.events.comparison import ScenarioCompared, Verdict
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import (
+from conformance.results.events.comparison import ScenarioCompared, Verdict
+from conformance.results.events.dispatch import Event
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import (
     Diagnostics,
     KnownFailure,
     Outcome,

@@ -9,15 +9,15 @@ import pytest
 
 from conformance.certify.contradictions import contradictions
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.result import retold
-from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.options import Shard
 from conformance.engine.plan import shard_of
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.resultfile.merge import merge
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.resultfile.write import ResultFile, result_schema
+from conformance.results.events.result import retold
+from conformance.results.events.scenario import Outcome, PlannedScenario
+from conformance.results.merge import merge
+from conformance.results.read import RecordedRun, load_results
+from conformance.results.write import ResultFile, result_schema
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
