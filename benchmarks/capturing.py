@@ -16,11 +16,11 @@ from pathlib import Path
 
 import urllib3
 
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kube.values import Obj
+from kubesim.front.server import Front
 from tests.compare import cluster
 
 

@@ -85,7 +85,7 @@ def _everything() -> Iterator[Part]:
         seconds=300,
         # Properties with many examples are of all packages; so are samples.
         paths=_paths(
-            "conformance/* kube/* localkube/* nvml_driver/* reference_allocator/* "
+            "conformance/* kube/* kubesim/* localkube/* nvml_driver/* reference_allocator/* "
             "scenarios/* tests/*"
         ),
     )

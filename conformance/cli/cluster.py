@@ -69,7 +69,7 @@ def up(
 def _serve_reference(options: TargetOptions) -> None:
     """Serve the reference over HTTPS until a signal ends this process."""
     from conformance.targets.opening.target import open_reference
-    from conformance.targets.reference.front.serving import ServedReference, seconds_since_epoch
+    from conformance.targets.reference.serving import ServedReference, seconds_since_epoch
     from conformance.targets.reference.target import ReferenceTarget
 
     served = ServedReference(options.name)
@@ -112,7 +112,7 @@ def down(
 ) -> None:
     """Stop and delete a cluster, including one whose run was killed."""
     if cluster == "reference":
-        from conformance.targets.reference.front.serving import ServedReference
+        from conformance.targets.reference.serving import ServedReference
 
         found = ServedReference(name).down()
     elif cluster == "kind":
@@ -143,7 +143,7 @@ def status(
 ) -> None:
     """List the components of a cluster."""
     if cluster == "reference":
-        from conformance.targets.reference.front.serving import ServedReference
+        from conformance.targets.reference.serving import ServedReference
 
         process = ServedReference(name).process()
         if process is None:

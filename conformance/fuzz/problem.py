@@ -14,7 +14,7 @@ from random import Random
 from conformance.fuzz.draw.dice import FOCUS, GATED, Dice
 from conformance.fuzz.draw.pods import pods, provided, taint_rules
 from conformance.fuzz.draw.problems import drawn
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kube.errors import ApiError
 from kube.values import Obj

@@ -17,6 +17,7 @@ PACKAGES = (
     "",
     "conformance",
     "kube",
+    "kubesim",
     "localkube",
     "nvml_driver",
     "reference_allocator",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from conformance.scenario.driver.profile import ProfileSpec, load_profile
-from conformance.targets.reference.nodes.described import DescribedDriver, described
+from conformance.targets.reference.described import DescribedDriver, described
 from kube.values import Obj
 from nvml_driver.cluster.kube import KubeClient
 from nvml_driver.cluster.publish import Publisher

@@ -18,8 +18,8 @@ import yaml
 from conformance.cli.app import app
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.cluster.capture import RIGHTS
-from conformance.targets.reference.resources import KINDS
 from kube.kubeconfig import load_config
+from kubesim.resources import KINDS
 from localkube.gocommand import find_go
 from tests.programs import ended
 from tests.scenario.shipped import shipped

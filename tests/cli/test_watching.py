@@ -12,15 +12,15 @@ import urllib3
 
 from conformance.cli import watching
 from conformance.compare.audit.once import Finding
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from kubesim.front.server import Front
 from tests.cli.conftest import Call
 from tests.compare import cluster
 from tests.kube.fake_api import FakeApi
+from tests.kubesim.front.conftest import Client
 from tests.targets.cluster.test_cluster_capture import fill
-from tests.targets.reference.front.conftest import Client
 
 Told = Callable[[Callable[[str, Finding], None]], None]
 

@@ -18,15 +18,15 @@ from conformance.targets.cluster.capture import capture
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.target import ReferenceOptions
 from kube.api import Api
 from kube.base.errors import UsageError
 from kube.connection import Connection
+from kubesim.front.server import Front
 from tests.compare import cluster
-from tests.targets.reference import kit
+from tests.kubesim import kit
 
 SELECTOR = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'X'"}}
 GPUS = f"{kit.NODE}: 4 devices of class gpu.nvidia.com"

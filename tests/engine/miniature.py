@@ -23,11 +23,11 @@ from conformance.seam.scope import Scope, T
 from conformance.seam.values import Capabilities
 from conformance.seam.watching import Following, Watching
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.apiserver.patches import merge
 from kube.errors import ApiError
 from kube.nodes import RUN_LABEL
 from kube.observations import Component, Decision, Health, PublishedDevice, Sample
 from kube.values import Obj, Query, Ref, Request, User
+from kubesim.apiserver.patches import merge
 
 
 class Miniature:

@@ -15,7 +15,7 @@ from conformance.scenario.driver.profile import DriverOption, DriverProfile, loa
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
-from conformance.targets.reference.nodes.nvml import NvmlDriver
+from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
 from kube.base.errors import UsageError
 from kube.values import Obj

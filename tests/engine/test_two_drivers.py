@@ -26,8 +26,8 @@ from conformance.targets.reference import ReferenceTarget
 from kube.base.errors import UsageError
 from kube.values import Obj
 from tests.engine.miniature import write
+from tests.kubesim import kit
 from tests.scenario.shipped import ROOT, shipped
-from tests.targets.reference import kit
 
 OWN = load_profile("nvml-dra-driver", ROOT / "drivers")
 OTHER = load_profile("other-nvml-dra-driver", ROOT / "drivers")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import RealTime, seconds_since_epoch
 from kube.api import Api
 from kube.connection import Connection
+from kubesim.front.server import Front
 from tests.mutants import mutant
 
 

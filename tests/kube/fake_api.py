@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
-from conformance.targets.reference.apiserver.patches import as_merge_patch, merge
 from kube.errors import ApiError
+from kubesim.apiserver.patches import as_merge_patch, merge
 
 TOKEN = "secret-of-the-test-user"
 

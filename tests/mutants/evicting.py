@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.pods import is_deleted
-from conformance.targets.reference.world import World
 from kube.slices import results_of
 from kube.values import Obj
+from kubesim.controllers.eviction import EvictionController
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.pods import is_deleted
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 

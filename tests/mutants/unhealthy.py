@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.nodes.nvml import NvmlDriver
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
+from conformance.targets.reference.nvml import NvmlDriver
 from kube.values import Obj
+from kubesim.store import uid_of
+from kubesim.world import World
 from nvml_driver.errors import DriverError
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, replace

@@ -27,7 +27,7 @@ from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICE
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import SimulatedGpus
+from conformance.targets.reference.device_source import SimulatedGpus
 from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
 from tests.statements import wrongs

@@ -12,7 +12,7 @@ from conformance.results.events.scenario import Outcome
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from kube.values import Obj

@@ -17,9 +17,9 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.reference.world import World
 from kube.cdi.reading import ContainerEdits
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants import DEFECTS
 from tests.mutants.allocator.inputs import results
 from tests.mutants.allocator.inputs import writes as allocates

@@ -20,7 +20,7 @@ from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
 from kube.base.errors import UsageError
 from kube.simulated import SIMULATED_ATTRIBUTE
 from tests.scenario import shipped

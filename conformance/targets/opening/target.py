@@ -115,7 +115,7 @@ def open_reference(
 
     Raises UsageError: the options do not go together, or the devices are not known.
     """
-    from conformance.targets.reference.nodes.device_source import DescribedDevices, NoDriver
+    from conformance.targets.reference.device_source import DescribedDevices, NoDriver
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 

@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conformance.seam.overlaps import in_use
-from conformance.targets.reference.cluster import admin_access
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.world import World
 from kube.base.errors import TargetError
 from kube.components import meant
 from kube.observations import (
@@ -23,6 +20,9 @@ from kube.observations import (
     Sample,
 )
 from kube.values import POD_CLAIM_ANNOTATION, Obj
+from kubesim.cluster import admin_access
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
 
 

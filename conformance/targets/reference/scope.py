@@ -14,11 +14,11 @@ from conformance.seam.pods import reduced_pod
 from conformance.seam.scope import Scope, T
 from conformance.seam.watching import Following, Watching
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
-from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.world import World
 from kube.base.errors import TargetError
 from kube.observations import Decision
 from kube.values import Obj, Query, Ref, Request, User, cells_of
+from kubesim.resources import KINDS
+from kubesim.world import World
 
 Labels = Mapping[str, str] | None
 

@@ -30,21 +30,21 @@ from conformance.seam.values import (
     Tier,
     fault_abilities,
 )
-from conformance.targets.reference.nodes.device_source import (
+from conformance.targets.reference.device_source import (
     DescribedDevices,
     DeviceSource,
     NoDriver,
     SimulatedGpus,
 )
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.shaped import fit
-from conformance.targets.reference.resources import served_apis
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.reference.world import World
 from kube.components import OTHER_DRIVER
 from kube.nodes import RUN_LABEL, usable_nodes
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj, Ref
+from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.shaped import fit
+from kubesim.resources import served_apis
+from kubesim.world import World
 from reference_allocator.gates import check_gates, gates_for_version
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it

@@ -12,7 +12,7 @@ import yaml
 from conformance.compare.explain import Told, explain_snapshot, read_snapshot
 from conformance.seam.scope import Scope
 from kube.values import Obj, Ref
-from tests.targets.reference import kit
+from tests.kubesim import kit
 
 FILE = Path(__file__).parent / "situations.yaml"
 SITUATIONS: list[Obj] = yaml.safe_load(FILE.read_text())

@@ -12,7 +12,7 @@ import pytest
 
 from conformance.seam.scope import Scope
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from tests.compare.pending.situation import SITUATIONS, Situation
 from tests.localkube.pool import Shared

@@ -14,7 +14,7 @@ from conformance.scenario.expectations.base import Seen
 from conformance.scenario.expectations.containers.hardware import HardwareExpectation
 from conformance.targets.reference import ReferenceTarget
 from tests.engine.miniature import scenario
-from tests.targets.reference.conftest import new_scope
+from tests.kubesim.conftest import new_scope
 
 LIMIT = 60.0
 

@@ -9,9 +9,9 @@ from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.profile import load_profile
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.driver import SlicePublisher
-from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.target import ReferenceTarget
+from kubesim.nodes.driver import SlicePublisher
+from kubesim.nodes.kubelet import Kubelet
 from tests.scenario.shipped import ROOT, shipped
 
 RESTART = "extended/device-preparation/kubelet-restart-prepares-again"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.allocator.aligning import attributes
 from tests.mutants.allocator.inputs import (

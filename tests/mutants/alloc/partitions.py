@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.seeing import View, sees
 from tests.mutants.alloc.shares import number, stays_used, text
 from tests.mutants.allocator.counting import counters_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.partitions import consumptions
 from tests.mutants.allocator.choosing import keeps_first_choice
 from tests.mutants.allocator.inputs import changed, refuses, requests, results

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.allocator.inputs import devices, refuses, results, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selecting import constraints_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.reference.world import World
 from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.allocator.inputs import Change, changed, devices, reads, reads_all, results
 from tests.mutants.replacing import Defects, Mutation
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.apiserver.admission import Usage
-from conformance.targets.reference.apiserver.validation.errors import FieldError
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.store import clone, name_of, namespace_of
-from conformance.targets.reference.world import World
 from kube.errors import ApiError
 from kube.values import Obj, Request, User
+from kubesim.apiserver.admission import Usage
+from kubesim.resources import Kind
+from kubesim.store import clone, name_of, namespace_of
+from kubesim.validation.errors import FieldError
+from kubesim.world import World
 from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
 from tests.mutants.claims.versions import OLD, hides
 from tests.mutants.replacing import Defects, Mutation, instead, replace

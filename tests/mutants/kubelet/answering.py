@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.targets.reference.nodes.driver import NodeDriver
 from kube.values import Obj
+from kubesim.nodes.driver import NodeDriver
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.model.inventory import Inventory

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
 from kube.observations import ListedClaim
 from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.store import uid_of
+from kubesim.world import World
 from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results

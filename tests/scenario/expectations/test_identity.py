@@ -13,7 +13,7 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.device_source import DescribedDevices
 from kube.values import Obj
 from tests.mutants import mutant
 from tests.scenario.shipped import ROOT, shipped

@@ -8,9 +8,9 @@ from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
 from conformance.targets.cluster.reach import Reach
 from kube.observations import CREATES, Sample
+from tests.kubesim import kit
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.reference import kit
 
 GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
 TOLD = f'{CREATES}{{status="success"}} 3\n'

@@ -10,9 +10,9 @@ from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.capture import capture
 from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.reference.apiserver.patches import merge
 from kube.base.errors import TargetError, UsageError
 from kube.nodes import RUN_LABEL
+from kubesim.apiserver.patches import merge
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
 from tests.kube.fake_api import FakeApi

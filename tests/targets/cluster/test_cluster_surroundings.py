@@ -17,12 +17,12 @@ from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.reach import Reach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.reference.apiserver.patches import merge
 from kube.base.errors import TargetError
 from kube.connection import Connection
 from kube.errors import ApiError
 from kube.nodes import RUN_LABEL
 from kube.values import Ref
+from kubesim.apiserver.patches import merge
 from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 

@@ -1,0 +1,1 @@
+"""A Kubernetes in this process: API server, scheduler, controllers and kubelets."""

@@ -1,0 +1,95 @@
+"""A front on a port of loopback: HTTPS with its own certificate authority, and a kubeconfig.
+
+uvicorn serves it in a thread of its own. It reads requests, writes chunks, ends idle connections
+and does TLS; requests are carried out in other threads, one at a time by the backend's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+
+from kube.values import User
+from kubesim.front.application import Application
+from kubesim.front.backend import Backend
+from localkube.controlplane.credentials import Authority, write_kubeconfig
+
+_IDLE_SECONDS: Final = 120
+_END_SECONDS: Final = 1
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for requests; drop idle connections, whose clients would not answer TLS's end."""
+        self._abort(idle=True)
+        await super().shutdown(sockets)
+        self._abort(idle=False)
+        await asyncio.sleep(0.01)  # connections close in the loop
+
+    def _abort(self, *, idle: bool) -> None:
+        for connection in tuple(self.server_state.connections):
+            cycle: Any = getattr(connection, "cycle", None)
+            if not idle or cycle is None or cycle.response_complete:
+                connection.transport.abort()
+
+
+class Front(Application):
+    """A server, from now until it is closed.
+
+    Args:
+        folder: of certificates and the kubeconfig ``kubeconfig`` of the administrator.
+        tokens: further bearer tokens -> the accounts that they are of.
+    """
+
+    def __init__(
+        self, backend: Backend, folder: Path, name: str, tokens: Mapping[str, User] | None = None
+    ) -> None:
+        admin = secrets.token_urlsafe(32)
+        super().__init__(backend, {**(tokens or {}), admin: None})
+        authority = Authority(folder / "pki", f"dra-conformance {name}")
+        pair = authority.issue("front", names=("localhost", "127.0.0.1"))
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.kubeconfig = folder / "kubeconfig"
+        self._certificate = authority.certificate
+        self._name = name
+        self.write_kubeconfig(self.kubeconfig, "admin", admin)
+        self._server = _Server(
+            uvicorn.Config(
+                self,
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="error",  # not for half a request of a client that is killed
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_IDLE_SECONDS,
+                timeout_graceful_shutdown=_END_SECONDS,
+                ssl_certfile=pair.certificate,
+                ssl_keyfile=pair.key,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="front", daemon=True
+        )
+        self._thread.start()
+
+    def write_kubeconfig(self, path: Path, user: str, token: str) -> None:
+        """Write a kubeconfig that only its owner may read, for the user with a token."""
+        write_kubeconfig(
+            path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
+        )
+
+    def close(self) -> None:
+        self.backend.history.close()
+        self._server.should_exit = True
+        self._thread.join()
