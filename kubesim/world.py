@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from conformance.scenario.shape import ShapeNode
-from conformance.seam.overlaps import ClaimHolders
 from kube.base.errors import TargetError
 from kube.components import OTHER_DRIVER
 from kube.observations import Health
@@ -32,14 +30,15 @@ from kubesim.controllers.jobs import JobController
 from kubesim.controllers.node_lifecycle import NodeLifecycleController
 from kubesim.controllers.statefulsets import StatefulSetController
 from kubesim.controllers.workloads import ReplicaSetController
+from kubesim.nodes.containers import AnyCommand, ContainerRuntime
 from kubesim.nodes.driver import NodeDriver, SlicePublisher
 from kubesim.nodes.kubelet import Kubelet
-from kubesim.nodes.shaped import hold, node_object
+from kubesim.nodes.node import Node, hold, node_object
 from kubesim.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import Identity, Store
 from reference_allocator.features import Features
-from reference_allocator.gates import minor_of
+from reference_allocator.gates import check_gates, gates_for_version, minor_of
 
 _MAX_ROUNDS: Final = 1000
 _NEVER: Final = (-1.0, -1)
@@ -76,33 +75,45 @@ class World:
     def __init__(
         self,
         *,
-        kubernetes_version: str,
-        gates: Mapping[str, bool],
-        seed: int,
+        kubernetes_version: str = "1.37.1",
+        gates: Mapping[str, bool] | None = None,
+        seed: int = 0,
         start: float = 0.0,
-        nodes: Sequence[ShapeNode],
-        drivers: Mapping[str, NodeDriver | None],
+        nodes: Sequence[Node] = (),
+        drivers: Mapping[str, NodeDriver | None] | None = None,
         network: Iterable[Obj] = (),
         others: Mapping[str, Callable[[], NodeDriver]] | None = None,
         scheduler: str = "",
+        runtime: ContainerRuntime | None = None,
+        listeners: Mapping[str, Callable[[str, Obj], None]] | None = None,
     ) -> None:
         """Start it.
 
         Args:
-            gates: every feature gate of that version, as it is set.
+            gates: feature gates that are not as that version has them by default.
             seed: uids and generated names depend on it.
             start: virtual time at the start, in seconds after `clock.EPOCH`.
             nodes: their names and faults.
-            drivers: name of each node -> its driver, if it has one.
+            drivers: name of a node -> its driver, if it has one.
             network: ResourceSlices with devices that are not on any one node.
             others: name of a node -> makes its other driver, when that is started.
             scheduler: ``spec.schedulerName`` of another scheduler beside the default one.
+            runtime: knows what the commands of containers do; None: any runs until it is ended.
+            listeners: kind -> told every change of an object of that kind, from the first one on.
+
+        Raises ValueError: a Kubernetes version whose rules are not known, or a feature gate that it
+        does not have or does not let one set.
         """
+        check_gates(kubernetes_version, gates or {})
+        defaults = gates_for_version(kubernetes_version)
+        gates = {name: gate.default for name, gate in defaults.items()} | dict(gates or {})
+        drivers, runtime = drivers or {}, runtime or AnyCommand()
+        self.kubernetes_version = kubernetes_version
         self.clock = VirtualClock(start)
         identity = Identity(seed)
         store = Store(self.clock, identity)
-        self.claims = ClaimHolders()
-        store.listen("ResourceClaim", self.claims.hear)
+        for kind, hear in (listeners or {}).items():
+            store.listen(kind, hear)
         features = Features.for_version(kubernetes_version, gates)
         minor = minor_of(kubernetes_version)
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
@@ -116,12 +127,12 @@ class World:
         self.kubelets: list[Kubelet] = []
         published: list[tuple[str | None, Obj]] = [(None, item) for item in network]
         for node in nodes:
-            driver = drivers[node.name]
+            driver = drivers.get(node.name)
             store.add(node_object(node, kubernetes_version, gates))
             published += [(node.name, item) for item in driver.slices] if driver else []
             if node.ready:
                 make_other = (others or {}).get(node.name)
-                kubelet = Kubelet(self.cluster, self.api, node.name, driver, make_other)
+                kubelet = Kubelet(self.cluster, self.api, node.name, driver, make_other, runtime)
                 self.kubelets.append(kubelet)
         gone = frozenset(node.name for node in nodes if not node.ready)
         self.publisher = SlicePublisher(self.cluster, self.api, published, gone, self._publishes)
@@ -144,9 +155,9 @@ class World:
         }
         self.components = Components(remembering, self.kubelets)
         for node in nodes:
-            driver = drivers[node.name]
+            driver = drivers.get(node.name)
             if node.ready and driver is not None and node.held:
-                hold(self.api, node.name, driver, node.held)
+                hold(self.api, node.name, driver, node.held, runtime.holding)
         self.settle()
 
     def _rows(self) -> list[Part]:

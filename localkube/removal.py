@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 
 from kube.base.locks import file_lock
+from kube.base.processes import identify, wait_gone
 from kube.components import OTHER_SCHEDULER
 from localkube.base import ClusterError, Progress
 from localkube.layout import Layout
 from localkube.node import cgroups, network
 from localkube.processes import procfs
 from localkube.processes.deaths import REAPER
-from localkube.processes.procfs import identify, wait_gone
 from localkube.processes.supervision import Processes, ProcessSpec
 from localkube.processes.tools import failure_of, find_tool, python_path
 from localkube.state import read_state

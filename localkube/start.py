@@ -13,19 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kube.base.processes import identify
+from kube.credentials import context_name
 from localkube.base import ClusterAccess, Progress
 from localkube.binaries import images
 from localkube.binaries.versions import POD_SHELL
 from localkube.component import Running
 from localkube.components import Components
 from localkube.controlplane import servers
-from localkube.controlplane.credentials import context_name, write_credentials
+from localkube.controlplane.credentials import write_credentials
 from localkube.driver.spec import create_role, driver_spec
 from localkube.driverprogram import DriverProgram
 from localkube.layout import Layout
 from localkube.node import cgroups, config, machine, network
 from localkube.options import LocalOptions
-from localkube.processes import deaths, procfs
+from localkube.processes import deaths
 from localkube.processes.supervision import Processes
 from localkube.removal import reaper_spec
 from localkube.state import State, free_ports, write_state
@@ -58,7 +60,7 @@ class Start:
         Raises ClusterError: something did not start; what had been started is left to the caller.
         """
         layout, options = self._layout, self._options
-        owner = None if options.persistent else procfs.identify(os.getpid())
+        owner = None if options.persistent else identify(os.getpid())
         taken = network.taken_networks() if options.nodes else []
         state = State(
             name=layout.name,

@@ -18,9 +18,9 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from kube.base.processes import Identity
 from localkube.base import ClusterError
 from localkube.layout import Layout
-from localkube.processes import procfs
 
 FORMAT = 2
 
@@ -93,7 +93,7 @@ class State:
     feature_gates: Mapping[str, bool]
     ports: Ports
     network: Network | None
-    owner: procfs.Identity | None
+    owner: Identity | None
     ready: bool = False
     kubernetes_version: str = ""
     kubelet: Path | None = None

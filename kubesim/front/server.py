@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import uvicorn
 
+from kube.credentials import Authority, write_kubeconfig
 from kube.values import User
 from kubesim.front.application import Application
 from kubesim.front.backend import Backend
-from localkube.controlplane.credentials import Authority, write_kubeconfig
 
 _IDLE_SECONDS: Final = 120
 _END_SECONDS: Final = 1

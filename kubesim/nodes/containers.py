@@ -1,25 +1,24 @@
-"""Containers without processes: what the two probe commands would do, and what they would see."""
+"""Containers without processes: what their commands would do, and what they would see.
+
+No process is started. A `ContainerRuntime` says what a container's command does; `AnyCommand` takes
+every one for a program that runs until it is told to end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from conformance.probe import METADATA, Probe
-from conformance.scenario.driver import devicefiles
-from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
 from kube.cdi.reading import ContainerEdits
-from kube.cdi.spec import DeviceNode
 from kube.observations import ContainerView
 from kube.values import Obj
-from nvml_driver.simulated import smi
 
-EXIT_SECONDS: Final = 1.0  # How long a container with the ``exit`` probe runs.
+EXIT_SECONDS: Final = 1.0
+"""How long a container runs whose command ends by itself."""
 
 TERM_SECONDS: Final = 0.1
-"""How long a container with the ``hold`` probe needs to end after SIGTERM."""
+"""How long a container needs to end after SIGTERM."""
 
 _DEVICES: Final = ("full", "null", "pts/ptmx", "random", "tty", "urandom", "zero")
 """Character devices that container runtimes put into every container."""
@@ -28,39 +27,6 @@ _ENVIRONMENT: Final = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
 }
-
-SHOWS: Final = " shows "
-"""``OUTPUT shows DEVICE``: a variable whose value is what a container shows in a way that no edit
-of CDI gives, with a device; the kernel would say it."""
-
-CANNOT_RUN: Final = (
-    "the reference runs no processes, it only knows the probe commands ${probe.hold} and "
-    "${probe.exit}"
-)
-
-
-def probe_of(container: Mapping[str, Any]) -> Probe | None:
-    """The probe that a container runs, None for anything else."""
-    return Probe.of((*(container.get("command") or ()), *(container.get("args") or ())))
-
-
-@dataclass(slots=True)
-class Run:
-    """One run of a container.
-
-    Attributes:
-        started_at, ends_at: virtual time; ends_at is None while it runs until it is told to end.
-    """
-
-    probe: Probe
-    view: ContainerView
-    started_at: float
-    ends_at: float | None
-    restarts: int = 0
-
-    def has_ended(self, now: float) -> bool:
-        """Whether it is over."""
-        return self.ends_at is not None and self.ends_at <= now
 
 
 class DeviceCgroup:
@@ -71,14 +37,60 @@ class DeviceCgroup:
         return number in given
 
 
-def view(
-    pod: Mapping[str, Any],
-    container: Obj,
-    edits: ContainerEdits,
-    probe: Probe,
-    cgroup: DeviceCgroup,
-) -> ContainerView:
-    """What a container sees: runtime defaults, its own ``env``, then what CDI adds."""
+class Command(Protocol):
+    """What a container's command does."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it runs until it is terminated; else it ends with success after a moment."""
+        ...
+
+    def view(
+        self, pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, cgroup: DeviceCgroup
+    ) -> ContainerView:
+        """What it sees of its surroundings, with what CDI adds to the container."""
+        ...
+
+
+class ContainerRuntime(Protocol):
+    """Knows what the commands of containers do.
+
+    Attributes:
+        holding: a command that it knows to run until it is terminated.
+        cannot_run: why a container waits whose command it does not know.
+    """
+
+    @property
+    def holding(self) -> Sequence[str]: ...
+
+    @property
+    def cannot_run(self) -> str: ...
+
+    def command_of(self, container: Mapping[str, Any]) -> Command | None:
+        """What a container runs; None where it is not known."""
+        ...
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a container.
+
+    Attributes:
+        started_at, ends_at: virtual time; ends_at is None while it runs until it is told to end.
+    """
+
+    view: ContainerView
+    started_at: float
+    ends_at: float | None
+    restarts: int = 0
+
+    def has_ended(self, now: float) -> bool:
+        """Whether it is over."""
+        return self.ends_at is not None and self.ends_at <= now
+
+
+def basic_view(pod: Mapping[str, Any], container: Obj, edits: ContainerEdits) -> ContainerView:
+    """What every container sees: runtime defaults, its own ``env``, then what CDI adds."""
     environment = {**_ENVIRONMENT, "HOSTNAME": pod["metadata"]["name"]}
     for variable in container.get("env") or []:
         if "valueFrom" not in variable:
@@ -86,49 +98,24 @@ def view(
     environment.update(edits.env)
     paths = {f"/dev/{name}" for name in _DEVICES}
     paths |= {node.path for node in edits.device_nodes}
-    outputs = {name: _output(name, run, edits, paths) for name, run in probe.commands.items()}
-    if devicefiles.NAME in outputs:
-        files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
-        outputs[devicefiles.NAME] = devicefiles.printed(files)
-    outputs |= {
-        path: Path(file).read_text(encoding="utf-8")
-        for path, file in edits.mounts.items()
-        if path.startswith(f"{METADATA}/")
-    }
-    return ContainerView(environment, tuple(sorted(paths)), outputs)
+    return ContainerView(environment, tuple(sorted(paths)))
 
 
-def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
-    """What a command prints: lines of a way, or the simulated nvidia-smi where it is mounted."""
-    shown = [value for key, value in edits.env.items() if key.startswith(f"{name}{SHOWS}")]
-    if shown or "/" in name:  # of a way (`output_name`)
-        return "".join(f"{one}\n" for one in shown)
-    command, _, options = run.partition(" ")
-    file = edits.mounts.get(smi.CONTAINER_PATH)
-    if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
-        return f"sh: {command}: not found\n"
-    return smi.output(Path(file).read_text(encoding="utf-8"), options, paths)
+class AnyCommand:
+    """Takes every command for a program that runs until it is told to end, and prints nothing."""
 
+    holding: Sequence[str] = ("sleep", "infinity")
+    cannot_run = ""
+    holds = True
 
-def _makes_nodes(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Whether a container may make device files: it is root, and asks for the capability."""
-    own = container.get("securityContext") or {}
-    user = own.get("runAsUser", (pod["spec"].get("securityContext") or {}).get("runAsUser"))
-    return user == 0 and "MKNOD" in ((own.get("capabilities") or {}).get("add") or ())
+    def command_of(self, container: Mapping[str, Any]) -> AnyCommand:  # noqa: ARG002
+        return self
 
-
-def _device_files(
-    nodes: Iterable[DeviceNode], cgroup: DeviceCgroup, *, makes: bool
-) -> Iterator[DeviceFile]:
-    """A container's device files, and with ``makes`` those of other numbers that it makes."""
-    numbers = {node: f"{node.major}:{node.minor}" for node in nodes}
-    given = {number for node, number in numbers.items() if "r" in (node.permissions or "rwm")}
-
-    def opened(path: str, number: str) -> DeviceFile:
-        refused = not cgroup.permits(number, given)
-        return DeviceFile(path, number, f"{path}: {REFUSED}" if refused else "")
-
-    for node, number in numbers.items():
-        yield opened(node.path, number)
-        for other in devicefiles.beside(number) if makes else ():
-            yield opened(f"{OTHERS}{other.replace(':', '-')}", other)
+    def view(
+        self,
+        pod: Mapping[str, Any],
+        container: Obj,
+        edits: ContainerEdits,
+        cgroup: DeviceCgroup,  # noqa: ARG002
+    ) -> ContainerView:
+        return basic_view(pod, container, edits)

@@ -21,10 +21,8 @@ from kube.observations import CALLS, OPERATIONS
 from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
-from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.driver import DriverError, NodeDriver, PreparedDevice
 from kubesim.store import name_of, namespace_of, uid_of
-from nvml_driver.errors import DriverError
-from nvml_driver.model.prepared import PreparedDevice
 
 _PREPARE: Final = "NodePrepareResources"
 _UNPREPARE: Final = "NodeUnprepareResources"
@@ -207,7 +205,7 @@ class DRAManager:
     def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
         self._asked[driver.name] = None
         try:
-            return driver.prepare(claim)
+            return list(driver.prepare(claim))
         except DriverError as error:
             raise NotPreparedError(
                 f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"

@@ -6,9 +6,11 @@ runtime does.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from kube.cdi.reading import ContainerEdits, resolve
 from kube.observations import Health
@@ -17,12 +19,45 @@ from kubesim.apiserver import patches
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.store import clone, name_of, uid_of
-from nvml_driver.cdi import specs as cdi
-from nvml_driver.model.prepared import PreparedDevice
+
+
+class DriverError(Exception):
+    """A driver refuses a call; the message becomes its error to the kubelet."""
+
+
+class PreparedDevice(Protocol):
+    """What a driver answers of an allocated device that is ready for containers.
+
+    Attributes:
+        request_names: base names (``req`` of ``req/sub``) of the requests that it is for.
+        cdi_device_ids: fully qualified, ``vendor/class=name``.
+        share_id: set for a share of a device that allows several allocations.
+    """
+
+    @property
+    def request_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def pool_name(self) -> str: ...
+
+    @property
+    def device_name(self) -> str: ...
+
+    @property
+    def cdi_device_ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def share_id(self) -> str | None: ...
 
 
 class NodeDriver(ABC):
-    """A driver on one node. ``stopped_at``: virtual time, None while it runs."""
+    """A driver on one node, as the kubelet calls it; which driver it is, is not known here.
+
+    A driver defines five calls: ``prepare``, ``unprepare``, ``set_health``, ``known_health`` and
+    ``claim_of``. All others have an answer here, from the CDI specs that it has written.
+
+    ``stopped_at``: virtual time, None while it runs.
+    """
 
     def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
         self.name = name
@@ -44,15 +79,19 @@ class NodeDriver(ABC):
 
     def health(self, device: str) -> tuple[Health, str]:
         """The health that the driver reports to the kubelet, with a message."""
-        return self._known_health(device) if self.stopped_at is None else ("Unknown", "")
+        return self.known_health(device) if self.stopped_at is None else ("Unknown", "")
 
     @abstractmethod
     def set_health(self, device: str, health: Health) -> None:
         """Find a device healthy or not from now on."""
 
     @abstractmethod
-    def _known_health(self, device: str) -> tuple[Health, str]:
-        """What it is, and a message."""
+    def known_health(self, device: str) -> tuple[Health, str]:
+        """The health of a device as a driver that runs knows it, and a message."""
+
+    @abstractmethod
+    def claim_of(self, spec_file: Path) -> str | None:
+        """The uid of the claim that a CDI spec of this driver is for; None: it is not its own."""
 
     def _publish(self, found: Mapping[str, Sequence[Obj]]) -> None:
         """Publish taints beside those that are fixed: device -> taints."""
@@ -60,7 +99,7 @@ class NodeDriver(ABC):
         self.slices = tuple(_tainted(item, found) for item in slices)
 
     @abstractmethod
-    def prepare(self, claim: Obj) -> list[PreparedDevice]:
+    def prepare(self, claim: Obj) -> Sequence[PreparedDevice]:
         """NodePrepareResources for one claim. Raises DriverError: it could not be prepared."""
 
     @abstractmethod
@@ -88,13 +127,13 @@ class NodeDriver(ABC):
     def specs(self) -> list[tuple[str, Obj]]:
         """Name and content of the CDI specs on disk."""
         paths = sorted(self._cdi_root.glob("*.json"))
-        return [(path.name, dict(cdi.read_spec(path))) for path in paths]
+        return [(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
     def spec_files(self) -> Mapping[str, list[str]]:
         """Claim uid -> names of the CDI specs on disk that are for it."""
         found: dict[str, list[str]] = {}
         for path in sorted(self._cdi_root.glob("*.json")):
-            uid = cdi.claim_uid_of(path, self.name)
+            uid = self.claim_of(path)
             if uid is not None:
                 found.setdefault(uid, []).append(path.name)
         return found

@@ -17,7 +17,7 @@ from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
 from kubesim.nodes import containers, podstatus
-from kubesim.nodes.containers import Run
+from kubesim.nodes.containers import AnyCommand, ContainerRuntime, Run
 from kubesim.nodes.dra_manager import DRAManager, NotPreparedError
 from kubesim.nodes.driver import NodeDriver
 from kubesim.nodes.podstatus import PodResources, PodRun
@@ -38,6 +38,7 @@ class Kubelet:
     Attributes:
         driver: the node's, if it has one.
         other: another one, from when it was started until it is removed.
+        runtime: knows what the commands of containers do.
         runtime_runs: whether containerd can be asked; without it no pod is looked at.
         stopped_at: virtual time, None while it runs.
     """
@@ -51,8 +52,10 @@ class Kubelet:
         node: str,
         driver: NodeDriver | None,
         make_other: Callable[[], NodeDriver] | None = None,
+        runtime: ContainerRuntime | None = None,
     ) -> None:
         self.node = node
+        self.runtime = runtime or AnyCommand()
         self.component = f"{node}/kubelet"
         self.driver = driver
         self.other: NodeDriver | None = None
@@ -148,8 +151,8 @@ class Kubelet:
         return True
 
     def _start(self, run: PodRun, container: Obj, restarts: int) -> None:
-        probe = containers.probe_of(container)
-        if probe is None:
+        command = self.runtime.command_of(container)
+        if command is None:
             return
         now = self._cluster.clock.now
         try:
@@ -158,10 +161,10 @@ class Kubelet:
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
-        seen = containers.view(run.pod, container, edits, probe, self.device_cgroup)
+        seen = command.view(run.pod, container, edits, self.device_cgroup)
         clock = self._cluster.clock
-        ends_at = None if probe.holds else clock.wake_in(containers.EXIT_SECONDS)
-        run.runs[container["name"]] = Run(probe, seen, now, ends_at, restarts)
+        ends_at = None if command.holds else clock.wake_in(containers.EXIT_SECONDS)
+        run.runs[container["name"]] = Run(seen, now, ends_at, restarts)
         key = (namespace_of(run.pod), name_of(run.pod), container["name"])
         self._views[key] = (uid_of(run.pod), seen)
         self._cluster.note(key[0], f"kubelet {self.node}: started {key[1]}/{key[2]}")
@@ -200,7 +203,7 @@ class Kubelet:
     def _report(self, run: PodRun) -> None:
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
-        status = podstatus.build(run, self._cluster.clock)
+        status = podstatus.build(run, self._cluster.clock, self.runtime)
         for found, container in zip(
             status["containerStatuses"], run.pod["spec"]["containers"], strict=True
         ):

@@ -10,7 +10,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.clock import VirtualClock
 from kubesim.cluster import set_condition
-from kubesim.nodes.containers import CANNOT_RUN, TERM_SECONDS, Run, probe_of
+from kubesim.nodes.containers import TERM_SECONDS, ContainerRuntime, Run
 from kubesim.nodes.dra_manager import DRAManager
 from kubesim.store import clone, name_of, namespace_of, uid_of
 
@@ -70,7 +70,7 @@ def has_ended(run: PodRun, now: float) -> bool:
     return over and spec["restartPolicy"] != "Always"
 
 
-def build(run: PodRun, clock: VirtualClock) -> Obj:
+def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
     """The new ``status``; what others wrote into it stays.
 
     A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
@@ -83,8 +83,8 @@ def build(run: PodRun, clock: VirtualClock) -> Obj:
     if run.prepared:
         status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
     policy = "Never" if terminating or run.overdue else spec["restartPolicy"]
-    init = [_container(item, run, clock) for item in spec.get("initContainers") or []]
-    main = [_container(item, run, clock) for item in spec["containers"]]
+    init = [_container(item, run, clock, runtime) for item in spec.get("initContainers") or []]
+    main = [_container(item, run, clock, runtime) for item in spec["containers"]]
     if init:
         status["initContainerStatuses"] = init
     status["containerStatuses"] = main
@@ -119,7 +119,7 @@ def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
     return "Running" if started else "Pending"
 
 
-def _container(container: Obj, pod: PodRun, clock: VirtualClock) -> Obj:
+def _container(container: Obj, pod: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
     run = pod.runs.get(container["name"])
     running = run is not None and not run.has_ended(clock.now)
     return {
@@ -129,16 +129,16 @@ def _container(container: Obj, pod: PodRun, clock: VirtualClock) -> Obj:
         "ready": running,
         "started": running,
         "restartCount": run.restarts if run else 0,
-        "state": _waiting(container, pod) if run is None else _state(run, clock),
+        "state": _waiting(container, pod, runtime) if run is None else _state(run, clock),
     }
 
 
-def _waiting(container: Obj, pod: PodRun) -> Obj:
+def _waiting(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
     waiting = {"reason": "ContainerCreating"}
     if pod.problem:
         waiting["message"] = pod.problem
-    elif pod.prepared and probe_of(container) is None:
-        waiting = {"reason": "CreateContainerError", "message": CANNOT_RUN}
+    elif pod.prepared and runtime.command_of(container) is None:
+        waiting = {"reason": "CreateContainerError", "message": runtime.cannot_run}
     return {"waiting": waiting}
 
 

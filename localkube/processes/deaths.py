@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from localkube.processes.procfs import exit_status, is_alive
+from kube.base.processes import exit_status, is_alive
 from localkube.processes.supervision import Processes, ProcessRecord
 from localkube.processes.tools import end_of
 

@@ -22,6 +22,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from kube.base.processes import Identity, identify, is_alive, send, wait_gone
 from localkube.base import ClusterError
 from localkube.layout import Layout
 from localkube.processes import procfs
@@ -57,7 +58,7 @@ class ProcessRecord:
     """A started component: how it was started, and which process it is."""
 
     spec: ProcessSpec
-    identity: procfs.Identity
+    identity: Identity
 
 
 _RECORD: Final = TypeAdapter(ProcessRecord)
@@ -107,16 +108,14 @@ class Processes:
     def statuses(self) -> list[ComponentStatus]:
         """All recorded components, running or not, by name."""
         return [
-            ComponentStatus(
-                name, procfs.is_alive(record.identity), record.identity.pid, record.spec.log
-            )
+            ComponentStatus(name, is_alive(record.identity), record.identity.pid, record.spec.log)
             for name, record in self.records().items()
         ]
 
     def alive(self, name: str) -> bool:
         """Whether the recorded process of that name runs."""
         record = self.records().get(name)
-        return record is not None and procfs.is_alive(record.identity)
+        return record is not None and is_alive(record.identity)
 
     def start(self, spec: ProcessSpec) -> ProcessRecord:
         """Start a component and record it. It may not be ready, or fail, right afterwards.
@@ -144,7 +143,7 @@ class Processes:
             raise ClusterError(
                 f"{spec.name}: cannot start {command[0]}: {error.strerror}"
             ) from error
-        identity = procfs.identify(pid)
+        identity = identify(pid)
         assert identity is not None, "a child stays at least as a zombie until it is waited for"
         record = ProcessRecord(spec, identity)
         self._write(record)
@@ -158,23 +157,23 @@ class Processes:
         """
         records = self.records()
         running = [record for name, record in records.items() if name in names]
-        running = [record for record in running if procfs.is_alive(record.identity)]
+        running = [record for record in running if is_alive(record.identity)]
         _LOG.info("stopping %s, %g s of grace", ", ".join(names), grace_seconds)
         for record in running:
             # Written before the signal, so that whoever sees the process end knows it was meant.
             self._mark(record.spec.name).write_text(_text(record.identity))
             if grace_seconds > 0:
-                procfs.send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
+                send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
         left = [
             record
             for record in running
-            if not procfs.wait_gone(record.identity, max(0, deadline - time.monotonic()))
+            if not wait_gone(record.identity, max(0, deadline - time.monotonic()))
         ]
         for record in left:
-            procfs.send([*_signalled(record), record.identity.pid], signal.SIGKILL)
+            send([*_signalled(record), record.identity.pid], signal.SIGKILL)
         for record in left:
-            procfs.wait_gone(record.identity, 10)
+            wait_gone(record.identity, 10)
 
     def was_stopped(self, record: ProcessRecord) -> bool:
         """Whether it was `stop` that ended this very process, in whichever program."""
@@ -204,7 +203,7 @@ class Processes:
         record = self.records()[name]
         while not ready():
             self._check_open(name)
-            if not procfs.is_alive(record.identity):
+            if not is_alive(record.identity):
                 raise ClusterError(f"{name} exited while {what} {describe_log(record.spec.log)}")
             if time.monotonic() > deadline:
                 raise ClusterError(
@@ -219,7 +218,7 @@ class Processes:
         Raises ClusterError: it does not run.
         """
         record = self.records().get(node)
-        if record is not None and procfs.is_alive(record.identity):
+        if record is not None and is_alive(record.identity):
             for pid in procfs.children(record.identity.pid):
                 return pid
         raise ClusterError(f"{node} is not running: its namespaces are gone")
@@ -262,5 +261,5 @@ def _signalled(record: ProcessRecord) -> list[int]:
     return procfs.children(pid) if record.spec.inside else [pid]
 
 
-def _text(identity: procfs.Identity) -> str:
+def _text(identity: Identity) -> str:
     return json.dumps(dataclasses.asdict(identity))

@@ -19,7 +19,7 @@ from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
 from kube.base.errors import UsageError
 from kube.values import Obj
-from nvml_driver.errors import PrepareError
+from kubesim.nodes.driver import DriverError
 from tests.scenario.shipped import ROOT, shipped
 
 OWN: DriverProfile = load_profile("nvml-dra-driver", ROOT / "drivers")
@@ -87,7 +87,7 @@ def test_a_driver_that_has_not_the_option_fails(monkeypatch: pytest.MonkeyPatch)
 
     def refuse(_driver: NvmlDriver, claim: Obj) -> Any:
         if claim["status"]["allocation"]["devices"].get("config"):
-            raise PrepareError("feature gate TimeSlicingSettings is not enabled")
+            raise DriverError("feature gate TimeSlicingSettings is not enabled")
         raise AssertionError("the claim has a configuration")
 
     monkeypatch.setattr(NvmlDriver, "prepare", refuse)

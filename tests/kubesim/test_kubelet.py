@@ -6,7 +6,7 @@ from conformance import probe
 from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
 from kube.values import Obj
-from nvml_driver.errors import PrepareError
+from kubesim.nodes.driver import DriverError
 from tests.kubesim import kit
 
 
@@ -83,7 +83,7 @@ def test_failed_unpreparation_keeps_the_pod_and_is_tried_again(
 
     def failing(self: NvmlDriver, uid: str) -> None:
         if failures:
-            raise PrepareError(failures.pop())
+            raise DriverError(failures.pop())
         unprepare(self, uid)
 
     monkeypatch.setattr(NvmlDriver, "unprepare", failing)

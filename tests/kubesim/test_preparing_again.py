@@ -8,7 +8,7 @@ from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from kube.observations import PREPARED, total
 from kube.values import Obj, Query
-from nvml_driver.errors import PrepareError
+from kubesim.nodes.driver import DriverError
 from tests.kubesim import kit
 from tests.mutants.replacing import replace
 
@@ -33,7 +33,7 @@ class Asked:
         self._names[claim["metadata"]["uid"]] = name
         self.prepare.append(name)
         if name in self.refused:
-            raise PrepareError("no")
+            raise DriverError("no")
         return original(claim)
 
     def _unprepare(self, original: Any, uid: str) -> Any:

@@ -15,11 +15,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kube.credentials import Authority, write_kubeconfig
 from localkube.controlplane.credentials import (
-    Authority,
     User,
     write_credentials,
-    write_kubeconfig,
     write_signing_key,
     write_tokens,
 )

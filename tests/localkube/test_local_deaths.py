@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kube.base.processes import wait_gone
 from localkube import LocalCluster, LocalOptions
 from localkube import cluster as cluster_module
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.layout import Layout
 from localkube.processes.deaths import first_dead, watch_components
-from localkube.processes.procfs import wait_gone
 from localkube.processes.supervision import Processes, ProcessSpec
 from localkube.removal import remove_cluster
 from localkube.start import Start

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kube.base.locks import file_lock
+from kube.base.processes import Identity, identify
 from localkube import LocalCluster, LocalOptions, stale_clusters
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.layout import Layout
 from localkube.node.cgroups import mount_points
 from localkube.node.network import choose_network
-from localkube.processes.procfs import Identity, identify
 from localkube.removal import wait_and_remove
 from localkube.state import Network, Ports, State, free_ports, read_state, write_state
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from conformance.targets.reference.nvml import NvmlDriver
 from kube.values import Obj
-from kubesim.nodes.driver import NodeDriver, SlicePublisher
+from kubesim.nodes.driver import DriverError, NodeDriver, SlicePublisher
 from kubesim.store import clone, name_of, uid_of
 from kubesim.world import World
 from nvml_driver.core import DriverCore
-from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord
 from reference_allocator.api.quantity import parse_quantity

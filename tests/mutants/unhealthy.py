@@ -63,7 +63,7 @@ def never_healthy_again(world: World) -> None:
 def outlives_drivers(world: World) -> None:
     for driver in drivers(world):
         replace(
-            driver, "health", lambda _original, device, driver=driver: driver._known_health(device)
+            driver, "health", lambda _original, device, driver=driver: driver.known_health(device)
         )
 
 

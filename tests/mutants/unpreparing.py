@@ -7,9 +7,9 @@ from typing import Any
 
 from conformance.targets.reference.nvml import NvmlDriver
 from kube.values import Obj
+from kubesim.nodes.driver import DriverError
 from kubesim.store import uid_of
 from kubesim.world import World
-from nvml_driver.errors import DriverError
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, replace
 

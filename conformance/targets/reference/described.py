@@ -14,12 +14,12 @@ from typing import Any, Final
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
 from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.driver.ways import output_name
+from conformance.targets.reference.probes import SHOWS
+from conformance.targets.reference.refusals import told_to_kubelet
 from kube.observations import Health
 from kube.values import Obj
-from kubesim.nodes.containers import SHOWS
-from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.driver import DriverError, NodeDriver
 from nvml_driver.cdi import specs as cdi
-from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.simulated.node import MAJOR
 
@@ -60,7 +60,7 @@ class DescribedDriver(NodeDriver):
         results = [item for item in allocation["results"] if item["driver"] == self.name]
         for result in results:
             if REFUSED in self._configured(result, allocation.get("config") or ()):
-                raise PrepareError(f"request {result['request']}: refused by its configuration")
+                raise DriverError(f"request {result['request']}: refused by its configuration")
         self._hold(uid, results)
         names = [_cdi_name(uid, result) for result in results]
         edits = {
@@ -72,7 +72,8 @@ class DescribedDriver(NodeDriver):
             "kind": f"{cdi.vendor(self.name)}/{cdi.CLASS}",
             "devices": [{"name": name, "containerEdits": edit} for name, edit in edits.items()],
         }
-        cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
+        with told_to_kubelet():
+            cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
         names_shares = "namesShares" in self._profile.traits
         return [
             PreparedDevice(
@@ -87,7 +88,8 @@ class DescribedDriver(NodeDriver):
 
     def unprepare(self, uid: str) -> None:
         self._held.pop(uid, None)
-        cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
+        with told_to_kubelet():
+            cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
 
     def set_health(self, device: str, health: Health) -> None:
         """It taints the device where its profile says so."""
@@ -99,10 +101,13 @@ class DescribedDriver(NodeDriver):
             unhealthy = [name for name, one in self._not_healthy.items() if one == "Unhealthy"]
             self._publish({name: [taint] for name in unhealthy})
 
-    def _known_health(self, device: str) -> tuple[Health, str]:
+    def known_health(self, device: str) -> tuple[Health, str]:
         """A driver whose health cannot be set need not report any."""
         told = self._profile.stimulus is not None
         return self._not_healthy.get(device, "Healthy" if told else "Unknown"), ""
+
+    def claim_of(self, spec_file: Path) -> str | None:
+        return cdi.claim_uid_of(spec_file, self.name)
 
     def _hold(self, uid: str, results: Sequence[Obj]) -> None:
         """Note what a claim has; where the driver looks, no other may have it."""
@@ -115,7 +120,7 @@ class DescribedDriver(NodeDriver):
             for other, held in self._held.items():
                 if other != uid and own & held:
                     device = min(own & held)[1]
-                    raise PrepareError(f"device {device} is prepared for claim {other}")
+                    raise DriverError(f"device {device} is prepared for claim {other}")
         self._held[uid] = own
 
     def _edits(
@@ -124,7 +129,7 @@ class DescribedDriver(NodeDriver):
         """``containerEdits`` of one allocated device.
 
         What no edit of CDI can give, an interface or CPUs, is a variable that simulated containers
-        know (`containers.view`).
+        know (`probes._output`).
         """
         request = result["request"]
         own = [each["device"] for each in results if each["request"] == request]
@@ -135,7 +140,7 @@ class DescribedDriver(NodeDriver):
         try:
             shown = self._profile.simulated.shown(allocated, self._configured(result, config))
         except ValueError as error:
-            raise PrepareError(f"the driver profile's simulated: {error}") from None
+            raise DriverError(f"the driver profile's simulated: {error}") from None
         environment = shown.environment | {
             f"{output_name(self.name, way)}{SHOWS}{result['device']}": "\n".join(lines)
             for way, lines in shown.ways.items()

@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from conformance.targets.reference.refusals import told_to_kubelet
 from kube.observations import Health
 from kube.values import Obj
 from kubesim.nodes.driver import NodeDriver
+from nvml_driver.cdi import specs
 from nvml_driver.core import DriverCore
 from nvml_driver.devices import slices
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health
@@ -58,10 +60,15 @@ class NvmlDriver(NodeDriver):
         self._first = (self._core, self._conditions)
 
     def prepare(self, claim: Obj) -> list[PreparedDevice]:
-        return self._core.prepare(claim)
+        with told_to_kubelet():
+            return self._core.prepare(claim)
 
     def unprepare(self, uid: str) -> None:
-        self._core.unprepare(uid)
+        with told_to_kubelet():
+            self._core.unprepare(uid)
+
+    def claim_of(self, spec_file: Path) -> str | None:
+        return specs.claim_uid_of(spec_file, self.name)
 
     def restart(self) -> None:
         """What is on disk stays."""
@@ -82,7 +89,7 @@ class NvmlDriver(NodeDriver):
         self._conditions.tell(self._core.inventory, device, health)
         self._publish(self._conditions.taints(self._core.inventory))
 
-    def _known_health(self, device: str) -> tuple[Health, str]:
+    def known_health(self, device: str) -> tuple[Health, str]:
         return self._conditions.health(self._core.inventory, device)
 
     def reboot(self) -> None:

@@ -21,13 +21,13 @@ from typing import Final
 from conformance.targets.reference.target import ReferenceTarget
 from kube.base.folders import state_folder
 from kube.base.locks import file_lock
+from kube.base.processes import Identity, identify, send, wait_gone
 from kube.errors import ApiError
 from kubesim.clock import EPOCH
 from kubesim.front.backend import Backend
 from kubesim.front.server import Front
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.layout import Layout, make_layout
-from localkube.processes import procfs
 
 _NAMESPACES: Final = ("default", "kube-system")
 _END_SECONDS: Final = 30.0
@@ -116,7 +116,7 @@ class ServedReference:
                 )
             shutil.rmtree(self._layout.dir, ignore_errors=True)
             self._layout.dir.mkdir(mode=0o700, parents=True)
-            identity = procfs.identify(os.getpid())
+            identity = identify(os.getpid())
             assert identity is not None  # it is this process
             self._record.write_text(json.dumps(dataclasses.asdict(identity)))
         try:
@@ -129,10 +129,10 @@ class ServedReference:
         finally:
             shutil.rmtree(self._layout.dir, ignore_errors=True)
 
-    def process(self) -> procfs.Identity | None:
+    def process(self) -> Identity | None:
         """The process that serves it; None where none does."""
         try:
-            found = procfs.Identity(**json.loads(self._record.read_text()))
+            found = Identity(**json.loads(self._record.read_text()))
         except (OSError, ValueError, TypeError):
             return None
         return found if found.alive() else None
@@ -142,8 +142,8 @@ class ServedReference:
         with file_lock(self._layout.lock):
             process = self.process()
             if process is not None:
-                procfs.send([process.pid], signal.SIGTERM)
-                if not procfs.wait_gone(process, _END_SECONDS):
+                send([process.pid], signal.SIGTERM)
+                if not wait_gone(process, _END_SECONDS):
                     raise ClusterError(
                         f"process {process.pid}, which serves the reference {self._layout.name!r}, "
                         f"did not end within {_END_SECONDS:.0f} s"

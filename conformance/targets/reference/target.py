@@ -22,6 +22,7 @@ from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.metrics import ability
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import (
     KUBELET_METRICS,
     POD_RESOURCES,
@@ -36,13 +37,14 @@ from conformance.targets.reference.device_source import (
     NoDriver,
     SimulatedGpus,
 )
+from conformance.targets.reference.probes import ProbeRuntime
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.shaped import fit, node_of
 from kube.components import OTHER_DRIVER
 from kube.nodes import RUN_LABEL, usable_nodes
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj, Ref
 from kubesim.nodes.driver import NodeDriver
-from kubesim.nodes.shaped import fit
 from kubesim.resources import served_apis
 from kubesim.world import World
 from reference_allocator.gates import check_gates, gates_for_version
@@ -112,6 +114,7 @@ class ReferenceTarget:
         check_gates(version, chosen)
         self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
         self._gates |= chosen
+        self.claims = ClaimHolders()
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
         self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
@@ -119,14 +122,16 @@ class ReferenceTarget:
         try:
             self.world = World(
                 kubernetes_version=version,
-                gates=self._gates,
+                gates=chosen,
                 seed=self.options.seed,
                 start=self.options.start,
-                nodes=self.options.nodes,
+                nodes=[node_of(node) for node in self.options.nodes],
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
                 network=self.options.devices.network,
                 others={node.name: partial(self._other, node) for node in self._with_other},
                 scheduler=self.options.scheduler,
+                runtime=ProbeRuntime(),
+                listeners={"ResourceClaim": self.claims.hear},
             )
         except BaseException:
             self.close()
@@ -193,7 +198,7 @@ class ReferenceTarget:
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""
-        return ReferenceScope(self.world, self.lock, namespace)
+        return ReferenceScope(self.world, self.lock, self.claims, namespace)
 
     def owned(
         self,

@@ -24,7 +24,7 @@ from kube.errors import ApiError
 from kube.values import Obj, Query
 from kubesim.nodes import kubelet
 from kubesim.nodes.dra_manager import DRAManager, NotPreparedError
-from nvml_driver.errors import PrepareError
+from kubesim.nodes.driver import DriverError
 from tests.engine.miniature import scenario
 from tests.kubesim import kit
 from tests.kubesim.conftest import new_scope
@@ -75,7 +75,7 @@ def refuse(
         if len(said) == times:
             return prepare(self, claim)
         said.append(say(len(said)))
-        raise PrepareError(said[-1])
+        raise DriverError(said[-1])
 
     monkeypatch.setattr(NvmlDriver, "prepare", failing)
     return said

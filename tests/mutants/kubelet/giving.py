@@ -8,9 +8,9 @@ from kube.cdi.reading import ContainerEdits
 from kube.cdi.spec import DeviceNode
 from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import PreparedDevice
 from kubesim.store import uid_of
 from kubesim.world import World
-from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import Ids, gives_containers
 from tests.mutants.replacing import Defects, instead, replace
 

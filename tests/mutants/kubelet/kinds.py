@@ -9,9 +9,9 @@ from typing import Any
 from kube.observations import ListedClaim
 from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import DriverError
 from kubesim.store import uid_of
 from kubesim.world import World
-from nvml_driver.errors import DriverError
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results
 from tests.mutants.driver import drivers

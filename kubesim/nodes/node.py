@@ -1,17 +1,36 @@
-"""What a cluster's shape says of a node, as objects: the Node, and who has devices on it."""
+"""A node as it is asked for, and as objects: the Node, and who has devices on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from conformance import probe
-from conformance.scenario.shape import ShapeNode
-from kube.base.errors import UsageError
 from kube.values import Obj, Ref
 from kubesim.apiserver.server import ApiServer
 from kubesim.nodes.driver import NodeDriver
 from kubesim.store import uid_of
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node to simulate.
+
+    Attributes:
+        ready: whether its kubelet runs; without one its driver's ResourceSlices have stayed.
+        unschedulable: it is cordoned.
+        labels: beside those of every node.
+        taints: of the Node object, as ``spec.taints`` has them.
+        held: devices of its driver that a pod in another namespace uses.
+    """
+
+    name: str
+    ready: bool = True
+    unschedulable: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Obj] = ()
+    held: Sequence[str] = ()
+
 
 SOMEBODY: Final = "somebody-else"  # Namespace of those who hold devices and are not the suite.
 
@@ -20,7 +39,7 @@ _DECLARED: Final = ("DRANodeAllocatableResources", "DRAOptionalNodeOperations")
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
 
-def node_object(node: ShapeNode, kubernetes_version: str, gates: Mapping[str, bool]) -> Obj:
+def node_object(node: Node, kubernetes_version: str, gates: Mapping[str, bool]) -> Obj:
     """The Node, with what the node lifecycle controller has made of its state.
 
     Of features its kubelet declares those that concern DRA (k8s.io/component-helpers,
@@ -29,7 +48,7 @@ def node_object(node: ShapeNode, kubernetes_version: str, gates: Mapping[str, bo
     Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, UnreachableTaintTemplate and
     taintKeyToNodeConditionMap.
     """
-    taints: list[Obj] = [taint.model_dump() for taint in node.taints]
+    taints: list[Obj] = [dict(taint) for taint in node.taints]
     if node.unschedulable:
         taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     if not node.ready:
@@ -61,22 +80,13 @@ def node_object(node: ShapeNode, kubernetes_version: str, gates: Mapping[str, bo
     }
 
 
-def fit(node: ShapeNode, driver: NodeDriver | None) -> None:
-    """Taint devices as the shape says, having seen that the node has all of which it speaks.
+def hold(
+    api: ApiServer, node: str, driver: NodeDriver, devices: Iterable[str], command: Sequence[str]
+) -> None:
+    """Have pods of another namespace use devices of a node.
 
-    Raises UsageError: naming one that it has not.
+    ``command``: of their containers; it runs until it is told to end.
     """
-    there = driver.devices if driver is not None else []
-    for device in (*node.held, *node.device_taints):
-        if device not in there:
-            has = f"has {', '.join(there)}" if there else "has none"
-            raise UsageError(f"the node {node.name} of the cluster shape {has}, not {device}")
-    if driver is not None:
-        driver.taint({d: [t.model_dump() for t in ts] for d, ts in node.device_taints.items()})
-
-
-def hold(api: ApiServer, node: str, driver: NodeDriver, devices: Iterable[str]) -> None:
-    """Have a pod of another namespace use devices of a node."""
     pools = {
         device["name"]: item["spec"]["pool"]["name"]
         for item in driver.slices
@@ -87,10 +97,16 @@ def hold(api: ApiServer, node: str, driver: NodeDriver, devices: Iterable[str]) 
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SOMEBODY}}, "")
     for device in devices:
         name = f"{node}-{device}"
-        _use(api, name, node, {"driver": driver.name, "pool": pools[device], "device": device})
+        _use(
+            api,
+            name,
+            node,
+            command,
+            {"driver": driver.name, "pool": pools[device], "device": device},
+        )
 
 
-def _use(api: ApiServer, name: str, node: str, device: Obj) -> None:
+def _use(api: ApiServer, name: str, node: str, command: Sequence[str], device: Obj) -> None:
     exactly = {"deviceClassName": device["driver"]}
     claim = {
         "apiVersion": "resource.k8s.io/v1",
@@ -109,7 +125,7 @@ def _use(api: ApiServer, name: str, node: str, device: Obj) -> None:
                 {
                     "name": "ctr",
                     "image": "somebody/else:1",
-                    "command": list(probe.HOLD),
+                    "command": list(command),
                     "resources": {"claims": [{"name": "it"}]},
                 }
             ],
