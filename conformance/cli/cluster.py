@@ -69,8 +69,9 @@ def up(
 def _serve_reference(options: TargetOptions) -> None:
     """Serve the reference over HTTPS until a signal ends this process."""
     from conformance.targets.opening.target import open_reference
-    from conformance.targets.reference.serving import ServedReference, seconds_since_epoch
+    from conformance.targets.reference.serving import ServedReference
     from conformance.targets.reference.target import ReferenceTarget
+    from kubesim.front.serving import seconds_since_epoch
 
     served = ServedReference(options.name)
     of_reference = replace(options, target="reference", cluster=None, keep=False, name="default")

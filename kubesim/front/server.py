@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import uvicorn
 
+from kube.base.errors import UsageError
 from kube.credentials import Authority, write_kubeconfig
 from kube.values import User
 from kubesim.front.application import Application
@@ -40,22 +41,42 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
 
 
+def listen(port: int = 0) -> socket.socket:
+    """Listen on a port of loopback; 0 is any free one.
+
+    Raises UsageError: it cannot be had.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}; choose "
+            "another --port, or 0 for any free one"
+        ) from None
+
+
 class Front(Application):
     """A server, from now until it is closed.
 
     Args:
         folder: of certificates and the kubeconfig ``kubeconfig`` of the administrator.
         tokens: further bearer tokens -> the accounts that they are of.
+        listening: the socket on which it is served; None: one on any free port of loopback.
     """
 
     def __init__(
-        self, backend: Backend, folder: Path, name: str, tokens: Mapping[str, User] | None = None
+        self,
+        backend: Backend,
+        folder: Path,
+        name: str,
+        tokens: Mapping[str, User] | None = None,
+        listening: socket.socket | None = None,
     ) -> None:
         admin = secrets.token_urlsafe(32)
         super().__init__(backend, {**(tokens or {}), admin: None})
         authority = Authority(folder / "pki", f"dra-conformance {name}")
         pair = authority.issue("front", names=("localhost", "127.0.0.1"))
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = listening or listen()
         self.url = f"https://127.0.0.1:{self._socket.getsockname()[1]}"
         self.kubeconfig = folder / "kubeconfig"
         self._certificate = authority.certificate

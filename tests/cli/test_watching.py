@@ -13,9 +13,10 @@ import urllib3
 from conformance.cli import watching
 from conformance.compare.audit.once import Finding
 from conformance.targets.reference.device_source import NoDriver
-from conformance.targets.reference.serving import RealTime, seconds_since_epoch
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kubesim.front.server import Front
+from kubesim.front.serving import seconds_since_epoch
 from tests.cli.conftest import Call
 from tests.compare import cluster
 from tests.kube.fake_api import FakeApi
@@ -45,7 +46,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 def front(tmp_path: Path) -> Iterator[Front]:
     options = ReferenceOptions(nodes=(), devices=NoDriver("none"), start=seconds_since_epoch())
     with ReferenceTarget(options) as target:
-        backend = RealTime(target)
+        backend = real_time(target)
         for obj in (
             cluster.device_class(),
             cluster.node("node-a"),

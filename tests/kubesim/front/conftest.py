@@ -12,10 +12,11 @@ import urllib3
 import yaml
 
 from conformance.targets.reference.device_source import NoDriver
-from conformance.targets.reference.serving import RealTime, seconds_since_epoch
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kube.values import User
 from kubesim.front.server import Front
+from kubesim.front.serving import seconds_since_epoch
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 ACCOUNT = User("default", "account")
@@ -64,7 +65,7 @@ class Client:
 def front(tmp_path: Path) -> Iterator[Front]:
     options = ReferenceOptions(devices=NoDriver("none"), start=seconds_since_epoch())
     with ReferenceTarget(options) as target:
-        made = Front(RealTime(target), tmp_path, "test", {"its-token": ACCOUNT})
+        made = Front(real_time(target), tmp_path, "test", {"its-token": ACCOUNT})
         yield made
         made.close()
 

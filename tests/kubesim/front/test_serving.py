@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 
 from conformance.cli.cluster import app
 from conformance.targets.reference.device_source import NoDriver
-from conformance.targets.reference.serving import RealTime, seconds_since_epoch
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kube.connection import Connection
 from kube.values import Ref
+from kubesim.front.serving import seconds_since_epoch
 from tests.kubesim import kit
 from tests.kubesim.front.served import served
 
@@ -55,7 +56,7 @@ def test_virtual_time_follows_the_clock() -> None:
     """A pod's grace period ends by itself: nobody asks for anything meanwhile."""
     options = ReferenceOptions(devices=NoDriver("none"), start=seconds_since_epoch())
     with ReferenceTarget(options) as target:
-        backend = RealTime(target)
+        backend = real_time(target)
 
         def phase() -> str | None:
             pod = backend.store.get("Pod", "default", "p")
