@@ -18,8 +18,8 @@ from conformance.compare.audit.once import audit
 from conformance.results.events.result import Latency
 from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
-from conformance.targets.cluster.decisions.latency import ClaimLatencies
-from conformance.targets.cluster.objects.creator import HollowNodes
+from conformance.targets.cluster.creator import HollowNodes
+from conformance.targets.cluster.latency import ClaimLatencies
 from kube.api import Api
 from kube.connection import Connection
 from kube.informer import Informer

@@ -217,7 +217,7 @@ def audit(
 
 def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, int]:
     """Node -> how many claims its kubelet has prepared; one that does not tell is named."""
-    from conformance.targets.cluster.observe.reading import prepared_claims
+    from conformance.targets.cluster.reading import prepared_claims
     from conformance.targets.opening.target import open_to_read
     from kube.errors import ApiError
 

@@ -9,8 +9,8 @@ from packaging.specifiers import SpecifierSet
 from conformance.scenario.base import release
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
-from conformance.scenario.expectations.containers.hardware import (
+from conformance.scenario.expectations.container_environment import EnvironmentExpectation
+from conformance.scenario.expectations.container_hardware import (
     DeviceNodesExpectation,
     HardwareExpectation,
 )

@@ -12,7 +12,7 @@ from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, namespace, suffix
-from conformance.scenario.lint.manifests.claims import pod_specs
+from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
 from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities

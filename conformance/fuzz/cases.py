@@ -11,12 +11,7 @@ from conformance.compare.judging import judge, judge_undecided
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem
 from conformance.results.events.comparison import Judgement, Verdict
-from conformance.targets.cluster.decisions.snapshots import (
-    allocation_of,
-    document,
-    reduced,
-    unallocated,
-)
+from conformance.targets.cluster.snapshots import allocation_of, document, reduced, unallocated
 from kube.base.errors import UsageError
 from kube.values import Obj, selected_node
 from reference_allocator.extended import classes_by_resource, extended_claim

@@ -20,9 +20,9 @@ from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
-from conformance.targets.cluster.decisions.snapshots import reduced
-from conformance.targets.cluster.objects.creator import Creator, HollowNodes
-from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.creator import Creator, HollowNodes
+from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.snapshots import reduced
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.errors import ApiError

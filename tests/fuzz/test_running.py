@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.running import Runner
-from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.ownership import owned
 from kube.api import Api
 
 VERSION = "1.37.1"

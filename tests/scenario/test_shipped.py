@@ -23,7 +23,7 @@ from conformance.scenario.documents.yamlfile import read_documents, yaml_files
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.lint.files import profile_problems
-from conformance.scenario.lint.manifests.retired import manifest_problems
+from conformance.scenario.lint.retired import manifest_problems
 from conformance.scenario.loader import LoadedScenario
 from reference_allocator.api.schema import CLUSTER_SCOPED
 from tests.scenario.sampling import SAMPLE, sample

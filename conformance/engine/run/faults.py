@@ -15,7 +15,7 @@ from conformance.engine.objects.ledger import default_version
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.containers.identity import allocated
+from conformance.scenario.expectations.container_identity import allocated
 from conformance.scenario.steps import Fault, Stimulate
 from conformance.seam.values import Capabilities
 from kube.base.errors import InfrastructureError, TargetError

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.changes import NotOneError, send
-from conformance.engine.run.churn.rounds import churn
+from conformance.engine.run.churn_rounds import churn
 from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.scenario.base import ObjectSelector, ServerSelector

@@ -22,8 +22,8 @@ from conformance.seam.values import (
     Tier,
     simulated_devices,
 )
-from conformance.targets.cluster.objects.accounts import why_no_accounts
-from conformance.targets.cluster.observe.reading import why_not
+from conformance.targets.cluster.accounts import why_no_accounts
+from conformance.targets.cluster.reading import why_not
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.components import START_ORDER

@@ -13,7 +13,7 @@ from typing import Any
 from conformance.seam.overlaps import COPIED
 from conformance.seam.pods import META, pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
-from conformance.targets.cluster.decisions.snapshots import (
+from conformance.targets.cluster.snapshots import (
     allocation_of,
     by_name,
     document,

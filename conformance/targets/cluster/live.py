@@ -13,7 +13,7 @@ from functools import partial
 from conformance.seam.pods import pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
 from conformance.targets.cluster.capture import kept, kinds_of, refusal
-from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, features_of
+from conformance.targets.cluster.snapshots import TAINT_RULE, features_of
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.errors import ApiError

@@ -13,10 +13,10 @@ from conformance.scenario.metrics import ability
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import POD_RESOURCES, Capabilities, fault_abilities
-from conformance.targets.cluster.decisions.recorder import Recorder
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health as ClusterHealth
-from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.published import PublishedDevices
+from conformance.targets.cluster.recorder import Recorder
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.components import API, meant

@@ -9,12 +9,12 @@ from dataclasses import replace
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import Capabilities
 from conformance.targets.cluster.capabilities import discover_capabilities
-from conformance.targets.cluster.decisions.recorder import Recorder, attach
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
+from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
 from kube.api import Api
 from kube.connection import Connection

@@ -148,8 +148,8 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
 
 def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
     """What can be reached of a cluster beside its API server, by where it comes from."""
-    from conformance.targets.cluster.observe.reading import spec_files
     from conformance.targets.cluster.reach import ControlFiles, Reach
+    from conformance.targets.cluster.reading import spec_files
 
     if options.cluster == "kind" and access.nodes:
         from localkube.kind.command import cdi_files, engine_of

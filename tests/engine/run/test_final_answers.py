@@ -11,7 +11,7 @@ from conformance.engine.run.awaiting import FINAL_SECONDS, Divergence, await_exp
 from conformance.engine.run.context import Context
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Seen
-from conformance.scenario.expectations.containers.hardware import HardwareExpectation
+from conformance.scenario.expectations.container_hardware import HardwareExpectation
 from conformance.targets.reference import ReferenceTarget
 from tests.engine.miniature import scenario
 from tests.kubesim.conftest import new_scope

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from conformance.probe import METADATA
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster, Seen
-from conformance.scenario.expectations.containers.environment import (
+from conformance.scenario.expectations.container_environment import (
     Environment,
     EnvironmentExpectation,
     MetadataExpectation,

@@ -10,8 +10,8 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster, Seen
-from conformance.scenario.expectations.containers.devices import DevicesExpectation
-from conformance.scenario.expectations.containers.identity import Device, is_shareable
+from conformance.scenario.expectations.container_devices import DevicesExpectation
+from conformance.scenario.expectations.container_identity import Device, is_shareable
 from kube.observations import ContainerView, PublishedDevice
 from kube.values import Obj
 from tests.scenario.shipped import ROOT

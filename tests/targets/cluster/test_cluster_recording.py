@@ -7,8 +7,8 @@ import pytest
 
 from conformance.compare.judging import judge
 from conformance.targets.cluster import ClusterTarget
+from conformance.targets.cluster import recorder as recorder_module
 from conformance.targets.cluster.capture import capture
-from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
 from kube.base.errors import TargetError, UsageError
 from kube.nodes import RUN_LABEL

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from conformance.targets.cluster.capabilities import discover_capabilities
-from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.reach import Reach
+from conformance.targets.cluster.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.scope import ClusterScope
 from kube.base.errors import TargetError
 from kube.connection import Connection

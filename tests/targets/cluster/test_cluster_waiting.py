@@ -11,7 +11,7 @@ import pytest
 from conformance.engine.objects.ledger import Ledger
 from conformance.seam.scope import Scope, Target
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster.objects import objects as objects_module
+from conformance.targets.cluster import objects as objects_module
 from conformance.targets.cluster.scope import ClusterScope
 from kube.base.errors import TargetError
 from kube.values import Obj, Query, Ref

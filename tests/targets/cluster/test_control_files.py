@@ -11,7 +11,7 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Stimulus
-from conformance.targets.cluster.observe.observer import listed
+from conformance.targets.cluster.observer import listed
 from conformance.targets.cluster.reach import ControlFiles
 from kube.base.errors import TargetError
 from kube.kubelet import podresources_v1_pb2 as api

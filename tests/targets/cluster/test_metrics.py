@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.targets.cluster.observe.reading import of_kubelet, samples_in, why_not
+from conformance.targets.cluster.reading import of_kubelet, samples_in, why_not
 from kube.connection import Connection
 from kube.errors import ApiError
 from kube.observations import CREATES, OPERATIONS, PREPARED, total

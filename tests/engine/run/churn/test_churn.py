@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from conformance.engine.run.churn import rounds
+from conformance.engine.run import churn_rounds as rounds
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome, ScenarioFinished

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from conformance.seam.values import Capabilities
 from conformance.seam.watching import Following
-from conformance.targets.cluster.decisions.decisions import decisions_of
-from conformance.targets.cluster.decisions.history import History
-from conformance.targets.cluster.decisions.latency import ClaimLatencies
-from conformance.targets.cluster.decisions.snapshots import followed, reduced
+from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.history import History
+from conformance.targets.cluster.latency import ClaimLatencies
+from conformance.targets.cluster.snapshots import followed, reduced
 from kube.api import Api, Resource, request_list
 from kube.base.errors import TargetError
 from kube.informer import Informer, Listener

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.seam.overlaps import is_copied
-from conformance.targets.cluster.decisions.history import History
-from conformance.targets.cluster.decisions.snapshots import allocation_of, document, unallocated
+from conformance.targets.cluster.history import History
+from conformance.targets.cluster.snapshots import allocation_of, document, unallocated
 from kube.observations import Decision
 from kube.values import Obj, selected_node
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from conformance.targets.cluster.decisions.snapshots import taint_rules
+from conformance.targets.cluster.snapshots import taint_rules
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.base.redaction import redact_log, redact_object

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, taint_rules
+from conformance.targets.cluster.snapshots import TAINT_RULE, taint_rules
 from kube.api import DRA_GROUP, Api, Discovery, Resource
 from kube.errors import ApiError
 from kube.nodes import RUN_LABEL

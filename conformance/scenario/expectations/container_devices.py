@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
-from conformance.scenario.expectations.containers.identity import (
+from conformance.scenario.expectations.container_identity import (
     Device,
     Held,
     allocated,

@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.driver.devicefiles import NAME, OTHERS, SHARED_MAJORS, DeviceFile, shown
 from conformance.scenario.expectations.base import Cluster, Known
-from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.containers.identity import (
+from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.container_identity import (
     Device,
     allocated_to,
     published,

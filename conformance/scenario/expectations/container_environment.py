@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 
 from conformance.probe import METADATA
 from conformance.scenario.expectations.base import Cluster, Known
-from conformance.scenario.expectations.containers.base import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.containers.identity import allocated, published
+from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
+from conformance.scenario.expectations.container_identity import allocated, published
 from kube.observations import ContainerView
 
 

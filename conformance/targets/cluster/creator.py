@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from threading import Lock
 
-from conformance.targets.cluster.objects.accounts import headers_of
+from conformance.targets.cluster.accounts import headers_of
 from kube.api import Api, Resource
 from kube.base.errors import TargetError
 from kube.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Connection

@@ -15,9 +15,9 @@ import grpc
 
 from conformance import probe
 from conformance.seam.overlaps import in_use
-from conformance.targets.cluster.objects.objects import Objects
-from conformance.targets.cluster.observe.reading import claims_in, of_kubelet, samples_in, specs_in
+from conformance.targets.cluster.objects import Objects
 from conformance.targets.cluster.reach import Shared
+from conformance.targets.cluster.reading import claims_in, of_kubelet, samples_in, specs_in
 from kube.base.errors import TargetError
 from kube.errors import PASSING, ApiError
 from kube.informers import Changes

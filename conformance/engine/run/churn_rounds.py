@@ -14,14 +14,14 @@ from math import ceil
 from typing import Any
 
 from conformance.engine.run.awaiting import Divergence
-from conformance.engine.run.churn.history import left, lines, shortest
-from conformance.engine.run.churn.invariants import (
+from conformance.engine.run.churn_history import left, lines, shortest
+from conformance.engine.run.churn_invariants import (
     Inventory,
     Violation,
     reserved_for_nobody,
     violations_in,
 )
-from conformance.engine.run.churn.operations import Operation, Player, operations
+from conformance.engine.run.churn_operations import Operation, Player, operations
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn

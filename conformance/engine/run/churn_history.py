@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conformance.engine.run.churn.invariants import (
+from conformance.engine.run.churn_invariants import (
     Inventory,
     Violation,
     reserved_for_nobody,

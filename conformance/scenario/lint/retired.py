@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
-from conformance.scenario.lint.manifests.claims import (
+from conformance.scenario.lint.manifest_claims import (
     check_claim_spec,
     check_class,
     check_pods,
