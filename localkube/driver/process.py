@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 from kube.components import OTHER_DRIVER
 from kube.kubelet.plugins import KUBELET_ROOT
 from localkube.api import accepts_connections
-from localkube.base import ClusterError
+from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import STOP_SECONDS, OfNode, Running
 from localkube.driver.attached import (
     ATTACH_SECONDS,
@@ -112,7 +112,14 @@ class Driver(OfNode):
             self._start_next(registers=action == "startNext")
 
     def wait_published(self, component: str) -> None:
-        """Wait until its slices for the node are complete. Raises ClusterError."""
+        """Wait until its slices for the node are complete.
+
+        Raises ClusterError: they did not get so; ClusterUsageError: whose they are is not known.
+        """
+        if not self.driver_name:
+            raise ClusterUsageError(
+                f"{component} has a driver beside it, and LocalOptions.driver does not say which"
+            )
         self._wait(
             component,
             lambda: published(self.cluster.api, self.driver_name, self.node.name),

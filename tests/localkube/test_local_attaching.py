@@ -17,7 +17,7 @@ import pytest
 
 from kube.kubelet.plugins import KNOWN_SERVICES
 from localkube import command_driver
-from localkube.base import ClusterError
+from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import Running
 from localkube.driver import process
 from localkube.driver.attached import Offer, offers, refusal, undiallable
@@ -201,3 +201,9 @@ def test_every_other_instance_has_a_pod_uid(layout: Layout) -> None:
     said = [line for line in log.read_text().splitlines() if line.startswith("uid")]
     assert said == [f"uid= at {registrar}", f"uid=2 at {registrar}", f"uid=2 at {unregistered}"]
     assert not unregistered.exists()
+
+
+def test_a_driver_that_nobody_named_is_not_waited_for(layout: Layout) -> None:
+    unknown = Driver(Running(layout, make_state(nodes=1), Processes(layout)), NAME)
+    with pytest.raises(ClusterUsageError, match=r"LocalOptions\.driver does not say which"):
+        unknown.wait_published(NAME)
