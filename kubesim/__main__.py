@@ -15,7 +15,7 @@ from kube.base.folders import state_folder
 from kube.base.signals import interrupted_by_signals
 from kubesim.front.serving import Served, seconds_since_epoch
 from kubesim.nodes.node import Node
-from kubesim.world import World
+from kubesim.world import KUBERNETES, World
 
 app = typer.Typer(
     help="A Kubernetes in one process: API server, scheduler, controllers and kubelets.",
@@ -39,7 +39,7 @@ def serve(
     nodes: Annotated[int, typer.Option(min=0, max=1000, help="Nodes with a kubelet.")] = 1,
     kubernetes: Annotated[
         str, typer.Option(metavar="VERSION", help="Version whose rules apply.")
-    ] = "1.37.1",
+    ] = KUBERNETES,
     feature_gate: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=true|false", help="Feature gate to set; can be repeated."),

@@ -40,6 +40,9 @@ from kubesim.store import Identity, Store
 from reference_allocator.features import Features
 from reference_allocator.gates import check_gates, gates_for_version, minor_of
 
+KUBERNETES: Final = "1.37.1"
+"""The version whose rules apply where none is named."""
+
 _MAX_ROUNDS: Final = 1000
 _NEVER: Final = (-1.0, -1)
 
@@ -75,7 +78,7 @@ class World:
     def __init__(
         self,
         *,
-        kubernetes_version: str = "1.37.1",
+        kubernetes_version: str = KUBERNETES,
         gates: Mapping[str, bool] | None = None,
         seed: int = 0,
         start: float = 0.0,

@@ -46,8 +46,8 @@ from kube.observations import CONTROL_PLANE
 from kube.values import Obj, Ref
 from kubesim.nodes.driver import NodeDriver
 from kubesim.resources import served_apis
-from kubesim.world import World
-from reference_allocator.gates import check_gates, gates_for_version
+from kubesim.world import KUBERNETES, World
+from reference_allocator.gates import check_gates
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
@@ -85,7 +85,7 @@ class ReferenceOptions:
         start: virtual time at the start, in seconds after `clock.EPOCH`.
     """
 
-    kubernetes_version: str = "1.37.1"
+    kubernetes_version: str = KUBERNETES
     feature_gates: Mapping[str, bool] | None = None
     nodes: Sequence[ShapeNode] = (ShapeNode(name="reference-node-0"),)
     devices: DeviceSource = field(default_factory=SimulatedGpus)
@@ -110,10 +110,8 @@ class ReferenceTarget:
             UsageError: the shape speaks of devices that are not there.
         """
         self.options = options or ReferenceOptions()
-        version, chosen = self.options.kubernetes_version, self.options.feature_gates or {}
-        check_gates(version, chosen)
-        self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
-        self._gates |= chosen
+        # As the world does, but before a driver is started for nothing.
+        check_gates(self.options.kubernetes_version, self.options.feature_gates or {})
         self.claims = ClaimHolders()
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
@@ -121,8 +119,8 @@ class ReferenceTarget:
         self.lock = threading.RLock()
         try:
             self.world = World(
-                kubernetes_version=version,
-                gates=chosen,
+                kubernetes_version=self.options.kubernetes_version,
+                gates=self.options.feature_gates,
                 seed=self.options.seed,
                 start=self.options.start,
                 nodes=[node_of(node) for node in self.options.nodes],
@@ -164,7 +162,7 @@ class ReferenceTarget:
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
-            served_apis=served_apis(self._gates),
+            served_apis=served_apis(self.world.cluster.gates),
             tiers=frozenset({"allocation", *(_WITH_DRIVER if devices.driver and nodes else ())}),
             unserved=dict.fromkeys(_WITH_DRIVER, devices.why)
             if isinstance(devices, NoDriver)
@@ -180,7 +178,7 @@ class ReferenceTarget:
                 | fault_abilities(self.world.components.names)
                 | ({DEVICE_HEALTH} if devices.driver else set())
             ),
-            feature_gates=self._gates,
+            feature_gates=self.world.cluster.gates,
             simulated=(
                 "API server",
                 "controllers",
