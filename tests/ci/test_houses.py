@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import import_module
 
 import pytest
 
@@ -44,6 +45,21 @@ def test_the_seam_gives_nothing_that_is_defined_elsewhere() -> None:
         if name.strip()
     }
     assert names - defined - {"SHARED_DEVICES", "PARTITIONS"} == set()
+
+
+def test_what_shell_scripts_import_of_the_houses_is_there() -> None:
+    imported = re.compile(rf"from ((?:{'|'.join(PACKAGES)})[\w.]*) import ([\w, ]+)")
+    scripts = [ROOT / "Makefile", *(path for path in (ROOT / "ci").rglob("*") if not path.suffix)]
+    found = [
+        (path.name, module, name.strip())
+        for path in scripts
+        if path.is_file()
+        for module, names in imported.findall(path.read_text(encoding="utf-8", errors="ignore"))
+        for name in names.split(",")
+    ]
+    assert len(found) > 5
+    missing = [one for one in found if not hasattr(import_module(one[1]), one[2])]
+    assert missing == []
 
 
 @pytest.mark.parametrize("house", ["kube", "kubesim", "localkube"])
