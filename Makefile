@@ -77,7 +77,7 @@ image: ## Build the driver's image as an archive (buildah, mmdebstrap; see docs/
 	ci/deploy/build-image $(OUT)/nvml-dra-driver.tar
 
 stubs: $(VENV)/.ready ## Generate the gRPC stubs of the kubelet APIs again
-	$(BIN)/python -m nvml_driver.kubeletapi.generate
+	$(BIN)/python -m kube.kubelet.generate
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=")'
@@ -85,7 +85,7 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --editable '.[compiler]'
-	$(BIN)/python -c 'from conformance.clusters.gocommand import find_go; find_go()' 2>/dev/null || \
+	$(BIN)/python -c 'from localkube.gocommand import find_go; find_go()' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --editable '.[go]'
 	touch $@
 

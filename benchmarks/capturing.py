@@ -16,11 +16,12 @@ from pathlib import Path
 
 import urllib3
 
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.front.server import Front
+from kubesim.front.serving import RealTime, seconds_since_epoch
 from tests.compare import cluster
 
 
@@ -106,7 +107,7 @@ def judged(address: str) -> bool:
 def main(nodes: int = 5000, devices: int = 8, claims: int = 20000) -> None:
     options = ReferenceOptions(nodes=(), devices=NoDriver("none"), start=seconds_since_epoch())
     with tempfile.TemporaryDirectory() as folder, ReferenceTarget(options) as target:
-        backend = RealTime(target)
+        backend = real_time(target)
         fill(backend, nodes, devices, claims)
         front = Front(backend, Path(folder), "large")
         file = f"{folder}/snapshot.json.gz"

@@ -33,10 +33,10 @@ import grpc
 
 from benchmarks.idling import idle
 from conformance import __version__
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet.rpc import stub as stub_of
 from nvml_driver.core import DriverCore
 from nvml_driver.kubelet.plugin import KubeletPlugin
-from nvml_driver.kubelet.rpc import stub as stub_of
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
 

@@ -14,19 +14,19 @@ from typing import Any
 import psutil
 
 from benchmarks.workloads import DRA, LABELS, NAMESPACE, PODS_ON_A_NODE, Json, Workload, node
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.compare.audit.once import audit
-from conformance.engine.events.result import Latency
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.kubeconfig import ClientConfig, load_config
-from conformance.kubeapi.transport import Stream
+from conformance.results.events.result import Latency
 from conformance.targets.cluster.capabilities import feature_gates
 from conformance.targets.cluster.capture import snapshot_of
-from conformance.targets.cluster.decisions.latency import ClaimLatencies
-from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.seam.values import RUN_LABEL
+from conformance.targets.cluster.creator import HollowNodes
+from conformance.targets.cluster.latency import ClaimLatencies
+from kube.api import Api
+from kube.connection import Connection
+from kube.informer import Informer
+from kube.kubeconfig import ClientConfig, load_config
+from kube.nodes import RUN_LABEL
+from kube.transport import Stream
+from localkube import LocalCluster, LocalOptions
 
 FILLS = ("empty", "half", "full")
 _AT_ONCE = 8
@@ -236,7 +236,6 @@ def plane(version: str, nodes: int, command: tuple[str, ...] | None) -> Iterator
             name=f"bench-{version.split('.')[1]}",
             kubernetes=version,
             nodes=0,
-            driver=False,
             scheduler_command=command,
         )
     )

@@ -33,7 +33,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.planes import FILLS, Measured, plane
 from benchmarks.workloads import PODS_ON_A_NODE, WORKLOADS
-from conformance.clusters.local.binaries.versions import KUBERNETES, full_version
+from localkube.binaries.versions import KUBERNETES, full_version
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 HEAD = """# Pods with devices a second

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import psutil
 
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.binaries.versions import KUBERNETES, full_version
+from localkube import LocalCluster, LocalOptions
+from localkube.binaries.versions import KUBERNETES, full_version
 
 _EVERY = 10.0
 _SUITE = (sys.executable, "-m", "conformance")
@@ -33,9 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", default="soak")
     options = parser.parse_args(arguments)
     version = full_version(options.kubernetes)
-    cluster = LocalCluster(
-        LocalOptions(name="soak", kubernetes=version, nodes=0, driver=False, persistent=True)
-    )
+    cluster = LocalCluster(LocalOptions(name="soak", kubernetes=version, nodes=0, persistent=True))
     cluster.up(lambda line: print(line, file=sys.stderr))
     where = ("--cluster", "local", "--name", "soak")
     asked = ("--count", options.count, "--seed", options.seed, "-o", "build/soak")

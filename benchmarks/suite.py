@@ -30,14 +30,14 @@ from typing import Any, cast
 
 from benchmarks.timing import TimedTarget
 from conformance import __version__
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.result import RunResult
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario, load_scenarios
+from conformance.seam.scope import Target
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_target
-from conformance.targets.seam.scope import Target
 
 RESULTS = Path(__file__).parent / "results" / "suite.json"
 

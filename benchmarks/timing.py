@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from conformance.targets.seam.scope import Scope, T, Target
+from conformance.seam.scope import Scope, T, Target
 
 
 class TimedTarget:

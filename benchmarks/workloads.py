@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.targets.seam.values import RUN_LABEL
+from kube.nodes import RUN_LABEL
 
 Json = dict[str, Any]
 

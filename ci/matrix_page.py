@@ -16,12 +16,12 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any, Final
 
-from conformance.clusters.local.binaries.versions import PINNED
-from conformance.engine.events.comparison import Verdict
-from conformance.engine.events.result import RunResult, ScenarioResult
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import UsageError
-from conformance.resultfile.read import load_results
+from conformance.results.events.comparison import Verdict
+from conformance.results.events.result import RunResult, ScenarioResult
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
+from kube.base.errors import UsageError
+from localkube.binaries.versions import PINNED
 
 HEAD = """# Every scenario on every minor of Kubernetes
 

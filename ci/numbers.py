@@ -21,7 +21,7 @@ import yaml
 
 from ci.testing.part import ROOT
 from conformance.certify.evidence import read_evidence
-from conformance.resultfile.read import parse_results
+from conformance.results.read import parse_results
 
 KEPT: Final = ROOT / "docs/numbers.yaml"
 README: Final = ROOT / "README.md"

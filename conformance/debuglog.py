@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from conformance.redaction import redact_log
+from kube.base.redaction import redact_log
 
 DEBUG_LOG = "debug.log"  # Name of the file in the folder of the reports.
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.text import cut
+from kube.base.text import cut
 
 UNORDERED = "unordered"
 ABSENT = object()  # Stands for what one of the values has not.

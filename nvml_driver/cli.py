@@ -19,7 +19,8 @@ from typing import Annotated
 
 import typer
 
-from nvml_driver.cli_options import HelpCommand, RunFlags, SlicesFlags, takes
+from kube.base.commandline import HelpCommand
+from nvml_driver.cli_options import RunFlags, SlicesFlags, takes
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.logs import configure
 from nvml_driver.nvml.installation import DriverRoot

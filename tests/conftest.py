@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.clusters.pool import _one_control_plane, _one_of_two_nodes, control_plane, two_nodes
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
+from tests.localkube.pool import _one_control_plane, _one_of_two_nodes, control_plane, two_nodes
 
 __all__ = ["_one_control_plane", "_one_of_two_nodes", "control_plane", "two_nodes"]
 

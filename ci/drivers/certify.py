@@ -20,12 +20,12 @@ from typing import Any, Final
 import yaml
 
 from ci.drivers.record import RECORDS, checked_out, keep, of_check, of_run, pinned
-from conformance.clusters.gocommand import environment, find_go
-from conformance.clusters.local.binaries.build import resolve_binaries
-from conformance.clusters.local.binaries.versions import NODE_BINARIES
-from conformance.clusters.local.layout import default_cache
-from conformance.errors import UsageError
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
+from kube.base.errors import UsageError
+from localkube.binaries.build import resolve_binaries
+from localkube.binaries.versions import NODE_BINARIES
+from localkube.gocommand import environment, find_go
+from localkube.layout import default_cache
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = ROOT / "ci/drivers"

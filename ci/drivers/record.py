@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.scenario import Outcome
-from conformance.text import one_line
+from conformance.results.events.result import RunResult
+from conformance.results.events.scenario import Outcome
+from kube.base.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RECORDS: Final = ROOT / "ci/drivers/results"

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Device

@@ -14,8 +14,8 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.clusters.local.binaries.images import Image, own_images, write_images
-from conformance.clusters.local.binaries.versions import POD_SHELL
+from localkube.binaries.images import Image, own_images, write_images
+from localkube.binaries.versions import POD_SHELL
 
 XTABLES = "/usr/sbin/xtables-nft-multi"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.local.binaries.images import SCENARIO_IMAGE
+from localkube.binaries.images import SCENARIO_IMAGE
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 

@@ -22,11 +22,11 @@ from ci.schedulers.page import RECORDS
 from conformance.certify.build import profile_result
 from conformance.certify.profiles import load_profiles
 from conformance.cli.reports.report import catalogue
-from conformance.clusters.local.binaries.build import resolve_binaries
-from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, full_version
-from conformance.clusters.local.layout import default_cache
-from conformance.errors import UsageError
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
+from kube.base.errors import UsageError
+from localkube.binaries.build import resolve_binaries
+from localkube.binaries.versions import CONTROL_PLANE_BINARIES, full_version
+from localkube.layout import default_cache
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = ROOT / "ci/schedulers"

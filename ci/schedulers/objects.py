@@ -12,7 +12,7 @@ from pathlib import Path
 from kubernetes import client, config, utils
 
 from ci.schedulers.certify import MODULES
-from conformance.clusters.gocommand import environment, find_go
+from localkube.gocommand import environment, find_go
 
 
 def main(name: str, module: str, folder: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.text import one_line
+from kube.base.text import one_line
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RECORDS: Final = ROOT / "ci/schedulers/results"

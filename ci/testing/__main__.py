@@ -18,10 +18,10 @@ from ci.testing.affected import changed, imported_from, touched
 from ci.testing.part import ROOT, Part
 from ci.testing.parts import parts
 from ci.testing.running import Runner
-from conformance.clusters.base import ClusterError, ClusterUsageError
-from conformance.clusters.gocommand import COMPILE
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.layout import STATE_FILE
+from localkube import LocalCluster, LocalOptions
+from localkube.base import ClusterError, ClusterUsageError
+from localkube.gocommand import COMPILE
+from localkube.layout import STATE_FILE
 
 ABOUT = """\
 Runs tests. Without arguments: what `make test` runs. `everything`: the parts of `make everything`

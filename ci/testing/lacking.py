@@ -2,9 +2,9 @@
 
 import sys
 
-from conformance.clusters.base import ClusterUsageError
-from conformance.clusters.gocommand import compiler, find_go
-from conformance.clusters.local.preflight import missing_for_nodes
+from localkube.base import ClusterUsageError
+from localkube.gocommand import compiler, find_go
+from localkube.preflight import missing_for_nodes
 
 
 def missing_for_stage(stage: str) -> list[str]:

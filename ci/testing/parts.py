@@ -84,7 +84,10 @@ def _everything() -> Iterator[Part]:
         (pytest("defects", "tests", "-n", _WORKERS, "-m", f"{_UNIT} and everything"),),
         seconds=300,
         # Properties with many examples are of all packages; so are samples.
-        paths=_paths("conformance/* nvml_driver/* reference_allocator/* scenarios/* tests/*"),
+        paths=_paths(
+            "conformance/* kube/* kubesim/* localkube/* nvml_driver/* reference_allocator/* "
+            "scenarios/* tests/*"
+        ),
     )
     yield Part(
         "fuzz",
@@ -116,7 +119,7 @@ def _everything() -> Iterator[Part]:
         (suite("run", *local, *core, "--output", str(OUT / "oldest")),),
         seconds=400,
         paths=_paths(
-            "conformance/targets/cluster/* conformance/clusters/local/* ci/local-cluster/* "
+            "conformance/targets/cluster/* localkube/* ci/local-cluster/* "
             "nvml_driver/kubelet/* nvml_driver/cluster/* scenarios/core/* "
             "reference_allocator/features.py reference_allocator/gates.py"
         ),
@@ -129,7 +132,7 @@ def _everything() -> Iterator[Part]:
         (("ci/kind/test",),),
         seconds=240,
         paths=_paths(
-            "conformance/clusters/kind* conformance/clusters/manifests* "
+            "localkube/kind* localkube/manifests* "
             "conformance/targets/opening/* ci/kind/* ci/deploy/*"
         ),
         prepare=("ci/kind/test", "--prepare"),
@@ -162,7 +165,7 @@ def _everything() -> Iterator[Part]:
         ),
         seconds=900,
         paths=_paths(
-            "conformance/clusters/local/* conformance/drivercheck/* conformance/targets/cluster/* "
+            "localkube/* conformance/drivercheck/* conformance/targets/cluster/* "
             "ci/drivers/* ci/local-cluster/* scenarios/core/* "
             "scenarios/drivers/gpu.example.com.yaml scenarios/drivers/dra.cpu.yaml"
         ),
@@ -187,8 +190,7 @@ def _everything() -> Iterator[Part]:
         (("ci/matrix", "--no-record", "1.37/1.34", "1.36:1.37"),),
         seconds=300,
         paths=_paths(
-            "conformance/clusters/local/* reference_allocator/gates.py "
-            "scenarios/extended/upgrades/* ci/matrix*"
+            "localkube/* reference_allocator/gates.py scenarios/extended/upgrades/* ci/matrix*"
         ),
         missing=_lacking("real"),
     )
@@ -209,11 +211,11 @@ def _everything() -> Iterator[Part]:
         (real("machines", f"{_REAL} and everything"),),
         seconds=1300,
         paths=_paths(
-            "conformance/clusters/* conformance/targets/cluster/* conformance/kubeapi/* "
+            "localkube/* conformance/targets/cluster/* kube/* "
             "nvml_driver/* reference_allocator/cel/environment/* reference_allocator/data/* "
             "ci/api-client/* ci/deploy/* ci/gpu/* ci/job/* ci/local-cluster/* ci/rbac/* "
             "ci/test-driver/* scenarios/drivers/* "
-            "tests/mutants/real* tests/*/test_real_* tests/clusters/*"
+            "tests/mutants/real* tests/*/test_real_* tests/localkube/*"
         ),
         prepare=_BUILT_MUTANTS,
         missing=_lacking("real"),
@@ -225,7 +227,7 @@ def _everything() -> Iterator[Part]:
         "each defect of Kubernetes' scheduler and of our driver, on a real cluster that has it",
         tuple(python("-m", program, "--check") for program in programs),
         seconds=2400,
-        paths=_paths("tests/mutants/real* conformance/clusters/local/binaries/versions.py"),
+        paths=_paths("tests/mutants/real* localkube/binaries/versions.py"),
         prepare=_BUILT_MUTANTS,
         missing=_lacking("real"),
     )

@@ -34,13 +34,13 @@ from conformance.certify.values import (
     UsedProfile,
 )
 from conformance.compare.conclude import conclude, uncertified, without
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
-from conformance.errors import ConformanceError, UsageError
-from conformance.resultfile.read import RecordedRun
+from conformance.results.events.result import RunResult
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import Outcome, PlannedScenario
+from conformance.results.read import RecordedRun
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from kube.base.errors import ConformanceError, UsageError
 
 
 class OtherSuiteError(ConformanceError):

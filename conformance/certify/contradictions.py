@@ -20,14 +20,14 @@ from conformance.certify.times import TimeCheck
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import inabilities
 from conformance.digest import document_digest, set_digest
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.result import count_verdicts
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.engine.run.ending import versions_of_kubernetes, with_known_issues
-from conformance.errors import ConformanceError, ExitCode
-from conformance.resultfile.read import RecordedRun
-from conformance.targets.seam.values import simulated_devices
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.result import count_verdicts
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.knownissues import versions_of_kubernetes, with_known_issues
+from conformance.results.read import RecordedRun
+from conformance.seam.values import simulated_devices
+from kube.base.errors import ConformanceError, ExitCode
 
 MAX_LINES = 20  # The most lines of one error message.
 

@@ -16,12 +16,12 @@ from conformance.certify.values import Result
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
-from conformance.engine.events.run import RunStarted
-from conformance.errors import UsageError
-from conformance.files import read_regular
-from conformance.resultfile.read import first_problem
-from conformance.resultfile.times import parse_time
-from conformance.strictjson import BoundsError, loads
+from conformance.results.events.run import RunStarted
+from conformance.results.read import first_problem
+from conformance.results.times import parse_time
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
+from kube.base.strictjson import BoundsError, loads
 
 MAX_BYTES: Final = 4 << 20  # Of a result; one is about 60 KiB.
 MAX_VALUES: Final = 100_000  # Of a result; one has about 600.

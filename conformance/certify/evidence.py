@@ -22,14 +22,14 @@ from pydantic import Field, model_validator
 from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import ExitCode, UsageError
-from conformance.files import read_regular, write_whole
-from conformance.resultfile.read import RecordedRun, first_problem, parse_results
-from conformance.resultfile.write import FILE_NAME, public_files
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun, first_problem, parse_results
+from conformance.results.write import FILE_NAME, public_files
 from conformance.scenario.base import Strict
-from conformance.strictjson import loads
-from conformance.text import one_line
+from kube.base.errors import ExitCode, UsageError
+from kube.base.files import read_regular, write_whole
+from kube.base.strictjson import loads
+from kube.base.text import one_line
 
 MAX_PACKED: Final = 64 << 20  # Bytes of the file.
 MAX_BYTES: Final = 64 << 20  # Bytes of the document; that of the shipped scenarios has 15 MB.

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from conformance.certify.codes import Finding
-from conformance.engine.events.run import Merged, RunStarted
-from conformance.resultfile.merge import merged_id
-from conformance.resultfile.read import RecordedRun
-from conformance.resultfile.write import results_digest
+from conformance.results.events.run import Merged, RunStarted
+from conformance.results.merge import merged_id
+from conformance.results.read import RecordedRun
+from conformance.results.write import results_digest
 from conformance.scenario.driver.variables import namespace, suffix
 
 

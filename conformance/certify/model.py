@@ -23,9 +23,9 @@ from conformance.certify.values import (
     Suite,
     UsedProfile,
 )
-from conformance.errors import ExitCode
 from conformance.scenario.base import API_VERSION
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from kube.base.errors import ExitCode
 
 
 class _Dumper(yaml.SafeDumper):

@@ -17,10 +17,10 @@ from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
-from conformance.files import write_whole
 from conformance.report.templating import environment
 from conformance.scenario.base import release
-from conformance.text import counted
+from kube.base.files import write_whole
+from kube.base.text import counted
 
 BADGES: Final = "badges"
 INDEX: Final = "index.html"

@@ -12,11 +12,11 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from conformance.data import scenarios_dir
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import UsageError
+from conformance.results.events.scenario import PlannedScenario
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import Problem
+from kube.base.errors import UsageError
 
 CORE = ("dra-core-cluster", "dra-core-driver")
 """What is reported where nothing else is asked for."""

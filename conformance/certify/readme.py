@@ -15,9 +15,9 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.certify.model import ConformanceReport, Support
 from conformance.jsondiff import json_text
-from conformance.redaction import redact
 from conformance.report.templating import environment
-from conformance.text import inline_code, one_line, visible
+from kube.base.redaction import redact
+from kube.base.text import inline_code, one_line, visible
 
 _COMMANDS: Final = re.compile(r"(?ms)^## How to make it again\n\n```\n(.*?)\n```\n")
 

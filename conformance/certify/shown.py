@@ -8,14 +8,14 @@ from typing import Any
 
 from conformance.certify.contradictions import snapshots
 from conformance.certify.model import Devices, FeatureResult, Inventory, Support
-from conformance.clusters.base import RUN_LABEL
 from conformance.compare.conclude import without
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.requirements import is_in
+from conformance.results.events.result import RunResult
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import Outcome, PlannedScenario
 from conformance.scenario.registry import load_registry
-from conformance.text import cut
+from kube.base.text import cut
+from kube.nodes import RUN_LABEL
 from reference_allocator.gates import gates_for_version, nearest_minor
 
 

@@ -26,13 +26,13 @@ from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
 from conformance.certify.readme import Readme
 from conformance.certify.verify import Verification, verify_evidence
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import UsageError
-from conformance.files import read_regular, write_whole
-from conformance.redaction import redact
-from conformance.resultfile.read import RecordedRun
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun
 from conformance.scenario.base import release
-from conformance.text import visible
+from kube.base.errors import UsageError
+from kube.base.files import read_regular, write_whole
+from kube.base.redaction import redact
+from kube.base.text import visible
 
 REPORT: Final = "report.yaml"
 EVIDENCE: Final = "evidence.json.xz"

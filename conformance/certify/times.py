@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from conformance.certify.codes import Finding
-from conformance.engine.events.run import RunFinished
-from conformance.engine.events.scenario import ScenarioFinished
-from conformance.resultfile.read import RecordedRun
-from conformance.resultfile.times import end_of, parse_time
+from conformance.results.events.run import RunFinished
+from conformance.results.events.scenario import ScenarioFinished
+from conformance.results.read import RecordedRun
+from conformance.results.times import end_of, parse_time
 
 CLOCK_SKEW: Final = timedelta(days=1)
 """How far clocks of different machines may be apart: whoever verifies, the run, its cluster."""

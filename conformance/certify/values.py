@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from conformance.errors import ExitCode, UsageError
 from conformance.scenario.base import Strict
+from kube.base.errors import ExitCode, UsageError
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Number = Annotated[int, Field(ge=0)]

@@ -24,15 +24,15 @@ from conformance.certify.readme import Readme
 from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Hardware, Result
 from conformance.data import scenarios_dir
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.errors import ExitCode, UsageError
 from conformance.jsondiff import differences, json_text
-from conformance.resultfile.read import RecordedRun, ResultFileError, load_results
-from conformance.resultfile.times import parse_time
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import RecordedRun, ResultFileError, load_results
+from conformance.results.times import parse_time
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.driver.profile import load_profile
-from conformance.text import counted
+from kube.base.errors import ExitCode, UsageError
+from kube.base.text import counted
 
 
 @dataclass(frozen=True, slots=True)

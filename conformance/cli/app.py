@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from conformance.errors import UsageError
-from nvml_driver.cli_options import HelpCommand
+from kube.base.commandline import HelpCommand
+from kube.base.errors import UsageError
 
 COMMANDS = {
     "run": ("running.run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML."),

@@ -9,15 +9,15 @@ import typer
 
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
-from conformance.clusters.local import stale_clusters
 from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
-from conformance.errors import ExitCode, UsageError
 from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import local_cluster
 from conformance.targets.opening.target import open_existing
+from kube.base.errors import ExitCode, UsageError
+from localkube import stale_clusters
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
@@ -69,8 +69,9 @@ def up(
 def _serve_reference(options: TargetOptions) -> None:
     """Serve the reference over HTTPS until a signal ends this process."""
     from conformance.targets.opening.target import open_reference
-    from conformance.targets.reference.front.serving import ServedReference, seconds_since_epoch
+    from conformance.targets.reference.serving import ServedReference
     from conformance.targets.reference.target import ReferenceTarget
+    from kubesim.front.serving import seconds_since_epoch
 
     served = ServedReference(options.name)
     of_reference = replace(options, target="reference", cluster=None, keep=False, name="default")
@@ -94,11 +95,13 @@ def _serve_reference(options: TargetOptions) -> None:
 @takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
     """Change the GPUs that the driver of a running cluster simulates."""
+    from conformance.targets.opening.own_driver import change_simulation, simulation_of
+
     cluster = local_cluster(options)
-    before = cluster.simulation()
+    before = simulation_of(cluster)
     kept = before.simulate if before else DEFAULT_SIMULATION
-    cluster.change_driver(options.simulate or kept, dynamic_mig=options.dynamic_mig)
-    typer.echo(f"local cluster {options.name} now simulates {cluster.simulation()}")
+    change_simulation(cluster, options.simulate or kept, dynamic_mig=options.dynamic_mig)
+    typer.echo(f"local cluster {options.name} now simulates {simulation_of(cluster)}")
 
 
 @app.command(short_help="Stop and delete a cluster.")
@@ -110,17 +113,17 @@ def down(
 ) -> None:
     """Stop and delete a cluster, including one whose run was killed."""
     if cluster == "reference":
-        from conformance.targets.reference.front.serving import ServedReference
+        from conformance.targets.reference.serving import ServedReference
 
         found = ServedReference(name).down()
     elif cluster == "kind":
-        from conformance.clusters.kind import KindCluster
+        from localkube.kind import KindCluster
 
         kind = KindCluster(name)
         found = kind.kubeconfig.parent.exists()
         kind.down(print_progress)
     else:
-        from conformance.clusters.local import LocalCluster, LocalOptions
+        from localkube import LocalCluster, LocalOptions
 
         local = LocalCluster(LocalOptions(name=name))
         found = local.layout.dir.exists()
@@ -141,14 +144,14 @@ def status(
 ) -> None:
     """List the components of a cluster."""
     if cluster == "reference":
-        from conformance.targets.reference.front.serving import ServedReference
+        from conformance.targets.reference.serving import ServedReference
 
         process = ServedReference(name).process()
         if process is None:
             raise UsageError(f"there is no reference {name}")
         typer.echo(f"{'reference':<24} running, pid {process.pid}")
         return
-    from conformance.clusters.local import LocalCluster, LocalOptions
+    from localkube import LocalCluster, LocalOptions
 
     rows = LocalCluster(LocalOptions(name=name)).status()
     for row in rows:
@@ -162,9 +165,9 @@ def status(
 @takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries that the cache lacks, and print their folder."""
-    from conformance.clusters.local.binaries.build import resolve_binaries
-    from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
-    from conformance.clusters.local.layout import default_cache
+    from localkube.binaries.build import resolve_binaries
+    from localkube.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES
+    from localkube.layout import default_cache
 
     needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))

@@ -14,8 +14,8 @@ import typer
 
 from conformance.cli.options import TextOrJson, takes
 from conformance.cli.output import print_progress, printable, write_named
-from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.targets.opening.options import TargetOptions
+from kube.base.errors import ExitCode, TargetError, UsageError
 
 if TYPE_CHECKING:
     from conformance.compare.audit.once import Finding
@@ -179,7 +179,7 @@ def audit(
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
     from conformance.compare.audit.once import NOT_JUDGED, of_kubelets
     from conformance.compare.audit.once import audit as audit_document
-    from conformance.strictjson import read_object
+    from kube.base.strictjson import read_object
 
     if (options.cluster is None) == (snapshot is None):
         raise UsageError(f"give either a snapshot file or the cluster: {WHICH}")
@@ -216,9 +216,9 @@ def audit(
 
 def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, int]:
     """Node -> how many claims its kubelet has prepared; one that does not tell is named."""
-    from conformance.targets.cluster.observe.reading import prepared_claims
+    from conformance.targets.cluster.reading import prepared_claims
     from conformance.targets.opening.target import open_to_read
-    from conformance.targets.seam.values import ApiError
+    from kube.errors import ApiError
 
     found = {}
     with open_to_read(options) as api:

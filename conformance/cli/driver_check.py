@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from conformance.cli.output import printable, write_named
-from conformance.errors import UsageError
 from conformance.targets.opening.conversions import words_of
+from kube.base.errors import UsageError
 
 _LONGEST_FOLDER = 30
 """Characters of the folder's path: a socket's path below it must be short."""

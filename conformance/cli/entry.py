@@ -12,9 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-from conformance.errors import ConformanceError, ExitCode
-from conformance.signals import interrupted_by_signals
-from conformance.text import cut
+from kube.base.errors import ConformanceError, ExitCode
+from kube.base.signals import interrupted_by_signals
+from kube.base.text import cut
 
 DEBUG = "DRA_CONFORMANCE_DEBUG"
 """Environment variable: print the traceback of an unexpected error instead of keeping it."""

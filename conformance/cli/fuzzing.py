@@ -16,13 +16,13 @@ import typer
 
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable, write_named
-from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
+from kube.base.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from conformance.fuzz.cases import Answer
     from conformance.fuzz.hunting import Hunt
-    from conformance.kubeapi.api import Api
+    from kube.api import Api
 
 _TARGET = (
     "cluster",

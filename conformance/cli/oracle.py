@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.gates import MINORS, minor_of
 from reference_allocator.wire import MAX_LINE, answer_allocate, answer_cel
 

@@ -6,10 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from conformance.errors import UsageError
-from conformance.files import write_whole
-from conformance.redaction import redact, redact_log
-from conformance.text import visible
+from kube.base.errors import UsageError
+from kube.base.files import write_whole
+from kube.base.redaction import redact, redact_log
+from kube.base.text import visible
 
 _QUOTED = "  "
 """Prefix of the lines that a message quotes from a log."""

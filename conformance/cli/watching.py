@@ -20,11 +20,11 @@ import typer
 from conformance.cli.output import print_progress, printable
 from conformance.compare.audit.changing import Auditor
 from conformance.compare.audit.once import Finding
-from conformance.errors import ExitCode, UsageError
-from conformance.signals import interrupted_by_signals
 from conformance.targets.cluster.live import LiveCluster
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_to_read
+from kube.base.errors import ExitCode, UsageError
+from kube.base.signals import interrupted_by_signals
 
 _LOOPBACK = "127.0.0.1"
 _LONGEST = 5.0

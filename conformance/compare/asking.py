@@ -16,7 +16,7 @@ from conformance.compare.evidence import Object, name_of, reading
 from conformance.compare.explain import Told, explain_snapshot
 from conformance.compare.remedies import about
 from conformance.compare.whatif import cordoned, ended, with_objects
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.api import Node, ResourceSlice
 from reference_allocator.api.reading import InputError, items, mapping, only_known, string
 from reference_allocator.snapshot import Snapshot

@@ -16,12 +16,12 @@ from conformance.compare.demands import unrecorded
 from conformance.compare.evidence import full_name
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
-from conformance.errors import ConformanceError
 from conformance.jsondiff import differences, json_text
-from conformance.targets.seam.overlaps import Overlap, exclusive_devices
-from conformance.text import cut
+from conformance.results.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.results.events.scenario import Outcome, ScenarioFinished, StepFinished
+from conformance.seam.overlaps import Overlap, exclusive_devices
+from kube.base.errors import ConformanceError
+from kube.base.text import cut
 
 MAX_DIFFERENCES = 100  # The most that are kept of one scenario.
 

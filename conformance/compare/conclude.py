@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.requirements import is_in
-from conformance.errors import ExitCode
-from conformance.text import counted
+from conformance.results.events.result import RunResult
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import Outcome
+from kube.base.errors import ExitCode
+from kube.base.text import counted
 
 
 @dataclass(frozen=True, slots=True)

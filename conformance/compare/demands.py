@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any
 
 from conformance.compare.evidence import name_of, part
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.scenario.base import POD_CLAIM_ANNOTATION
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import load_scenarios
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import Step
+from kube.values import POD_CLAIM_ANNOTATION
 
 _CLAIMS = ("ResourceClaim", "ResourceClaimTemplate")
 _LONGEST_BASE = 57

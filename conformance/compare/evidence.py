@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.api import NodeSelector
 from reference_allocator.api.reading import InputError, child, items, mapping, string
 from reference_allocator.cel import CelUnsupportedError

@@ -25,8 +25,8 @@ from conformance.compare.evidence import (
 from conformance.compare.remedies import Remedy, holders, remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
 from conformance.compare.whatif import Case, consumers_of
-from conformance.errors import UsageError
-from conformance.strictjson import read_object
+from kube.base.errors import UsageError
+from kube.base.strictjson import read_object
 from reference_allocator.explain import Explanation, explain
 from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot

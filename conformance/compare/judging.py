@@ -20,9 +20,9 @@ from conformance.compare.evidence import (
     undecided_claims,
 )
 from conformance.compare.witness import REFERENCE, Witness
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
 from conformance.jsondiff import json_text
+from conformance.results.events.comparison import Judgement, Verdict
+from kube.base.errors import UsageError
 
 Devices = dict[str, Counter[tuple[str, str, str]]]
 
@@ -115,7 +115,7 @@ def names_of(found: Sequence[Devices]) -> str:
 def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
     """Judge one decision by the snapshot that it was made from.
 
-    It is a ``targets.seam.values.Decision`` as JSON; one that is malformed, or says that it is not
+    It is a ``kube.observations.Decision`` as JSON; one that is malformed, or says that it is not
     complete, is a UsageError.
     """
     if decision.get("unknown"):

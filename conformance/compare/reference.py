@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.overlaps import exclusive_devices
+from conformance.seam.scope import Scope
 from conformance.targets.opening.target import Opened, open_reference
-from conformance.targets.seam.overlaps import exclusive_devices
-from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import RUN_LABEL, Obj, Query
+from kube.base.errors import UsageError
+from kube.nodes import RUN_LABEL
+from kube.values import Obj, Query
 from reference_allocator.gates import gates_for_version
 
 

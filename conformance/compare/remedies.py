@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from conformance.compare.evidence import Object, full_name, key_of, name_of
 from conformance.compare.whatif import Case, consumers_of, cordoned, fit, freed
-from conformance.kubeapi.slices import results_of
+from kube.slices import results_of
 from reference_allocator.api import ResourceSlice
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity

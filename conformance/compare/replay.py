@@ -24,13 +24,13 @@ from conformance.compare.explain import (
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import configured, with_objects
-from conformance.engine.events.comparison import Judgement, ScenarioCompared
-from conformance.errors import UsageError
 from conformance.options import given
-from conformance.resultfile.read import load_results
+from conformance.results.events.comparison import Judgement, ScenarioCompared
+from conformance.results.read import load_results
 from conformance.scenario.documents.yamlfile import mapping, read_documents
-from conformance.strictjson import read_object
 from conformance.targets.opening.conversions import gates_of, version_of
+from kube.base.errors import UsageError
+from kube.base.strictjson import read_object
 from reference_allocator.snapshot import Snapshot
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from conformance.compare.evidence import Object, claim_names, full_name, has_ended, key_of
 from conformance.compare.whatif import Case
-from conformance.errors import UsageError
-from conformance.kubeapi.slices import results_of
+from kube.base.errors import UsageError
+from kube.slices import results_of
 from reference_allocator.snapshot import Snapshot
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from conformance.compare.evidence import Object, full_name, key_of, name_of, obstacle, selectors_of
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
 

@@ -14,10 +14,10 @@ from typing import Final
 
 from conformance.drivercheck.objects import NAMESPACE, NODE, Objects
 from conformance.drivercheck.rbac.policy import Policy
-from conformance.kubeapi.errors import ApiError
-from conformance.targets.reference.front.call import Call
-from conformance.targets.reference.front.server import Front
-from conformance.targets.seam.values import User
+from kube.errors import ApiError
+from kube.values import User
+from kubesim.front.call import Call
+from kubesim.front.server import Front
 
 MAX_REFUSALS: Final = 100
 _HOLD_SECONDS: Final = 120.0

@@ -16,8 +16,8 @@ from conformance.drivercheck.driver import DriverUnderCheck
 from conformance.drivercheck.kubelet import Device, Plugin, RefusedError
 from conformance.drivercheck.process import Starter
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.targets.seam.values import Obj
-from conformance.text import one_line
+from kube.base.text import one_line
+from kube.values import Obj
 
 
 class Bench(DriverUnderCheck):

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.clusters.local.layout import KUBELET_ROOT
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
@@ -19,9 +18,10 @@ from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.kubeapi.slices import pools_complete
-from conformance.targets.seam.values import Obj
-from conformance.text import one_line
+from kube.base.text import one_line
+from kube.kubelet.plugins import KUBELET_ROOT
+from kube.slices import pools_complete
+from kube.values import Obj
 
 REGISTER_SECONDS: Final = 30.0  # until a driver that was started has registered; generous
 START_SECONDS: Final = 30.0  # until it has published its slices; likewise

@@ -17,16 +17,16 @@ from typing import Any, Final
 
 import grpc
 
-from conformance.clusters.local.driver.attached import INFO_SECONDS, KNOWN_SERVICES
 from conformance.drivercheck.violations import SilenceError, ViolationError
-from conformance.targets.seam.values import Obj
-from conformance.text import one_line
-from nvml_driver.kubelet.rpc import stub
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
-from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
+from kube.base.text import one_line
+from kube.kubelet import dra_health_v1_pb2 as health_v1
+from kube.kubelet import dra_health_v1alpha1_pb2 as health_v1alpha1
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet import dra_v1beta1_pb2 as v1beta1
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.plugins import INFO_SECONDS, KNOWN_SERVICES
+from kube.kubelet.rpc import stub
+from kube.values import Obj
 
 SERVICES: Final[Mapping[str, ModuleType]] = dict(zip(KNOWN_SERVICES, (v1, v1beta1), strict=True))
 """What a kubelet of 1.34 to 1.37 knows, newest first, and the messages of each."""

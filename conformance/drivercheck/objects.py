@@ -1,6 +1,6 @@
 """The objects that a driver under check sees, and those of the checks.
 
-Objects go through the same validation as on the reference (`targets.reference.apiserver`), and
+Objects go through the same validation as on the reference (`kubesim.apiserver`), and
 devices are allocated by the same rules as everywhere in the suite (`reference_allocator`), so a
 driver is asked to prepare what a kube-scheduler could really have given out.
 """
@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.rbac.rights import Rights
-from conformance.targets.reference.apiserver import patches
-from conformance.targets.reference.apiserver.handling import Handler
-from conformance.targets.reference.apiserver.server import ApiServer
-from conformance.targets.reference.clock import VirtualClock
-from conformance.targets.reference.cluster import Cluster
-from conformance.targets.reference.front.backend import Backend
-from conformance.targets.reference.store import Identity, Store, clone
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
+from kubesim.apiserver import patches
+from kubesim.apiserver.handling import Handler
+from kubesim.apiserver.server import ApiServer
+from kubesim.clock import VirtualClock
+from kubesim.cluster import Cluster
+from kubesim.front.backend import Backend
+from kubesim.store import Identity, Store, clone
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.features import Features

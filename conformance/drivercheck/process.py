@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, Self, runtime_checkable
 
-from conformance.clusters.local.layout import KUBELET_ROOT
 from conformance.drivercheck import launching
-from conformance.errors import UsageError
-from conformance.text import one_line
+from kube.base.errors import UsageError
+from kube.base.text import one_line
+from kube.kubelet.plugins import KUBELET_ROOT
 
 LOG_TAIL = 2000  # Characters of a log that are read for a message.
 

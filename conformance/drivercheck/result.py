@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from conformance.drivercheck.check import Level
-from conformance.errors import ExitCode
 from conformance.scenario.base import API_VERSION
-from conformance.text import counted, xml_text
+from kube.base.errors import ExitCode
+from kube.base.text import counted, xml_text
 
 
 class Outcome(StrEnum):

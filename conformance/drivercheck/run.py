@@ -33,8 +33,8 @@ from conformance.drivercheck.violations import (
     UnanswerableError,
     ViolationError,
 )
-from conformance.errors import UsageError
-from conformance.text import one_line
+from kube.base.errors import UsageError
+from kube.base.text import one_line
 from reference_allocator.api.names import dns_subdomain_problems
 
 CHECKS: Final[tuple[Check, ...]] = tuple(

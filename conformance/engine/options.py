@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.errors import UsageError
 from conformance.options import given
+from conformance.results.limits import MAX_SHARDS
+from kube.base.errors import UsageError
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
-MAX_SHARDS = 9999
 MAX_RETRIES = 10
 MAX_FACTOR = 100
 

@@ -12,16 +12,16 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
-from conformance.engine.events.run import RunStarted, ShardPlan
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
 from conformance.engine.setup import Setup, check_bindings, planned
-from conformance.errors import UsageError
-from conformance.redaction import redact_json
+from conformance.results.events.run import RunStarted, ShardPlan
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TABLE, TargetOptions
-from conformance.text import counted
+from kube.base.errors import UsageError
+from kube.base.redaction import redact_json
+from kube.base.text import counted
 
 EACH_SECONDS = 1.0
 """About what a scenario takes beside the known times: a namespace, its cleanup."""

@@ -9,14 +9,14 @@ from packaging.specifiers import SpecifierSet
 from conformance.scenario.base import release
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.expectations.containers.environment import EnvironmentExpectation
-from conformance.scenario.expectations.containers.hardware import (
+from conformance.scenario.expectations.container_environment import EnvironmentExpectation
+from conformance.scenario.expectations.container_hardware import (
     DeviceNodesExpectation,
     HardwareExpectation,
 )
 from conformance.scenario.model import Spec
-from conformance.targets.seam.values import HOLLOW_NODES, Capabilities
-from conformance.text import counted
+from conformance.seam.values import HOLLOW_NODES, Capabilities
+from kube.base.text import counted
 from reference_allocator.gates import settled
 
 

@@ -6,18 +6,19 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, namespace, suffix
-from conformance.scenario.lint.manifests.claims import pod_specs
+from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
+from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import RUN_LABEL, SCENARIO_LABEL, WORKER_LABEL, Capabilities
-from conformance.text import addresses_first
+from kube.base.text import addresses_first
+from kube.nodes import RUN_LABEL
 
 
 @dataclass(frozen=True, slots=True)

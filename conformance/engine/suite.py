@@ -9,10 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.engine.events.dispatch import Dispatcher, Reporter
-from conformance.engine.events.result import RunCollector, RunResult, retold
-from conformance.engine.events.run import RunFinished, RunStopping, ShardPlan
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, count
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.leftovers import last_look
@@ -21,10 +17,14 @@ from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, check_bindings, without_steps
-from conformance.errors import UsageError
+from conformance.results.events.dispatch import Dispatcher, Reporter
+from conformance.results.events.result import RunCollector, RunResult, retold
+from conformance.results.events.run import RunFinished, RunStopping, ShardPlan
+from conformance.results.events.scenario import Outcome, ScenarioFinished, count
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import RUN_LABEL
-from conformance.text import counted
+from kube.base.errors import UsageError
+from kube.base.text import counted
+from kube.nodes import RUN_LABEL
 
 CLASSES_GONE = 90.0
 """Seconds until the DeviceClasses that the run made for the driver must be gone."""

@@ -8,17 +8,12 @@ from dataclasses import dataclass, field
 
 from conformance.compare.evidence import claim_names
 from conformance.compare.judging import judge, judge_undecided
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem
-from conformance.targets.cluster.decisions.snapshots import (
-    allocation_of,
-    document,
-    reduced,
-    unallocated,
-)
-from conformance.targets.seam.values import Obj, selected_node
+from conformance.results.events.comparison import Judgement, Verdict
+from conformance.targets.cluster.snapshots import allocation_of, document, reduced, unallocated
+from kube.base.errors import UsageError
+from kube.values import Obj, selected_node
 from reference_allocator.extended import classes_by_resource, extended_claim
 
 SAME = ("identical", "admissible", "waits")

@@ -16,12 +16,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from conformance.compare.witness import REFERENCE
-from conformance.errors import UsageError
 from conformance.fuzz.cases import UNJUDGED, Answer
 from conformance.fuzz.problem import Generator, claims_of, pod_of, resources_of, snapshot_of
 from conformance.fuzz.running import SETTLE, Runner
 from conformance.fuzz.shrink import shrink_together
-from conformance.targets.seam.values import Obj
+from kube.base.errors import UsageError
+from kube.values import Obj
 
 BATCH = 25
 _PARTS = ("pods", "claims", "allocated", "slices", "taintRules", "deviceClasses", "nodes")

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from conformance.engine.run.steps import hollow_node
 from conformance.fuzz.problem import DOMAIN, LISTS, objects_of
-from conformance.targets.seam.values import RUN_LABEL, Obj
+from kube.nodes import RUN_LABEL
+from kube.values import Obj
 
 TEAM = "dra-conformance.dev/fuzz-nodes"
 BATCH = "dra-conformance.dev/fuzz-batch"

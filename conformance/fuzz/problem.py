@@ -14,9 +14,10 @@ from random import Random
 from conformance.fuzz.draw.dice import FOCUS, GATED, Dice
 from conformance.fuzz.draw.pods import pods, provided, taint_rules
 from conformance.fuzz.draw.problems import drawn
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
 from reference_allocator.extended import IMPLICIT_PREFIX
 from reference_allocator.features import Features, gates_of
 from reference_allocator.gates import gates_for_version

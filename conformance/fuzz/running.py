@@ -20,13 +20,16 @@ from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import LONGEST, Changes, InformerFactory
-from conformance.targets.cluster.decisions.snapshots import reduced
-from conformance.targets.cluster.objects.creator import Creator, HollowNodes
-from conformance.targets.cluster.objects.ownership import owned
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, TargetError
+from conformance.targets.cluster.creator import Creator, HollowNodes
+from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.snapshots import reduced
+from kube.api import Api
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.informers import LONGEST, Changes, InformerFactory
+from kube.nodes import RUN_LABEL
+from kube.values import Obj
 
 DRA = "resource.k8s.io/v1"
 SETTLE = 8.0  # Seconds for which a pod that the reference could place may wait.

@@ -12,8 +12,8 @@ from conformance.compare.judging import judge_undecided
 from conformance.fuzz.cases import Answer
 from conformance.fuzz.draw.pods import RESOURCES
 from conformance.fuzz.problem import ADMIN_LABEL, ANY, DOMAIN, gates_for, resources_of
-from conformance.targets.seam.overlaps import COPIED
-from conformance.targets.seam.values import Obj
+from conformance.seam.overlaps import COPIED
+from kube.values import Obj
 from reference_allocator.extended import ANNOTATION, classes_by_resource, extended_claim
 
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"

@@ -12,10 +12,10 @@ from conformance.compare.evidence import name_of, obstacle, reading, selectors_o
 from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
-from conformance.errors import ConformanceError, UsageError
 from conformance.fuzz.shrink import Json, shrink
-from conformance.resultfile.read import load_results
-from conformance.strictjson import read_object
+from conformance.results.read import load_results
+from kube.base.errors import ConformanceError, UsageError
+from kube.base.strictjson import read_object
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 

@@ -53,7 +53,7 @@ def _dra_driver_runner(
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
     from conformance.drivercheck.run import Runner
-    from conformance.errors import UsageError
+    from kube.base.errors import UsageError
 
     known = ("rbac", "service_account", "next_driver_command", "cdi_dir")
     rbac, account, later, folders = map(dra_driver_options.get, known)

@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.errors import ConformanceError, InfrastructureError
-from conformance.locks import file_lock
 from conformance.plugin.session import SESSION, lock_file, setup_of
-from conformance.redaction import redact
 from conformance.report.allure import apply_to_current_test
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario, load_file
-from conformance.text import counted, visible
+from kube.base.errors import ConformanceError, InfrastructureError
+from kube.base.locks import file_lock
+from kube.base.redaction import redact
+from kube.base.text import counted, visible
 
 
 class ScenarioFile(pytest.File):

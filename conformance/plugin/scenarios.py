@@ -15,14 +15,10 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from conformance.clusters.base import ClusterAccess
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, shard_of
 from conformance.engine.setup import Setup
-from conformance.errors import ConformanceError, InfrastructureError, UsageError
-from conformance.files import write_whole
 from conformance.options import from_given
 from conformance.plugin import given
 from conformance.plugin.items import ScenarioFile, ScenarioItem, load
@@ -36,16 +32,20 @@ from conformance.plugin.session import (
     setup_of,
 )
 from conformance.report.allure_run import write_run
-from conformance.resultfile.merge import only_failed
+from conformance.results.events.run import ShardPlan
+from conformance.results.merge import only_failed
 from conformance.scenario.documents.yamlfile import YAML
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
-from conformance.signals import interrupted_by_signals
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from conformance.targets.opening.target import connect
-from conformance.text import visible
+from kube.base.errors import ConformanceError, InfrastructureError, UsageError
+from kube.base.files import write_whole
+from kube.base.signals import interrupted_by_signals
+from kube.base.text import visible
+from localkube.base import ClusterAccess
 
 SHARD = TypeAdapter(ShardPlan)
 

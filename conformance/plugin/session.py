@@ -19,25 +19,25 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
-from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
-from conformance.engine.events.run import RunFinished, ShardPlan
-from conformance.engine.events.scenario import PlannedScenario, ScenarioFinished, count
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, now
 from conformance.engine.setup import Setup
-from conformance.errors import InfrastructureError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.write import Recorded, ResultFile, from_line, to_line
+from conformance.results.events.dispatch import Dispatcher, Event, Reporter
+from conformance.results.events.run import RunFinished, ShardPlan
+from conformance.results.events.scenario import PlannedScenario, ScenarioFinished, count
+from conformance.results.write import Recorded, ResultFile, from_line, to_line
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import connect, open_reference
-from conformance.targets.seam.values import RUN_LABEL
+from kube.base.errors import InfrastructureError
+from kube.nodes import RUN_LABEL
+from localkube.base import ClusterAccess
 
 
 def carried(events: Sequence[Event]) -> list[str]:

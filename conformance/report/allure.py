@@ -33,16 +33,16 @@ from allure_commons.model2 import (
 )
 from allure_commons.types import AttachmentType, LabelType, LinkType, Severity
 
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import RunCollector, RunResult
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.redaction import redact, redact_json
 from conformance.report.allure_run import write_run
 from conformance.report.folder import ALLURE_PREFIX
-from conformance.strictjson import loads
-from conformance.text import is_address, public_text, visible
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import RunCollector, RunResult
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from kube.base.redaction import redact, redact_json
+from kube.base.strictjson import loads
+from kube.base.text import is_address, public_text, visible
 
 STATUS: Mapping[Outcome, str] = {
     Outcome.PASSED: Status.PASSED,

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from conformance.engine.events.run import RunStarted
-from conformance.redaction import redact, redact_json
+from conformance.results.events.run import RunStarted
+from kube.base.redaction import redact, redact_json
 
 CATEGORIES = (
     {

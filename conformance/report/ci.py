@@ -20,13 +20,13 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import RunCollector, RunResult, ScenarioResult
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import Outcome
-from conformance.files import write_whole
-from conformance.redaction import redact
-from conformance.text import public_path, public_text, shorten, visible, xml_text
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import RunCollector, RunResult, ScenarioResult
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import Outcome
+from kube.base.files import write_whole
+from kube.base.redaction import redact
+from kube.base.text import public_path, public_text, shorten, visible, xml_text
 
 MAX_CHARACTERS = 100_000
 """The most that is kept of one message or diagnostic; CI systems refuse very large files."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from conformance.compare.audit.once import Finding
 from conformance.compare.explain import Told
-from conformance.engine.events.comparison import Judgement
 from conformance.report.drawing import Drawing, DrawnNode, drawing_of
 from conformance.report.templating import environment
+from conformance.results.events.comparison import Judgement
 from reference_allocator.explain import Explanation
 
 MAX_DEVICES = 2_500

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from conformance.engine.events.result import ScenarioResult
-from conformance.strictjson import loads
+from conformance.results.events.result import ScenarioResult
+from kube.base.strictjson import loads
 from reference_allocator.api import (
     AllocatedDevice,
     Device,

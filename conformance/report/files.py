@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from conformance.engine.events.dispatch import Event, Reporter
-from conformance.engine.events.scenario import Diagnostics
-from conformance.redaction import redact
 from conformance.report.allure import AllureResults
 from conformance.report.ci import JUnitFile
 from conformance.report.folder import ALLURE, JUNIT, OURS
+from conformance.results.events.dispatch import Event, Reporter
+from conformance.results.events.scenario import Diagnostics
+from kube.base.redaction import redact
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 

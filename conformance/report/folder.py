@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.run import RunStarted
-from conformance.errors import UsageError
-from conformance.resultfile.write import FILE_NAME, RESUMING
-from conformance.text import cut
+from conformance.results.events.dispatch import Event
+from conformance.results.events.run import RunStarted
+from conformance.results.write import FILE_NAME, RESUMING
+from kube.base.errors import UsageError
+from kube.base.text import cut
 
 RESULTS = FILE_NAME
 JUNIT = "junit.xml"

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.comparison import recorded
-from conformance.engine.events.result import ScenarioResult
-from conformance.redaction import redact
 from conformance.report.summary import VERDICTS, by_feature
-from conformance.resultfile.read import RecordedRun
+from conformance.results.events.comparison import recorded
+from conformance.results.events.result import ScenarioResult
+from conformance.results.read import RecordedRun
 from conformance.scenario.base import API_VERSION
-from conformance.text import shorten, visible
+from kube.base.redaction import redact
+from kube.base.text import shorten, visible
 
 MAX_CHARACTERS = 4_000  # The most that is kept of one message.
 

@@ -20,19 +20,19 @@ from typing import Any
 from markupsafe import escape
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.dispatch import ReportError
-from conformance.engine.events.result import ScenarioResult, count_verdicts
-from conformance.files import write_whole
-from conformance.redaction import redact, redact_json
 from conformance.report.drawing import Drawing, drawings_of
 from conformance.report.files import file_names, place_of
 from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.report.templating import environment, fit
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.strictjson import loads
-from conformance.text import inline_code, is_address, shorten, visible
+from conformance.results.events.dispatch import ReportError
+from conformance.results.events.result import ScenarioResult, count_verdicts
+from conformance.results.read import RecordedRun, load_results
+from kube.base.files import write_whole
+from kube.base.redaction import redact, redact_json
+from kube.base.strictjson import loads
+from kube.base.text import inline_code, is_address, shorten, visible
 
 MAX_EVIDENCE = 1_500_000
 """Characters of evidence in the page: that of what did not pass, as far as it goes. All of it is in

@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.text import Text
 
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.result import RunResult, ScenarioResult
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import ExitCode
-from conformance.redaction import redact
-from conformance.text import counted, cut, shorten, visible
+from conformance.results.events.result import RunResult, ScenarioResult
+from conformance.results.events.scenario import Outcome
+from kube.base.errors import ExitCode
+from kube.base.redaction import redact
+from kube.base.text import counted, cut, shorten, visible
 
 MAX_LINES = 40
 MAX_CHARACTERS = 4_000  # The most that is printed of one message; the result file has all of it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from conformance.redaction import redact
-from conformance.text import shorten, visible
+from kube.base.redaction import redact
+from kube.base.text import shorten, visible
 
 MAX_CHARACTERS = 200_000
 """The most that a page shows of one attachment; the result file has all of it."""

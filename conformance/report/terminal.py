@@ -17,18 +17,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.result import RunCollector
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import (
+from conformance.report.summary import STYLES, closing_lines, one_line
+from conformance.results.events.dispatch import Event
+from conformance.results.events.result import RunCollector
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import (
     Outcome,
     ScenarioFinished,
     ScenarioStarted,
     StepStarted,
 )
-from conformance.redaction import redact
-from conformance.report.summary import STYLES, closing_lines, one_line
-from conformance.text import counted, visible
+from kube.base.redaction import redact
+from kube.base.text import counted, visible
 
 MAX_NAMES = 3  # Scenarios named in the live line; the others are counted.
 

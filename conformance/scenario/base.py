@@ -12,13 +12,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypeAliasType
 
+from kube.values import POD_CLAIM_ANNOTATION, Obj
+
 API_VERSION: Final = "dra-conformance/v1"
-POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
-"""On a generated ResourceClaim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
 
-Obj = dict[str, Any]
-
-_MAX_GENERATE_NAME: Final = 57
 
 _DURATION: Final = r"^([0-9]+(?:[.][0-9]+)?)(ms|s|m)$"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -198,16 +195,3 @@ def release(text: str) -> Version | None:
         return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
     except InvalidVersion:
         return None
-
-
-def generate_name(pod: str, pod_claim: str) -> str:
-    """``metadata.generateName`` of the claim that is made for an entry of a pod's resourceClaims.
-
-    As pkg/controller/resourceclaim/controller.go of Kubernetes: both are cut where it is too long.
-    """
-    name = f"{pod}-{pod_claim}-"
-    if len(name) <= _MAX_GENERATE_NAME:
-        return name
-    cut_pod = pod[: len(pod) * _MAX_GENERATE_NAME // len(name)]
-    cut_claim = pod_claim[: len(pod_claim) * _MAX_GENERATE_NAME // len(name)]
-    return f"{cut_pod}-{cut_claim}"

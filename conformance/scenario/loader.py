@@ -11,7 +11,6 @@ from typing import Any
 
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
-from conformance.errors import UsageError
 from conformance.scenario.documents.validate import (
     USES,
     InvalidDocumentError,
@@ -30,7 +29,8 @@ from conformance.scenario.driver.variables import Variables, substitute
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.model import Scenario
 from conformance.scenario.short.expand import expanded
-from conformance.text import cut
+from kube.base.errors import UsageError
+from kube.base.text import cut
 
 SCENARIO_FOLDERS = ("core", "extended", "regressions")
 

@@ -11,10 +11,10 @@ from typing import Final, Literal
 
 from pydantic import Field, field_validator
 
-from conformance.errors import UsageError
 from conformance.scenario.base import DnsName, Named, Strict, dns_name
 from conformance.scenario.documents.validate import hint, load_document, shipped_or_file
 from conformance.scenario.registry import load_registry
+from kube.base.errors import UsageError
 
 KUBE_SCHEDULER: Final = "default-scheduler"
 """``spec.schedulerName`` of a pod that names none (pkg/apis/core/v1/defaults.go)."""

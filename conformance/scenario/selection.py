@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.errors import UsageError
 from conformance.options import given
+from kube.base.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario

@@ -14,9 +14,10 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
-from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health
+from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.expectations.base import Known, Timed
+from kube.observations import Health
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""

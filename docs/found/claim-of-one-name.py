@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.planes import plane
 from benchmarks.workloads import DRA, LABELS, NAMESPACE
-from conformance.clusters.local.binaries.versions import KUBERNETES, full_version
-from conformance.kubeapi.connection import Connection
-from conformance.targets.seam.values import ApiError
+from kube.connection import Connection
+from kube.errors import ApiError
+from localkube.binaries.versions import KUBERNETES, full_version
 
 DRIVER = "names.example.com"
 GROUP = f"/apis/{DRA}"

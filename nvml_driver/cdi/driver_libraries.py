@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from nvml_driver.nvml.installation import LIBRARY_FOLDERS, DriverRoot
+from kube.base.libraries import LIBRARY_FOLDERS
+from nvml_driver.nvml.installation import DriverRoot
 
 _LOG = logging.getLogger(__name__)
 VERSIONED = "libnvidia-ml.so.1"  # The link whose target names the driver's version.

@@ -16,13 +16,13 @@ from typing import Any
 
 import pynvml
 
+from kube.simulated import SIMULATED_ATTRIBUTE
 from nvml_driver.devices.attributes import describe, driver_attributes
 from nvml_driver.devices.vfio import vfio_devices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.mig.published import AskedGpu, mig_devices
 from nvml_driver.model.inventory import (
-    SIMULATED_ATTRIBUTE,
     Attribute,
     CounterSet,
     Device,

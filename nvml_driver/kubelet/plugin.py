@@ -17,11 +17,13 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2
 
+from kube.kubelet import dra_v1_pb2 as dra
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.rpc import serve, stub
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.health.stream import MAX_STREAMS, HealthFeed
 from nvml_driver.kubelet.rolling import Instance
-from nvml_driver.kubelet.rpc import serve, stub
 from nvml_driver.kubelet.service import (
     HEALTH_SERVED,
     SERVED,
@@ -30,8 +32,6 @@ from nvml_driver.kubelet.service import (
     health_service,
     registration_service,
 )
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as dra
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.metrics import Metrics
 from nvml_driver.prepare.claims import ClaimGetter
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import grpc
 
+from kube.kubelet import dra_health_v1_pb2 as health_v1
+from kube.kubelet import dra_health_v1alpha1_pb2 as health_v1alpha1
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet import dra_v1beta1_pb2 as v1beta1
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.rpc import serve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
-from nvml_driver.kubelet.rpc import serve
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
-from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha1
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.metrics import Metrics
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.prepare.claims import ClaimFetcher, ClaimGetter, ClaimReference, budget, describe

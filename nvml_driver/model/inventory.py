@@ -16,9 +16,6 @@ Kind = Literal["full", "mig", "mig-partition", "vfio"]
 Health = Literal["Healthy", "Unhealthy", "Unknown"]
 TaintEffect = Literal["None", "NoSchedule", "NoExecute"]
 
-SIMULATED_ATTRIBUTE = "dra-conformance.dev/simulated"
-"""Carried by every device that a simulated NVML shows, so that nobody takes it for hardware."""
-
 
 @dataclass(frozen=True, slots=True)
 class Attribute:

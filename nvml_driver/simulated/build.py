@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
+from kube.base.toolchain import find_c_compiler
 from nvml_driver.errors import NvmlUnavailableError
 
 LIBRARY = "libnvidia-ml.so.1"
@@ -33,11 +32,8 @@ FLAGS = (
 
 def compiler() -> tuple[str, ...]:
     """The C compiler's command: ``cc``, else ziglang's. Raises NvmlUnavailableError: neither."""
-    found = shutil.which("cc")
-    if found:
-        return (found,)
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc")
+    if found := find_c_compiler():
+        return found
     raise NvmlUnavailableError(
         "simulated NVML needs a C compiler and there is no `cc` on PATH: pip install "
         "'dra-conformance[compiler]', or install gcc or clang (on Debian: gcc libc6-dev)"

@@ -13,12 +13,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator
 
+from kube.simulated import MARK
 from nvml_driver.model.inventory import Device, Inventory, MigInstance
 
 CONTAINER_PATH = "/usr/bin/nvidia-smi"  # Where NVIDIA's container toolkit puts the real one.
 
-MARK = "simulated nvidia-smi of nvml-dra-driver: there is no hardware"
-"""The first line of its output."""
 
 LIST = "-L"
 QUERY = "--query-gpu=uuid,name,memory.total,compute_mode --format=csv,noheader"

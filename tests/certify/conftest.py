@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import PlannedScenario
+from conformance.results.events.scenario import PlannedScenario
 from tests.certify.evidence import Forgery, genuine
 from tests.certify.submitted import Submitted
 

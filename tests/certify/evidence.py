@@ -16,11 +16,11 @@ from conformance.certify.profiles import Profile, load_profiles
 from conformance.certify.values import Implementation
 from conformance.certify.verify import Verification, verify_report
 from conformance.compare.compare import against
-from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import load_results
+from conformance.results.write import ResultFile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions

@@ -22,8 +22,8 @@ from conformance.certify.submission import (
     folder_of,
     write_submission,
 )
-from conformance.engine.events.scenario import PlannedScenario
-from conformance.resultfile.read import load_results
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import load_results
 from tests.certify.evidence import CORE, IMPLEMENTATION, PROFILES
 
 SIGNER = "certifier@example.com"

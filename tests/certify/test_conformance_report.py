@@ -21,18 +21,18 @@ from conformance.cli.scenarios.schemas import schema_of
 from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.engine.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
-from conformance.engine.run.ending import with_known_issues
 from conformance.engine.setup import planned as planned_of
-from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.knownissues import with_known_issues
+from conformance.results.read import RecordedRun, load_results
+from conformance.results.write import ResultFile
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.variables import namespace, suffix
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
-from conformance.targets.seam.overlaps import Overlap
+from conformance.seam.overlaps import Overlap
+from kube.base.errors import ExitCode, UsageError
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import HOSTILE, finished, planned, play, sample, stream
 from tests.report.golden import check

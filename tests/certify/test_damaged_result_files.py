@@ -17,10 +17,10 @@ from conformance import __version__
 from conformance.certify.build import build_report
 from conformance.compare.compare import compare_scenario
 from conformance.digest import document_digest
-from conformance.errors import ConformanceError
 from conformance.report.pages import render_html
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.read import load_results
+from conformance.results.write import ResultFile
+from kube.base.errors import ConformanceError
 from tests.certify.test_conformance_report import IMPLEMENTATION, PROFILES
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import finished, planned, play, stream

@@ -27,9 +27,9 @@ from conformance.digest import document_digest
 from conformance.drivercheck.result import CheckResult, DriverCheckResult, verdict
 from conformance.drivercheck.result import Outcome as CheckOutcome
 from conformance.drivercheck.run import CHECKS
-from conformance.engine.events.scenario import Outcome, PlannedScenario
-from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import RecordedRun
+from conformance.results.events.scenario import Outcome, PlannedScenario
+from conformance.results.read import RecordedRun
+from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import IMPLEMENTATION, Forgery
 from tests.certify.submitted import Submitted
 from tests.certify.test_conformance_report import REAL, recorded

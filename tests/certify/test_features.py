@@ -12,7 +12,7 @@ from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.profiles import load_profiles
 from conformance.certify.values import Result
 from conformance.digest import document_digest
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.driver.profile import ProfileSpec
 from tests.certify.test_conformance_report import REAL, built, recorded
 from tests.compare.cluster import allocation, claim, decision

@@ -17,10 +17,10 @@ from conformance.compare.compare import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.compare.demands import WantedClaim, demand_of, unrecorded
 from conformance.digest import set_digest
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import ResultFileError, load_results
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.results.read import ResultFileError, load_results
 from conformance.scenario.selection import select
+from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import (
     CORE,
     IMPLEMENTATION,

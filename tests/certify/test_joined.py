@@ -13,15 +13,15 @@ import pytest
 from conformance.certify.build import believed
 from conformance.certify.contradictions import contradictions
 from conformance.certify.verify import verify_report
-from conformance.engine.events.result import retold
-from conformance.engine.events.run import Merged
 from conformance.engine.options import Shard
 from conformance.engine.plan import shard_of
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.resultfile.merge import merge, merged_id
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ADAPTERS, ResultFile
+from conformance.results.events.result import retold
+from conformance.results.events.run import Merged
+from conformance.results.merge import merge, merged_id
+from conformance.results.read import load_results
+from conformance.results.write import ADAPTERS, ResultFile
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference

@@ -22,8 +22,8 @@ from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
 from conformance.cli.reports.submission import verify as verify_command
-from conformance.errors import ExitCode, UsageError
-from conformance.resultfile.read import ResultFileError, load_results
+from conformance.results.read import ResultFileError, load_results
+from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import PROFILES, WAITS, Forgery
 from tests.certify.kept import KEPT
 from tests.certify.submitted import SIGNER, Submitted, needs_ssh_keygen, new_key, public

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conformance.certify.times import TimeCheck
-from conformance.resultfile.read import ResultFileError, load_results
+from conformance.results.read import ResultFileError, load_results
 from tests.certify.evidence import SHARED, Forgery
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.digest import set_digest
-from conformance.errors import ExitCode, UsageError
+from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import CORE, SHARED, Forgery
 
 

@@ -13,7 +13,16 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "reports")
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED_PATH = re.compile(r"`([a-z_][a-z\d_/.-]*(?:/|\.py|\.yaml|\.json))`")
-PACKAGES = ("", "conformance", "reference_allocator", "nvml_driver", "reference_allocator/cel")
+PACKAGES = (
+    "",
+    "conformance",
+    "kube",
+    "kubesim",
+    "localkube",
+    "nvml_driver",
+    "reference_allocator",
+    "reference_allocator/cel",
+)
 
 
 def anchors(page: Path) -> set[str]:

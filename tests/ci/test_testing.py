@@ -238,7 +238,7 @@ def test_tests_are_counted_and_those_that_fail_are_named(tmp_path: Path) -> None
     ("path", "expected"),
     [
         ("ci/kind/test", {"kind"}),
-        ("conformance/clusters/kind/cluster.py", {"kind", "machines"}),
+        ("localkube/kind/cluster.py", {"kind", "machines"}),
         ("reference_allocator/gates.py", {"fuzz", "oldest", "defects"}),
         ("docs/README.md", {"site"}),
         ("LICENSE", set()),
@@ -251,9 +251,9 @@ def test_a_change_touches_what_is_about_it(path: str, expected: set[str]) -> Non
 
 
 def test_a_change_touches_what_imports_it() -> None:
-    importers = {"conformance/text.py": {"conformance/report/allure.py"}}
-    assert "allure" in touched(parts(), ["conformance/text.py"], importers)
-    assert "allure" not in touched(parts(), ["conformance/text.py"], {})
+    importers = {"kube/base/text.py": {"conformance/report/allure.py"}}
+    assert "allure" in touched(parts(), ["kube/base/text.py"], importers)
+    assert "allure" not in touched(parts(), ["kube/base/text.py"], {})
 
 
 def tracked() -> list[str]:

@@ -15,15 +15,16 @@ from pathlib import Path
 import yaml
 from pyroute2 import IPRoute
 
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.controlplane.credentials import SERVICE_IP
-from conformance.clusters.local.node.network import call_in_network
-from conformance.clusters.local.processes.supervision import Processes
-from conformance.clusters.local.state import LOOPBACK, read_state
+from conformance.targets.opening.own_driver import Simulation, own_driver
+from localkube import LocalCluster, LocalOptions
+from localkube.controlplane.credentials import SERVICE_IP
+from localkube.node.network import call_in_network
+from localkube.processes.supervision import Processes
+from localkube.state import LOOPBACK, read_state
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
 from tests.cli.plain_client import Api, Json
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 from tests.programs import ended
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,12 @@ def for_clients(name: str) -> Iterator[tuple[Api, str]]:
     support.require_node_machine()
     with support.short_directory() as directory:
         cluster = LocalCluster(
-            LocalOptions(name=name, state_dir=directory / name, binaries=binaries)
+            LocalOptions(
+                name=name,
+                state_dir=directory / name,
+                binaries=binaries,
+                driver=own_driver(Simulation()),
+            )
         )
         try:
             access = cluster.up()

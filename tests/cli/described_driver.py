@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from conformance.scenario.driver.profile import ProfileSpec, load_profile
-from conformance.targets.reference.nodes.described import DescribedDriver, described
-from conformance.targets.seam.values import Obj
+from conformance.targets.reference.described import DescribedDriver, described
+from kube.values import Obj
 from nvml_driver.cluster.kube import KubeClient
 from nvml_driver.cluster.publish import Publisher
 from nvml_driver.core import DriverCore

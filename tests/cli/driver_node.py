@@ -15,14 +15,14 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from conformance.clusters.base import ClusterAccess
-from conformance.clusters.local import LocalCluster
-from conformance.clusters.local.api import LocalApi
-from conformance.clusters.local.driver.attached import published
-from conformance.clusters.local.driver.spec import driver_environment
-from conformance.clusters.local.processes.tools import python_path
 from conformance.data import scenarios_dir
 from conformance.scenario.driver.profile import load_profile
+from localkube import LocalCluster
+from localkube.api import LocalApi
+from localkube.base import ClusterAccess
+from localkube.driver.attached import published
+from localkube.driver.spec import driver_environment
+from localkube.processes.tools import python_path
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.prepare.checkpoint import Checkpoint
 from tests.cli.driver_process import DriverProcess, eventually

@@ -15,7 +15,7 @@ from typing import Any
 import urllib3
 import yaml
 
-from conformance.clusters.local import LocalCluster
+from localkube import LocalCluster
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from conformance.clusters.local.node.network import call_in_network
+from localkube.node.network import call_in_network
 
 
 def interface(state: dict[str, Any], name: str, mac: str, address: str) -> None:

@@ -16,12 +16,12 @@ import typer
 import yaml
 
 from conformance.cli.app import app
-from conformance.clusters.gocommand import find_go
-from conformance.kubeapi.kubeconfig import load_config
 from conformance.scenario.changes import AccountName, service_account
 from conformance.targets.cluster.capture import RIGHTS
-from conformance.targets.cluster.objects.ownership import MADE_BY_SCENARIOS
-from conformance.targets.reference.resources import KINDS
+from conformance.targets.cluster.ownership import MADE_BY_SCENARIOS
+from kube.kubeconfig import load_config
+from kubesim.resources import KINDS
+from localkube.gocommand import find_go
 from tests.programs import ended
 from tests.scenario.shipped import shipped
 

@@ -15,7 +15,7 @@ import pytest
 from conformance.cli.app import COMMANDS
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from tests.cli.conftest import Call
 from tests.compare.cluster import allocation, claim, decision
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from tests.cli.conftest import Call
 
 OWN = Path("dra-conformance.toml")

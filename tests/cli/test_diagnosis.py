@@ -13,7 +13,7 @@ import yaml
 
 from tests.cli.conftest import Call
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_capture import fill
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.scenario.selection import select
 from tests.cli.conftest import Call
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 WRITES = {"POST", "PUT", "PATCH", "DELETE"}
 

@@ -13,7 +13,7 @@ import pytest
 from conformance.cli import main
 from conformance.cli.output import print_progress, printable
 from conformance.compare.reference import on_reference
-from conformance.engine.events.result import RunResult
+from conformance.results.events.result import RunResult
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from tests import programs
@@ -238,7 +238,7 @@ def test_a_run_under_nohup_goes_on(tmp_path: Path) -> None:
     (tmp_path / "start.py").write_text(
         "import os, signal, sys\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from conformance.signals import interrupted_by_signals\n"
+        "from kube.base.signals import interrupted_by_signals\n"
         "with interrupted_by_signals():\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.app import app
-from conformance.errors import ExitCode
 from conformance.report import pages
+from kube.base.errors import ExitCode
 from tests import programs
 
 RUN = ["run", "--target", "reference", "-k", "core/exact", "-k", "core/two"]

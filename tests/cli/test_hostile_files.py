@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from conformance.cli.running.render import merge
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import UsageError
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import Outcome
+from conformance.results.write import ResultFile
+from kube.base.errors import UsageError
 from tests.report.builders import finished, planned, play, stream
 
 GIB = 1 << 30

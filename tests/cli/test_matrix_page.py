@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 from ci.matrix_page import PAIRS, UPGRADES, Column, minors_page, read_columns, skew_page
-from conformance.clusters.local.binaries.versions import PINNED
-from conformance.engine.events.scenario import (
+from conformance.results.events.scenario import (
     KnownFailure,
     Outcome,
     PlannedScenario,
     ScenarioFinished,
 )
-from conformance.resultfile.write import ResultFile
+from conformance.results.write import ResultFile
+from localkube.binaries.versions import PINNED
 from tests import programs
 from tests.report.builders import compared, ended, finished, planned, play, started
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
+from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.programs import ended
 from tests.report.builders import finished, planned, play, stream
 

@@ -11,7 +11,7 @@ import pytest
 
 from nvml_driver.nvml.library import default_cache_root
 from nvml_driver.simulated import build
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 from tests.programs import ended
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.seam.scope import Target
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_existing
-from conformance.targets.seam.scope import Target
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 from tests.programs import ended
 
 pytestmark = pytest.mark.needs_root

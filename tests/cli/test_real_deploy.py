@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.engine.run.steps import hollow_node
+from localkube import LocalCluster, LocalOptions
 from tests.cli import deployment
 from tests.cli.dra_objects import DRIVER, claim, good_config, pod
 from tests.cli.plain_client import Api, Json, eventually
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 
 pytestmark = [
     pytest.mark.needs_root,
@@ -50,7 +50,7 @@ def deployed() -> Iterator[Deployed]:
     support.require_node_machine()
     manifests = deployment.render(deployment.SIMULATED)
     with support.short_directory() as directory:
-        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries, driver=False)
+        options = LocalOptions(name="d", state_dir=directory / "d", binaries=binaries)
         cluster = LocalCluster(options)
         try:
             access = cluster.up()

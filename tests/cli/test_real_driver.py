@@ -13,10 +13,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from kubernetes import client, config
 
-from conformance.clusters.local.driver import spec
+from conformance.targets.opening.own_driver import Simulation, own_driver
+from localkube.driver import spec
 from tests.cli.driver_node import DRIVER, DriverNode
 from tests.cli.driver_process import DriverProcess, eventually
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]
 
@@ -31,14 +32,14 @@ def node(two_nodes: Shared, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     cluster, access = two_nodes.cluster, two_nodes.access
     for name in access.nodes:
         cluster.disturb(f"{name}/driver", "stop")
-    spec.forget(cluster.layout.node(1))
+    spec.forget(cluster.layout.node(1), own_driver(Simulation()))
     with config.new_client_from_config(str(access.kubeconfig), context=access.context) as api:
         client.ResourceV1Api(api).delete_collection_resource_slice()
         found = DriverNode(cluster, access, api, tmp_path_factory.mktemp("logs"))
         found.create_class()
         yield found
         api.rest_client.pool_manager.clear()  # leaving the context keeps its connections
-    spec.forget(cluster.layout.node(1))
+    spec.forget(cluster.layout.node(1), own_driver(Simulation()))
 
 
 def slices(node: DriverNode) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.simulated_nodes import call
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 from tests.mutants.real_driver.measure import ANYBODYS, OURS, FaultyCluster, faulty_cluster
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.errors import ExitCode
 from conformance.report.folder import RESULTS
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
+from kube.base.errors import ExitCode
 from tests import programs
 from tests.cli import deployment
 from tests.cli.plain_client import Api, Json, eventually

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.base import ClusterError
-from tests.clusters import local_support as support
+from localkube.base import ClusterError
+from tests.localkube import local_support as support
 from tests.mutants.real.build import mutant_scheduler
 from tests.mutants.real.running import Schedulers, schedulers
 from tests.mutants.real.wrong import ALL

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import pytest
 
 from conformance import __version__
-from conformance.clusters.base import RUN_LABEL
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.data import scenarios_dir
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.selection import select
+from kube.nodes import RUN_LABEL
+from localkube import LocalCluster, LocalOptions
 from tests.cli.dra_objects import DRIVER, claim, pod
 from tests.cli.plain_client import Api, Json, eventually
 from tests.cli.simulated_nodes import certified, run_compared, running_cluster

@@ -10,7 +10,7 @@ import pytest
 from tests.cli import deployment
 from tests.cli.dra_objects import VERSIONS, bad_config, claim, good_config, slice_of
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 from tests.nvml_driver.test_deploy import CASES
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow]

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.clusters.base import RUN_LABEL
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.objects.podspec import LABEL
 from conformance.engine.schedule.needs import disrupted_roles
-from conformance.resultfile.read import load_results
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
 from conformance.scenario.loader import LoadedScenario
+from kube.nodes import RUN_LABEL
 from tests import programs
 from tests.cli.dra_objects import claim
 from tests.cli.plain_client import Api, Json, RefusedError, eventually
 from tests.cli.simulated_nodes import but_the_passed
-from tests.clusters.pool import Shared
+from tests.localkube.pool import Shared
 from tests.scenario.shipped import shipped
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow]

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.binaries.versions import cache_key
-from conformance.clusters.local.layout import default_cache
-from conformance.data import local_cluster_modules_dir
-from tests.clusters import local_support as support
+from localkube import LocalCluster, LocalOptions
+from localkube.binaries.versions import cache_key
+from localkube.data import local_cluster_modules_dir
+from localkube.layout import default_cache
+from tests.localkube import local_support as support
 from tests.mutants.real.build import mutant_scheduler
 from tests.mutants.real.running import Schedulers
 from tests.programs import ended

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance.clusters.gocommand import COMPILE, find_go
-from conformance.clusters.local.binaries.versions import KUBERNETES
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.objects import NODE
@@ -25,6 +23,8 @@ from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import CHECKS, run
 from conformance.scenario.selection import Selection, select
+from localkube.binaries.versions import KUBERNETES
+from localkube.gocommand import COMPILE, find_go
 from tests.cli.simulated_nodes import REGRESSIONS, certified, records, run_compared, running_cluster
 
 pytestmark = [

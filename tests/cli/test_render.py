@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.app import app
-from conformance.errors import UsageError
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.pages import write_pages
-from conformance.resultfile.write import ResultFile
+from conformance.results.write import ResultFile
+from kube.base.errors import UsageError
 from tests.cli.conftest import Call
 from tests.report.builders import compared, finished, play, sample, stream
 

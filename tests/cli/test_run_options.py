@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events.scenario import Outcome
-from conformance.resultfile.read import load_results
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
 from tests.cli.conftest import Call
 
 GOOD = scenarios_dir() / "core/two-requests-two-devices.yaml"

@@ -12,15 +12,16 @@ import urllib3
 
 from conformance.cli import watching
 from conformance.compare.audit.once import Finding
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
+from kubesim.front.server import Front
+from kubesim.front.serving import seconds_since_epoch
 from tests.cli.conftest import Call
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
+from tests.kubesim.front.conftest import Client
 from tests.targets.cluster.test_cluster_capture import fill
-from tests.targets.reference.front.conftest import Client
 
 Told = Callable[[Callable[[str, Finding], None]], None]
 
@@ -45,7 +46,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 def front(tmp_path: Path) -> Iterator[Front]:
     options = ReferenceOptions(nodes=(), devices=NoDriver("none"), start=seconds_since_epoch())
     with ReferenceTarget(options) as target:
-        backend = RealTime(target)
+        backend = real_time(target)
         for obj in (
             cluster.device_class(),
             cluster.node("node-a"),

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from conformance.cli.output import write_named
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 
 
 def test_folders_are_made_and_a_link_stays_a_link(tmp_path: Path) -> None:

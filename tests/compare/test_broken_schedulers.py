@@ -13,11 +13,11 @@ from typing import Final
 import pytest
 
 from conformance.compare.compare import against
-from conformance.engine.events.comparison import ScenarioCompared, Verdict
-from conformance.engine.events.result import count_verdicts
-from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.comparison import ScenarioCompared, Verdict
+from conformance.results.events.result import count_verdicts
+from conformance.results.events.scenario import ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened

@@ -8,10 +8,10 @@ import pytest
 from conformance.compare.compare import against, compare_scenario
 from conformance.compare.conclude import conclude_run, uncertified
 from conformance.compare.witness import Answer
-from conformance.engine.events.comparison import ScenarioCompared, Verdict
-from conformance.engine.events.result import RunCollector, RunResult, count_verdicts
-from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from conformance.errors import ExitCode
+from conformance.results.events.comparison import ScenarioCompared, Verdict
+from conformance.results.events.result import RunCollector, RunResult, count_verdicts
+from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from kube.base.errors import ExitCode
 from tests.compare.cluster import Scripted, allocation, claim, decision, snapshot
 from tests.report.builders import finished, planned, play, step, stream
 

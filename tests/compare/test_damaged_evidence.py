@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conformance.compare.evidence import Obj
 from conformance.compare.judging import judge, judge_undecided
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
+from conformance.results.events.comparison import Judgement, Verdict
+from kube.base.errors import UsageError
 from tests.compare.cluster import (
     allocated,
     allocation,

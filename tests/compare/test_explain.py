@@ -13,20 +13,21 @@ import pytest
 from conformance.compare.explain import Told, explain_file, explain_snapshot, read_snapshot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.loader import load_scenarios
 from conformance.targets.cluster.capture import capture
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.scope import ReferenceScope
+from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions
+from kube.api import Api
+from kube.base.errors import UsageError
+from kube.connection import Connection
+from kubesim.front.server import Front
+from kubesim.front.serving import seconds_since_epoch
 from tests.compare import cluster
-from tests.targets.reference import kit
+from tests.kubesim import kit
 
 SELECTOR = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'X'"}}
 GPUS = f"{kit.NODE}: 4 devices of class gpu.nvidia.com"
@@ -49,7 +50,7 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
 @pytest.fixture
 def ask(target: ReferenceTarget, tmp_path: Path) -> Iterator[Callable[[str], Told]]:
     """Explains a pod or claim of the reference, asked over HTTP as a cluster is."""
-    front = Front(RealTime(target), tmp_path, "test")
+    front = Front(real_time(target), tmp_path, "test")
     api = Api(Connection.open(front.kubeconfig, "dra-conformance-test"))
 
     def explain(name: str) -> Told:

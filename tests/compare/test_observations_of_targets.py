@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.compare.compare import MAX_DIFFERENCES, compare_observations
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.jsondiff import UNORDERED, differences
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from tests.report.builders import finished, planned, step
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from conformance.compare.evidence import Obj
 from conformance.compare.replay import WhatIf, replay, replay_if, replay_results
-from conformance.engine.events.comparison import Verdict
-from conformance.errors import UsageError
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.comparison import Verdict
+from conformance.results.write import ResultFile
+from kube.base.errors import UsageError
 from tests.compare.cluster import (
     allocated,
     allocation,

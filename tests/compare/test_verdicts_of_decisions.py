@@ -9,8 +9,8 @@ import pytest
 from conformance.compare.evidence import Obj, reading
 from conformance.compare.judging import devices_of, judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.errors import UsageError
+from conformance.results.events.comparison import Judgement, Verdict
+from kube.base.errors import UsageError
 from reference_allocator.features import Features
 from tests.compare.cluster import (
     Scripted,

@@ -13,7 +13,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import health, slices
 from conformance.drivercheck.result import Outcome
 from conformance.drivercheck.run import CHECKS, chosen, run
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.drivercheck.own_driver import OwnDriver
 from tests.mutants.real_driver.faults import FAULTS
 from tests.scenario.sampling import SAMPLE, sample

@@ -14,7 +14,7 @@ from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome
 from conformance.drivercheck.run import CHECKS, chosen, run
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 
 

@@ -13,29 +13,21 @@ from typing import Any
 
 import yaml
 
-from conformance.engine.events.dispatch import Event
 from conformance.engine.setup import Setup
+from conformance.results.events.dispatch import Event
 from conformance.scenario.documents.yamlfile import Document
-from conformance.scenario.driver.simulated import Health
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.observation import Component, PublishedDevice, Sample
+from conformance.seam.overlaps import Overlap
+from conformance.seam.scope import Scope, T
+from conformance.seam.values import Capabilities
+from conformance.seam.watching import Following, Watching
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import (
-    RUN_LABEL,
-    ApiError,
-    Capabilities,
-    Decision,
-    Obj,
-    Query,
-    Ref,
-    Request,
-    User,
-)
-from conformance.targets.seam.watching import Following, Watching
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.observations import Component, Decision, Health, PublishedDevice, Sample
+from kube.values import Obj, Query, Ref, Request, User
+from kubesim.apiserver.patches import merge
 
 
 class Miniature:

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.plan import recorded_options
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.profile import DriverOption, DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
-from conformance.targets.reference.nodes.nvml import NvmlDriver
+from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj
-from nvml_driver.errors import PrepareError
+from kube.base.errors import UsageError
+from kube.values import Obj
+from kubesim.nodes.driver import DriverError
 from tests.scenario.shipped import ROOT, shipped
 
 OWN: DriverProfile = load_profile("nvml-dra-driver", ROOT / "drivers")
@@ -87,7 +87,7 @@ def test_a_driver_that_has_not_the_option_fails(monkeypatch: pytest.MonkeyPatch)
 
     def refuse(_driver: NvmlDriver, claim: Obj) -> Any:
         if claim["status"]["allocation"]["devices"].get("config"):
-            raise PrepareError("feature gate TimeSlicingSettings is not enabled")
+            raise DriverError("feature gate TimeSlicingSettings is not enabled")
         raise AssertionError("the claim has a configuration")
 
     monkeypatch.setattr(NvmlDriver, "prepare", refuse)

@@ -6,11 +6,11 @@ import errno
 
 import pytest
 
-from conformance.engine.events.dispatch import Event, ReportError
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepStarted
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.dispatch import Event, ReportError
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import Outcome, ScenarioFinished, StepStarted
+from kube.base.errors import UsageError
 from tests.engine.miniature import Miniature, Recorder, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})

@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from conformance.certify.profiles import load_profiles
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.scheduler import find_scheduler
 from conformance.scenario.selection import select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
+from kube.base.errors import UsageError
 from tests.engine.miniature import Miniature, pod, scenario
 
 SEEN = {"expect": [{"pod": "p", "scheduled": True}]}

@@ -11,14 +11,15 @@ from dataclasses import replace
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events.run import RunFinished, RunStarted, RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import InfrastructureError, TargetGoneError, UsageError
+from conformance.results.events.run import RunFinished, RunStarted, RunStopping
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import ApiError, Obj, Ref, TargetError
+from kube.base.errors import InfrastructureError, TargetError, TargetGoneError, UsageError
+from kube.errors import ApiError
+from kube.values import Obj, Ref
 from tests.engine.miniature import Miniature, Recorder, node, pod, scenario, setup
 
 STEPS = ({"apply": [pod("p")]}, {"expect": [{"pod": "p", "scheduled": True}]})

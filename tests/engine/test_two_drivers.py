@@ -8,25 +8,26 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.schedule.model import Running, Waiting, may_begin
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.seam.values import Capabilities, Obj
+from kube.base.errors import UsageError
+from kube.values import Obj
 from tests.engine.miniature import write
+from tests.kubesim import kit
 from tests.scenario.shipped import ROOT, shipped
-from tests.targets.reference import kit
 
 OWN = load_profile("nvml-dra-driver", ROOT / "drivers")
 OTHER = load_profile("other-nvml-dra-driver", ROOT / "drivers")

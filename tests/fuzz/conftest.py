@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.targets.reference.front.server import Front
-from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
+from conformance.targets.reference.serving import real_time
+from kube.api import Api
+from kube.connection import Connection
+from kubesim.front.server import Front
+from kubesim.front.serving import seconds_since_epoch
 from tests.mutants import mutant
 
 
@@ -25,7 +26,7 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Api]]:
             start = seconds_since_epoch()
             target = mutant(*defects, devices=NoDriver("none"), nodes=(), start=start)
             stack.callback(target.close)
-            backend = RealTime(target)
+            backend = real_time(target)
             front = Front(backend, tmp_path, "test")
             stack.callback(front.close)
             threading.Thread(target=backend.run, daemon=True).start()

@@ -7,7 +7,7 @@ from typing import Any
 from conformance.fuzz.cases import Case
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem, pod_of
-from conformance.targets.cluster.decisions.snapshots import unallocated
+from conformance.targets.cluster.snapshots import unallocated
 
 VERSION = "1.37.1"
 RESULT = {"request": "r", "driver": "d.example.com", "pool": "fabric", "device": "dev-0"}

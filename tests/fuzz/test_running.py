@@ -7,8 +7,8 @@ from collections.abc import Callable
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.running import Runner
-from conformance.kubeapi.api import Api
-from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.ownership import owned
+from kube.api import Api
 
 VERSION = "1.37.1"
 PARTITIONS = 33  # The number of a problem with devices whose counters do not do for both.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.running import Runner
 from conformance.fuzz.scenario import scenario_of
-from conformance.kubeapi.api import Api
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
+from kube.api import Api
 
 VERSION = "1.37.1"
 KINDS = {

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.reference.apiserver import conversion
-from conformance.targets.reference.resources import DRA_GROUP, KINDS
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
+from kubesim.apiserver import conversion
+from kubesim.resources import DRA_GROUP, KINDS
+from kubesim.store import clone
+from kubesim.world import World
 from reference_allocator.api import schema
 from reference_allocator.api.limits import REQUESTS_MAX
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.reference.apiserver.authorization import Attributes
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import User
+from kube.values import User
+from kubesim.apiserver.authorization import Attributes
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Allows = Callable[..., bool]

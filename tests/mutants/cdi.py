@@ -6,10 +6,10 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from conformance.cdi.reading import ContainerEdits
-from conformance.scenario.observation import ListedClaim
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
+from kube.cdi.reading import ContainerEdits
+from kube.observations import ListedClaim
+from kube.values import Obj
+from kubesim.nodes.driver import NodeDriver
 from tests.mutants.driver import writes
 from tests.mutants.replacing import Defects, instead
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Ref, Request
+from kube.errors import ApiError
+from kube.values import Obj, Ref, Request
+from kubesim.resources import Kind
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Change = Callable[[Obj], Obj]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import POD_CLAIM_ANNOTATION, Obj
+from kubesim import pods
+from kubesim.controllers.claims import ClaimController
+from kubesim.store import name_of, namespace_of, uid_of
+from kubesim.world import World
 from tests.mutants.api import lose_selectors
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.garbage_collection import GarbageCollector
-from conformance.targets.reference.store import namespace_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import POD_CLAIM_ANNOTATION, Obj, Ref
+from kubesim import pods
+from kubesim.controllers.claims import ClaimController
+from kubesim.controllers.garbage_collection import GarbageCollector
+from kubesim.store import namespace_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import wanted
 from tests.mutants.replacing import Defects, instead, part, replace
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from conformance.cdi.reading import ContainerEdits
-from conformance.targets.reference.world import World
+from kube.cdi.reading import ContainerEdits
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.cdi.reading import UnresolvableError
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
-from conformance.targets.reference.nodes.dra_manager import NotPreparedError
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.scheduling import nodefit
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.cdi.reading import UnresolvableError
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.claims import ClaimController
+from kubesim.controllers.node_lifecycle import NodeLifecycleController
+from kubesim.nodes.dra_manager import NotPreparedError
+from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.scheduling import nodefit
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 

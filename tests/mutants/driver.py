@@ -7,13 +7,12 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.nodes.driver import NodeDriver, SlicePublisher
-from conformance.targets.reference.nodes.nvml import NvmlDriver
-from conformance.targets.reference.store import clone, name_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from conformance.targets.reference.nvml import NvmlDriver
+from kube.values import Obj
+from kubesim.nodes.driver import DriverError, NodeDriver, SlicePublisher
+from kubesim.store import clone, name_of, uid_of
+from kubesim.world import World
 from nvml_driver.core import DriverCore
-from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord
 from reference_allocator.api.quantity import parse_quantity

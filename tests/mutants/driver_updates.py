@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.nodes import dra_manager
-from conformance.targets.reference.nodes.dra_manager import NotPreparedError
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.kubelet import _WIPING_DELAY, Kubelet
-from conformance.targets.reference.world import World
+from kubesim.nodes import dra_manager
+from kubesim.nodes.dra_manager import NotPreparedError
+from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.kubelet import _WIPING_DELAY, Kubelet
+from kubesim.world import World
 from tests.mutants.replacing import Defects, replace
 
 

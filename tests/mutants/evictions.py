@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

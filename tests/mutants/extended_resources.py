@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import clone
+from kubesim.world import World
 from reference_allocator.extended import IMPLICIT_PREFIX
 from tests.mutants.replacing import Defects, instead, replace
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -63,7 +63,7 @@ def never_healthy_again(world: World) -> None:
 def outlives_drivers(world: World) -> None:
     for driver in drivers(world):
         replace(
-            driver, "health", lambda _original, device, driver=driver: driver._known_health(device)
+            driver, "health", lambda _original, device, driver=driver: driver.known_health(device)
         )
 
 

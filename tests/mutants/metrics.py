@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.scenario.observation import CREATES, OPERATIONS
-from conformance.targets.reference.world import World
+from kube.observations import CREATES, OPERATIONS
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

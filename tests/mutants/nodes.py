@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]

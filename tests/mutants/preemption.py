@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.scheduling.nodefit import Misfit
+from kubesim.world import World
 from tests.mutants.replacing import Defects, instead, replace
 
 

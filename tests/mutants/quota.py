@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.apiserver.admission import Usage
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.apiserver.admission import Usage
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

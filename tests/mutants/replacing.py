@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any, TypeVar
 
-from conformance.targets.reference.world import World
+from kubesim.world import World
 
 Mutation = Callable[[World], None]
 """Puts a defect into a reference that is running."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import FINALIZER
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.scheduling.bindingconditions import Readiness
-from conformance.targets.reference.scheduling.filtering import SchedulingError
-from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
-from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.claims import FINALIZER
+from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.bindingconditions import Readiness
+from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
+from kubesim.store import name_of, uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace as changed
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import FieldManager, Obj, Request
+from kube.values import FieldManager, Obj, Request
+from kubesim.world import World
 from tests.mutants.replacing import Defects, replace
 
 

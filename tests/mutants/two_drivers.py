@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager, NotPreparedError
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.nodes.nvml import NvmlDriver
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
-from nvml_driver.errors import DriverError
+from conformance.targets.reference.nvml import NvmlDriver
+from kube.values import Obj
+from kubesim.nodes.driver import DriverError
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.driver import drivers
 from tests.mutants.replacing import Defects, replace
 

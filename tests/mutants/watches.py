@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from conformance.targets.reference.apiserver.watches import Tell, Watch
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.apiserver.watches import Tell, Watch
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 Selected = Mapping[str, str] | None

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.reference.controllers.deployments import DeploymentController
-from conformance.targets.reference.controllers.statefulsets import StatefulSetController
-from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.controllers.deployments import DeploymentController
+from kubesim.controllers.statefulsets import StatefulSetController
+from kubesim.store import name_of, uid_of
+from kubesim.world import World
 from tests.mutants.replacing import Defects, instead, part, replace
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from itertools import combinations
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.metadata import HOST_DIRECTORY
 from nvml_driver.core import DriverCore

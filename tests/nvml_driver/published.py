@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.targets.reference.apiserver.validation.resource_slice import check_slice
+from kubesim.validation.resource_slice import check_slice
 from reference_allocator.api import Node, RequestPolicy
 from reference_allocator.api.limits import check_limits
 from reference_allocator.api.quantity import parse_quantity

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.kubeapi.fake_api import FakeApi, key_of
+from tests.kube.fake_api import FakeApi, key_of
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conformance.cdi.reading import UnresolvableError, resolve
-from conformance.cdi.spec import DeviceNode
+from kube.cdi.reading import UnresolvableError, resolve
+from kube.cdi.spec import DeviceNode
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.errors import CheckpointError, PrepareError
 from nvml_driver.simulated.node import MAJOR

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cdi.reading import resolve
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.scenario.observation import ContainerView
+from kube.cdi.reading import resolve
+from kube.observations import ContainerView
 from nvml_driver.simulated import shipped
 from tests.nvml_driver.helpers import make_claim, make_core, opaque, result
 

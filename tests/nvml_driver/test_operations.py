@@ -13,10 +13,10 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet.rpc import stub as stub_of
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.plugin import KubeletPlugin, LivenessServer
-from nvml_driver.kubelet.rpc import stub as stub_of
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from nvml_driver.logs import JsonFormatter, TextFormatter
 from nvml_driver.metrics import Metrics, MetricsServer
 from tests.nvml_driver.helpers import make_claim, make_core, result

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conformance.cli.app import app
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from reference_allocator.wire import answer_allocate, answer_cel
 from tests.oracle.golden import read
 

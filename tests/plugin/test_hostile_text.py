@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import InfrastructureError
 from conformance.plugin import items
+from conformance.results.events.scenario import Outcome
+from kube.base.errors import InfrastructureError
 from tests.report.builders import finished
 
 HOSTILE = "it said\n::stop-commands::x \x1b[2J Bearer abcdef0123456789"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.plugin import items
+from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.report.builders import finished
 
 ISSUE = KnownFailure("allocates-twice", "https://github.com/kubernetes/kubernetes/pull/136269")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from conformance.cli.app import app
 from conformance.data import scenarios_dir
-from conformance.resultfile.read import load_results
+from conformance.results.read import load_results
 from tests.plugin.conftest import Session
 
 CORE = scenarios_dir() / "core"

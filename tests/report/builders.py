@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from conformance.digest import set_digest
-from conformance.engine.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.dispatch import Event, Reporter
-from conformance.engine.events.run import RunFinished, RunStarted
-from conformance.engine.events.scenario import (
+from conformance.results.events.comparison import Difference, Judgement, ScenarioCompared, Verdict
+from conformance.results.events.dispatch import Event, Reporter
+from conformance.results.events.run import RunFinished, RunStarted
+from conformance.results.events.scenario import (
     Diagnostics,
     Outcome,
     PlannedScenario,
@@ -20,8 +20,8 @@ from conformance.engine.events.scenario import (
     StepStarted,
     count,
 )
-from conformance.resultfile.read import RecordedRun, load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.read import RecordedRun, load_results
+from conformance.results.write import ResultFile
 
 HOSTILE = (
     "[red]markup[/red] <b>&amp;</b> ]]> \x1b[2J\x00\x07\x85 \u202eevil \ud800 \ufffe {{ 7*7 }} "

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.allure import AllureResults
 from conformance.report.allure_run import executor_of
+from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.report.builders import (
     HOSTILE,
     compared,
@@ -234,7 +234,7 @@ sys.path.insert(0, {str(ROOT)!r})
 """
     """
 import pytest
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.scenario import Outcome
 from conformance.report.allure import apply_to_current_test
 from tests.report.builders import finished, planned, step
 

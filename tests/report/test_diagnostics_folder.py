@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engine.events.scenario import Diagnostics
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OURS
+from conformance.results.events.scenario import Diagnostics
 
 
 def test_each_item_is_a_file_below_the_scenario(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.result import ScenarioResult
 from conformance.report.drawing import MAX_DEVICES, MAX_NODES, Drawing, drawings_of
 from conformance.report.pages import MAX_EVENTS, warnings_of
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.results.events.result import ScenarioResult
 from tests.compare.cluster import DRIVER, claim, node, resource_slice
 from tests.report.builders import finished, planned
 

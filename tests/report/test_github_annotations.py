@@ -5,14 +5,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.engine.events.result import RunCollector
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.ci import (
     MAX_ANNOTATIONS,
     GithubAnnotations,
     in_github,
     workflow_commands,
 )
+from conformance.results.events.result import RunCollector
+from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.report.builders import HOSTILE, compared, finished, planned, play, sample, stream
 
 WORKSPACE = Path("/home/somebody/checkout")

@@ -15,12 +15,12 @@ import pytest
 from markdown_it import MarkdownIt
 
 from conformance.cli.running.reporters import reporters, retell
-from conformance.engine.events.result import retold
-from conformance.engine.events.scenario import Attempt, KnownFailure, Outcome
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import FILE_NAME, ResultFile
+from conformance.results.events.result import retold
+from conformance.results.events.scenario import Attempt, KnownFailure, Outcome
+from conformance.results.read import load_results
+from conformance.results.write import FILE_NAME, ResultFile
 from tests.report.builders import compared, finished, planned, play, sample, step, stream
 
 LINES = {

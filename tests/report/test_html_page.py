@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS
 from conformance.report.pages import MAX_EVIDENCE, _when, render_html, write_pages
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import KnownFailure, Outcome
+from conformance.results.write import ResultFile
 from tests.report.builders import (
     HOSTILE,
     compared,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
-from conformance.engine.events.scenario import Outcome
 from conformance.report.jsonsummary import MAX_CHARACTERS, render_json, summary_schema
 from conformance.report.pages import render_html, render_markdown
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
+from conformance.results.write import ResultFile
 from tests.report.builders import (
     HOSTILE,
     compared,

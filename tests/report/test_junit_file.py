@@ -9,10 +9,10 @@ import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.events.comparison import Judgement, Verdict
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.ci import MAX_CHARACTERS, MAX_INLINE, JUnitFile
 from conformance.report.files import DiagnosticsFolder
+from conformance.results.events.comparison import Judgement, Verdict
+from conformance.results.events.scenario import KnownFailure, Outcome
 from tests.report.builders import HOSTILE, compared, ended, finished, planned, play, sample, stream
 from tests.report.golden import check
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import KnownFailure, Outcome
 from conformance.report.ci import junit_xml
 from conformance.report.pages import render_html, render_markdown
 from conformance.report.terminal import TerminalReporter
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import KnownFailure, Outcome
+from conformance.results.read import load_results
+from conformance.results.write import ResultFile
 from tests.report.builders import ended, finished, play, started
 
 LINK = "https://github.com/kubernetes/kubernetes/pull/136269"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UsageError
 from conformance.report import folder
 from conformance.report.allure import AllureResults
 from conformance.report.ci import JUnitFile
 from conformance.report.files import DiagnosticsFolder
 from conformance.report.folder import OutputFolder
-from conformance.resultfile.write import ResultFile
+from conformance.results.write import ResultFile
+from kube.base.errors import UsageError
 from tests.report.builders import finished, play, sample, started, stream
 
 

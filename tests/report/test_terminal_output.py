@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.run import RunStopping
-from conformance.engine.events.scenario import (
+from conformance.report.terminal import PlainConsole, TerminalReporter
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.results.events.run import RunStopping
+from conformance.results.events.scenario import (
     Outcome,
     PlannedScenario,
     ScenarioFinished,
     ScenarioStarted,
     StepStarted,
 )
-from conformance.report.terminal import PlainConsole, TerminalReporter
 from tests.report.builders import (
     HOSTILE,
     compared,

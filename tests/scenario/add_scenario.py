@@ -19,10 +19,10 @@ from typing import Final
 import typer
 
 from conformance.cli.scenarios.lint import lint
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import ConformanceError, UsageError
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.text import counted
+from kube.base.errors import ConformanceError, UsageError
+from kube.base.text import counted
 from tests.mutants import DEFECTS
 from tests.scenario.kill_matrix import (
     KILLS,

@@ -17,17 +17,17 @@ from typing import Any, Final
 
 import yaml
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import SimulatedGpus
-from conformance.targets.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
+from conformance.targets.reference.device_source import SimulatedGpus
 from tests.mutants import DEFECTS, mutant
 from tests.scenario.shipped import ROOT, on_reference
 from tests.statements import wrongs

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from conformance import probe
-from conformance.targets.reference.controllers.node_lifecycle import NodeLifecycleController
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
+from kubesim.controllers.node_lifecycle import NodeLifecycleController
+from kubesim.world import World
 from tests.mutants.replacing import part, replace
 
 HOLLOW: Final = "dra-conformance.dev/hollow"

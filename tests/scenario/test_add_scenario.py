@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 from tests.mutants import DEFECTS
 from tests.scenario import add_scenario as command
 from tests.scenario import kill_matrix

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.mutants import mutant
 from tests.scenario.shipped import shipped
 from tests.targets.devices import (

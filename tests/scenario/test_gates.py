@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_registry
+from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
 from reference_allocator.gates import MINORS, gates_for_version
 from tests.scenario.kill_matrix import driver_profile
 from tests.scenario.sampling import SAMPLE, sample

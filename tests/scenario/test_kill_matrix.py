@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
-from conformance.targets.reference.world import World
+from conformance.results.events.scenario import Outcome
+from kubesim.world import World
 from tests.mutants import DEFECTS
 from tests.scenario.kill_matrix import (
     COMMAND,

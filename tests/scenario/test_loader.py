@@ -9,10 +9,10 @@ import pytest
 
 from conformance.data import scenarios_dir
 from conformance.digest import set_digest
-from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario, load_scenarios
+from kube.base.errors import UsageError
 
 SCENARIO = """\
 apiVersion: dra-conformance/v1

@@ -11,15 +11,15 @@ from dataclasses import replace as changed
 
 import pytest
 
-from conformance.cdi.reading import ContainerEdits
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.cdi.reading import ContainerEdits
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants import DEFECTS
 from tests.mutants.allocator.inputs import results
 from tests.mutants.allocator.inputs import writes as allocates

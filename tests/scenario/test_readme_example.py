@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.lint.files import lint_documents

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.documents.yamlfile import yaml_files
 from conformance.scenario.selection import Selection, select
+from kube.base.errors import UsageError
 from reference_allocator.gates import MINORS
 from tests.scenario.test_loader import SCENARIO
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Outcome, ScenarioFinished, StepFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions

@@ -7,7 +7,7 @@ import pytest
 from conformance.scenario.documents.yamlfile import read_documents, yaml_files
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.lint import files as lint_files
-from conformance.scenario.lint.manifests.retired import manifest_problems
+from conformance.scenario.lint.retired import manifest_problems
 from conformance.scenario.lint.shipped import (
     file_problems,
     length_problems,

@@ -6,9 +6,9 @@ import pytest
 
 from conformance import probe
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.variables import Variables, substitute, suffix
+from kube.base.errors import UsageError
 
 SYNTHETIC = Variables(None, "0badcafe", "busybox")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from conformance.scenario.registry import load_registry
-from conformance.text import counted
+from kube.base.text import counted
 from tests.scenario.kill_matrix import Kills, link
 from tests.statements import VERSION, Behaviour, Statement, behaviours
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
+from tests.kubesim import kit
 from tests.scenario.shipped import ROOT
-from tests.targets.reference import kit
 
 PROFILE: DriverProfile = load_profile("gpu.example.com", ROOT / "drivers")
 DRIVER = PROFILE.driver

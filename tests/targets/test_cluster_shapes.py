@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UsageError
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.seam.values import Query
+from kube.base.errors import UsageError
+from kube.values import Query
 from tests.scenario.shapes import SHAPES
 
 WRITTEN = """

@@ -10,10 +10,9 @@ import pytest
 
 from conformance.compare.reference import on_reference
 from conformance.data import scenarios_dir
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Allocated
 from conformance.scenario.loader import load_scenarios
@@ -21,8 +20,9 @@ from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
-from conformance.targets.seam.values import SIMULATED
+from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
+from kube.base.errors import UsageError
+from kube.simulated import SIMULATED_ATTRIBUTE
 from tests.scenario import shipped
 
 PROFILE = """
@@ -284,7 +284,7 @@ def test_beside_a_cluster_it_has_that_ones_gpus_unless_our_driver_simulates_them
     attributes: dict[str, Any] = {
         "type": {"string": "gpu"},
         "cudaComputeCapability": {"version": "9.0.0"},
-        SIMULATED: {"bool": simulated},
+        SIMULATED_ATTRIBUTE: {"bool": simulated},
     }
     gpu = published("worker", "gpu-7")
     gpu["spec"]["driver"] = "gpu.nvidia.com"

@@ -10,7 +10,7 @@
 // With -numbers it prints type -> field's number in protobuf -> field's name; a name begins with *
 // where the Go field is a pointer, so that an empty value counts:
 //
-//	go run ./fielddump -numbers > ../../conformance/targets/reference/front/numbers-1.37.json
+//	go run ./fielddump -numbers > ../../kubesim/front/numbers-1.37.json
 package main
 
 import (

@@ -23,17 +23,17 @@ from conformance.cli.output import printable, write_named
 from conformance.compare.explain import Seen
 from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
-from conformance.engine.events.comparison import ScenarioCompared
-from conformance.engine.events.result import count_verdicts
-from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import planned
-from conformance.errors import ExitCode, UsageError
 from conformance.options import given
 from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
-from conformance.resultfile.read import load_results
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.result import count_verdicts
+from conformance.results.events.scenario import PlannedScenario
+from conformance.results.read import load_results
 from conformance.scenario.selection import select
-from conformance.strictjson import read_object
+from kube.base.errors import ExitCode, UsageError
+from kube.base.strictjson import read_object
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")

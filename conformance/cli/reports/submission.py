@@ -26,9 +26,9 @@ from conformance.certify.verify import verify_report
 from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
-from conformance.errors import ConformanceError, ExitCode, UsageError
-from conformance.resultfile.read import load_results
-from conformance.text import counted
+from conformance.results.read import load_results
+from kube.base.errors import ConformanceError, ExitCode, UsageError
+from kube.base.text import counted
 
 
 @takes("about", Certified)

@@ -12,10 +12,10 @@ import typer
 
 from conformance.cli.output import print_progress
 from conformance.digest import text_digest
-from conformance.errors import UsageError
-from conformance.files import read_regular
 from conformance.scenario.documents.validate import hint
-from conformance.text import cut
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
+from kube.base.text import cut
 
 OWN = Path("dra-conformance.toml")
 SHARED = Path("pyproject.toml")

@@ -10,17 +10,17 @@ import typer
 from conformance.cli.output import print_progress
 from conformance.cli.running.reporters import finish_reports, reporters, result_files, retell
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events.result import RunResult, retold
-from conformance.engine.events.run import RunFinished
-from conformance.engine.events.scenario import count
-from conformance.errors import UsageError
 from conformance.report.files import FORMATS, DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, OutputFolder
 from conformance.report.pages import PAGES
-from conformance.resultfile.merge import merge as joined
-from conformance.resultfile.read import MAX_BYTES, load_results
-from conformance.resultfile.times import parse_time
+from conformance.results.events.result import RunResult, retold
+from conformance.results.events.run import RunFinished
+from conformance.results.events.scenario import count
+from conformance.results.merge import merge as joined
+from conformance.results.read import MAX_BYTES, load_results
+from conformance.results.times import parse_time
 from conformance.scenario.documents.validate import hint
+from kube.base.errors import UsageError
 
 ALL = (*PAGES, *FORMATS)
 

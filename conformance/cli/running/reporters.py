@@ -12,19 +12,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from conformance.engine.events.dispatch import Dispatcher, Event, Reporter
 from conformance.engine.plan import Plan
-from conformance.errors import UsageError
 from conformance.report.ci import GithubAnnotations, in_github
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.folder import DIAGNOSTICS, RESULTS, OutputFolder
 from conformance.report.pages import PAGES, write_pages
 from conformance.report.terminal import PlainConsole, TerminalReporter
-from conformance.resultfile.read import RecordedRun, result_file
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.dispatch import Dispatcher, Event, Reporter
+from conformance.results.read import RecordedRun, result_file
+from conformance.results.write import ResultFile
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import RUN_LABEL
-from conformance.text import counted, visible
+from kube.base.errors import UsageError
+from kube.base.text import counted, visible
+from kube.nodes import RUN_LABEL
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 

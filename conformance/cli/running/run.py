@@ -16,22 +16,22 @@ from conformance.cli.running.config import Config, NoConfig, recorded_config
 from conformance.cli.running.reporters import finish_reports, planned_lines, reporters, same_place
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
-from conformance.engine.events.run import ShardPlan
 from conformance.engine.options import EXECUTION, OUTPUT, RunOptions
 from conformance.engine.plan import header, plan, shard_of
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
 from conformance.options import given
 from conformance.report.folder import OutputFolder
-from conformance.resultfile.merge import only_failed, resumed, to_resume
+from conformance.results.events.run import ShardPlan
+from conformance.results.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import check_context
 from conformance.targets.opening.target import Opened, open_target, open_to_plan
-from conformance.text import counted, visible
+from kube.base.errors import UsageError
+from kube.base.text import counted, visible
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 
 from conformance.cli.output import printable
 from conformance.data import scenarios_dir
-from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.scenario.documents.validate import is_own, validated
 from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
@@ -34,7 +33,8 @@ from conformance.scenario.lint.shipped import (
     scenario_problems,
 )
 from conformance.scenario.loader import check_path, load_scenarios
-from conformance.text import counted
+from kube.base.errors import ConformanceError, ExitCode, UsageError
+from kube.base.text import counted
 
 _STDIN = Path("-")
 

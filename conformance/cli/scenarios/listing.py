@@ -14,15 +14,15 @@ from conformance.cli.options import Paths, takes
 from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import shard_of
-from conformance.errors import UsageError
-from conformance.resultfile.merge import only_failed
+from conformance.results.merge import only_failed
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import (
     load_registry,
 )
 from conformance.scenario.selection import Selection, select
-from conformance.text import addresses_first, counted, visible
+from kube.base.errors import UsageError
+from kube.base.text import addresses_first, counted, visible
 
 
 def catalogue(found: Sequence[LoadedScenario]) -> str:

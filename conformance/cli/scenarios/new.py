@@ -13,9 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from conformance.cli.app import SETTINGS
 from conformance.cli.output import write_named
-from conformance.errors import UsageError
 from conformance.scenario.base import dns_name
 from conformance.scenario.documents.yamlfile import elements, mapping, read_documents, text
+from kube.base.errors import UsageError
 
 app = typer.Typer(
     name="new",

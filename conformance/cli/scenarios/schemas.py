@@ -15,7 +15,6 @@ import typer
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.documents.yamlfile import walk
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.model import Scenario
@@ -29,6 +28,7 @@ from conformance.scenario.registry import (
 from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.foreach import MOST
+from kube.base.errors import UsageError
 
 SchemaName = Literal[
     "driver-check",
@@ -79,7 +79,7 @@ def _example(which: SchemaName) -> Path:
 def schema_of(which: SchemaName) -> dict[str, Any]:
     """The schema by its name."""
     from conformance.certify.model import ConformanceReport
-    from conformance.resultfile.write import result_schema
+    from conformance.results.write import result_schema
 
     match which:
         case "driver-check":

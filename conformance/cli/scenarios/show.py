@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from conformance.clusters.base import DEFAULT_IMAGE
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.driver.profile import DriverProfile, load_profile, shipped_profiles
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import OTHER_PROFILE, OWN_PROFILE
-from conformance.text import visible
+from kube.base.errors import UsageError
+from kube.base.text import visible
+from localkube.base import DEFAULT_IMAGE
 
 _WIDTH = 80
 _WORKER = "node-with-devices"

@@ -23,8 +23,8 @@ from conformance.compare.audit.once import (
     pools_of,
 )
 from conformance.compare.evidence import Object, full_name, key_of, name_of, reading
-from conformance.errors import UsageError
-from conformance.targets.cluster.decisions.snapshots import allocation_of
+from conformance.targets.cluster.snapshots import allocation_of
+from kube.base.errors import UsageError
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot
 

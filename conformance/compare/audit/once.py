@@ -19,10 +19,10 @@ from conformance.compare.evidence import (
     name_of,
     reading,
 )
-from conformance.errors import UsageError
-from conformance.kubeapi.slices import results_of
-from conformance.targets.seam.overlaps import exclusive_devices, is_copied
-from conformance.targets.seam.values import selected_node
+from conformance.seam.overlaps import exclusive_devices, is_copied
+from kube.base.errors import UsageError
+from kube.slices import results_of
+from kube.values import selected_node
 from reference_allocator.checks import check
 from reference_allocator.snapshot import Snapshot
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.cdi import reading as cdi
-from conformance.cdi.spec import is_id
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import every_claim
 from conformance.drivercheck.kubelet import Device
 from conformance.drivercheck.process import outside
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.text import one_line
+from kube.base.text import one_line
+from kube.cdi import reading as cdi
+from kube.cdi.spec import is_id
 
 section = Section("cdi")
 

@@ -10,7 +10,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import HEALTH, RefusedError, watch_health
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.text import one_line
+from kube.base.text import one_line
 
 section = Section("health")
 
@@ -129,7 +129,7 @@ def stream_can_be_opened_again(bench: Bench) -> None:
 def calls_go_on_beside_a_stream(bench: Bench) -> None:
     """While a stream is open claims are prepared and unprepared."""
     version = _versions(bench)[0]
-    from nvml_driver.kubelet.rpc import stub
+    from kube.kubelet.rpc import stub
 
     messages = HEALTH[version]
     request = messages.NodeWatchResourcesRequest()

@@ -9,13 +9,13 @@ import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from conformance.clusters.local.driver.attached import INFO_SECONDS
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import expect_allocated, expect_refused
 from conformance.drivercheck.violations import ViolationError
-from conformance.targets.seam.values import Obj
+from kube.kubelet.plugins import INFO_SECONDS
+from kube.values import Obj
 
 section = Section("hostile")
 

@@ -10,7 +10,7 @@ from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import SERVICES, Device, RefusedError
 from conformance.drivercheck.objects import OTHER_DRIVER
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 section = Section("prepare")
 

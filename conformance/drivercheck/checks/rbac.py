@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
-from conformance.text import one_line
+from kube.base.text import one_line
 
 section = Section("rbac", looks_back=True)
 

@@ -7,12 +7,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from conformance.clusters.local.driver.attached import PLUGIN_TYPE
 from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.kubelet import HEALTH, SERVICES, RefusedError, Registrar
 from conformance.drivercheck.violations import ViolationError
+from kube.kubelet.plugins import PLUGIN_TYPE
 from reference_allocator.api.names import dns_subdomain_problems
 
 section = Section("registration")

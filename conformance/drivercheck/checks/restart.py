@@ -19,7 +19,7 @@ from conformance.drivercheck.checks.prepare import (
 from conformance.drivercheck.driver import STOP_SECONDS
 from conformance.drivercheck.kills.within import killed
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 section = Section("restart", starts_driver=True)
 

@@ -11,8 +11,8 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.objects import NODE, OTHER_DRIVER, OTHER_NODE
 from conformance.drivercheck.violations import UnanswerableError, ViolationError
-from conformance.targets.seam.values import Obj
-from conformance.text import one_line
+from kube.base.text import one_line
+from kube.values import Obj
 
 section = Section("slices")
 

@@ -15,7 +15,7 @@ from conformance.drivercheck.checks.cdi import expect_gone, expect_resolved
 from conformance.drivercheck.checks.prepare import expect_free, expect_same
 from conformance.drivercheck.kubelet import Device
 from conformance.drivercheck.violations import NotOfferedError
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 section = Section("upgrade", starts_driver=True)
 

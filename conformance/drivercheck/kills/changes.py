@@ -16,7 +16,7 @@ from typing import Final
 
 from conformance.drivercheck.launching import Syscall, syscalls
 from conformance.drivercheck.process import Process, Starter, WatchableStarter
-from conformance.text import one_line
+from kube.base.text import one_line
 
 _RECEIVE: Final = 0xC0502100  # SECCOMP_IOCTL_NOTIF_RECV, linux/seccomp.h
 _SEND: Final = 0xC0182101  # SECCOMP_IOCTL_NOTIF_SEND

@@ -20,8 +20,8 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.kills.changes import UnwatchableError, WatchedDriver
 from conformance.drivercheck.violations import SilenceError, ViolationError
-from conformance.targets.seam.values import Obj
-from conformance.text import counted
+from kube.base.text import counted
+from kube.values import Obj
 
 _LEAST_MOMENTS: Final = 3
 _MOST_MOMENTS: Final = 50

@@ -13,7 +13,6 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.errors import UsageError
 from conformance.scenario.documents.yamlfile import (
     Document,
     PathTuple,
@@ -24,9 +23,10 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     text,
 )
-from conformance.targets.reference.apiserver.authorization import Attributes, Wanted
-from conformance.targets.seam.values import Obj, User
-from conformance.text import one_line
+from kube.base.errors import UsageError
+from kube.base.text import one_line
+from kube.values import Obj, User
+from kubesim.apiserver.authorization import Attributes, Wanted
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")

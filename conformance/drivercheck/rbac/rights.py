@@ -10,13 +10,9 @@ from typing import Any, Final
 import yaml
 
 from conformance.drivercheck.rbac.policy import Policy
-from conformance.targets.reference.apiserver.authorization import (
-    Authorizer,
-    PathAttributes,
-    Wanted,
-)
-from conformance.targets.reference.cluster import Cluster
-from conformance.targets.seam.values import User
+from kube.values import User
+from kubesim.apiserver.authorization import Authorizer, PathAttributes, Wanted
+from kubesim.cluster import Cluster
 
 _MOST: Final = 1000
 """Different requests that are remembered; a driver that asks for more has no end of them."""

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.engine.objects.ledger import RESOURCE_V1, Ledger
-from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.targets.seam.scope import Objects
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, Query, Ref, TargetError
+from conformance.seam.scope import Objects
+from kube.base.errors import InfrastructureError, TargetError
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Obj, Query, Ref
 
 _USER = f"{RUN_LABEL}-"
 """Annotation, followed by a run's id: that run uses the class."""

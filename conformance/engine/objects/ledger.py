@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from conformance.engine.objects.podspec import NOBODY, ask_for, confine, first_user, restrict
-from conformance.errors import TargetGoneError
-from conformance.targets.seam.scope import Objects
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref, TargetError, User
+from conformance.seam.scope import Objects
+from kube.base.errors import TargetError, TargetGoneError
+from kube.errors import ApiError
+from kube.values import Obj, Query, Ref, User
 from reference_allocator.api.schema import CLUSTER_SCOPED, stable_version
 
 _LOG = logging.getLogger(__name__)

@@ -6,9 +6,11 @@ from collections.abc import Collection
 
 from conformance.engine.objects.classes import used_by
 from conformance.engine.setup import Setup
-from conformance.errors import TargetGoneError
-from conformance.targets.seam.scope import Scope, Target
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
+from conformance.seam.scope import Scope, Target
+from kube.base.errors import TargetError, TargetGoneError
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Ref
 
 NAMESPACES_MARKED = 30.0
 """Seconds until every namespace of a run must be terminating; all are empty by then."""

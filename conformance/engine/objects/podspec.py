@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """The label by which pods are confined to nodes; each kubelet sets it."""

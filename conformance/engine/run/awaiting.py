@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.engine.run.context import Context
-from conformance.redaction import redact_log
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref
-from conformance.text import one_line
+from kube.base.redaction import redact_log
+from kube.base.text import one_line
+from kube.errors import ApiError
+from kube.values import Obj, Query, Ref
 from reference_allocator.features import Features
 
 ASK_AGAIN_SECONDS = 5.0

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from conformance.engine.objects.ledger import Ledger
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.changes import AccountName, Changes, Delete, Update
-from conformance.targets.seam.scope import Objects
-from conformance.targets.seam.values import ApiError, FieldManager, Obj, Ref, Request, User
+from conformance.seam.scope import Objects
+from kube.errors import ApiError
+from kube.values import FieldManager, Obj, Ref, Request, User
 
 _ATTEMPTS = 5
 """To replace an object that others change, too."""

@@ -10,18 +10,21 @@ from typing import Any, NamedTuple
 from conformance.engine.objects.ledger import Ledger, default_version
 from conformance.engine.run.changes import send
 from conformance.engine.schedule.loop import Slot
-from conformance.errors import UsageError
-from conformance.kubeapi.store import version_of
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import AccountName, Changes, Delete, service_account
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Refusal, WatchEvent
+from conformance.scenario.metrics import MetricOf
 from conformance.scenario.model import Scenario
-from conformance.scenario.observation import MetricOf, Observation, total
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import ApiError, Obj, Query, Ref, User
-from conformance.targets.seam.watching import Watching
+from conformance.seam.observation import Observation
+from conformance.seam.scope import Scope, T
+from conformance.seam.watching import Watching
+from kube.base.errors import UsageError
+from kube.errors import ApiError
+from kube.observations import total
+from kube.store import version_of
+from kube.values import Obj, Query, Ref, User
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 

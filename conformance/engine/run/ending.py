@@ -9,20 +9,19 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from conformance.engine.events.run import RunStarted
-from conformance.engine.events.scenario import Attempt, KnownFailure, Outcome, ScenarioFinished
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, Interrupted
 from conformance.engine.setup import Setup
-from conformance.errors import ConformanceError
-from conformance.scenario.registry import load_known_issues
-from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import ApiError, Capabilities, Obj, Query, Ref
-from conformance.text import one_line
+from conformance.results.events.scenario import Attempt, Outcome, ScenarioFinished
+from conformance.seam.scope import Scope
+from kube.base.errors import ConformanceError
+from kube.base.text import one_line
+from kube.errors import ApiError
+from kube.values import Obj, Query, Ref
 
 EXPLANATION = "explanation.txt"
 
@@ -128,34 +127,6 @@ def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> Scen
         where=attempts[-1].where if passed else finished.where,
         attempts=tuple(attempts),
     )
-
-
-def with_known_issues(
-    finished: ScenarioFinished, target: str, versions: Collection[str]
-) -> ScenarioFinished:
-    """The same, with the outcome ``known`` if all that is wrong is a known issue.
-
-    Args:
-        target: its name; the reference has none of Kubernetes' issues.
-        versions: of the API server and the kubelets (`versions_of_kubernetes`).
-    """
-    failed = finished.outcome is Outcome.FAILED and finished.cleanup is not Outcome.FAILED
-    if not failed or target == "reference":
-        return finished
-    passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
-    told = any(item.namespace == finished.namespace for item in finished.overlaps)
-    issues = load_known_issues().of(
-        versions, finished.scenario.id, finished.message, passed and told
-    )
-    found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
-    if not found:
-        return finished
-    return replace(finished, outcome=Outcome.KNOWN, known_issues=found)
-
-
-def versions_of_kubernetes(where: Capabilities | RunStarted) -> set[str]:
-    """Of the API server, and of the kubelets."""
-    return {where.kubernetes_version, *where.versions.get("kubelet", "").split(", ")}
 
 
 def diagnose(scope: Scope) -> Mapping[str, str]:

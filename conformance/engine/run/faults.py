@@ -11,21 +11,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from conformance.clusters.base import OTHER_DRIVER, REMOVE
 from conformance.engine.objects.ledger import default_version
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, DevicePlace
-from conformance.errors import InfrastructureError
-from conformance.kubeapi.slices import pools_complete
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.containers.identity import allocated
+from conformance.scenario.expectations.container_identity import allocated
 from conformance.scenario.steps import Fault, Stimulate
-from conformance.targets.seam.components import (
-    OF_A_NODE,
-    in_start_order,
-    role_of,
-)
-from conformance.targets.seam.values import Capabilities, Obj, Query, TargetError
+from conformance.seam.values import Capabilities
+from kube.base.errors import InfrastructureError, TargetError
+from kube.components import OF_A_NODE, OTHER_DRIVER, REMOVE, in_start_order, role_of
+from kube.slices import pools_complete
+from kube.values import Obj, Query
 
 
 def disturb(fault: Fault, context: Context) -> None:

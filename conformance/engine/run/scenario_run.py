@@ -10,17 +10,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.run import RunStopping
-from conformance.engine.events.scenario import (
-    Attempt,
-    Diagnostics,
-    Outcome,
-    ScenarioFinished,
-    ScenarioStarted,
-    StepFinished,
-    StepStarted,
-)
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.ending import (
@@ -32,8 +21,6 @@ from conformance.engine.run.ending import (
     interferences,
     is_known,
     may_be_chance,
-    versions_of_kubernetes,
-    with_known_issues,
 )
 from conformance.engine.run.faults import (
     PUBLISHED_SECONDS,
@@ -48,12 +35,24 @@ from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps
-from conformance.errors import TargetGoneError, UsageError
+from conformance.results.events.dispatch import Event
+from conformance.results.events.run import RunStopping
+from conformance.results.events.scenario import (
+    Attempt,
+    Diagnostics,
+    Outcome,
+    ScenarioFinished,
+    ScenarioStarted,
+    StepFinished,
+    StepStarted,
+)
+from conformance.results.knownissues import versions_of_kubernetes, with_known_issues
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import together
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.values import CONSTRAINTS
-from conformance.text import shorten
+from conformance.seam.overlaps import Overlap
+from conformance.seam.values import CONSTRAINTS
+from kube.base.errors import TargetGoneError, UsageError
+from kube.base.text import shorten
 
 _LOG = logging.getLogger(__name__)
 

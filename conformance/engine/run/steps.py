@@ -10,16 +10,17 @@ from typing import Any, Final
 
 from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.changes import NotOneError, send
-from conformance.engine.run.churn.rounds import churn
+from conformance.engine.run.churn_rounds import churn
 from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
-from conformance.errors import TargetError
 from conformance.scenario.base import ObjectSelector, ServerSelector
 from conformance.scenario.driver.variables import filled
-from conformance.scenario.observation import MetricOf
+from conformance.scenario.metrics import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
-from conformance.targets.seam.overlaps import COPIED
-from conformance.targets.seam.values import ApiError, Obj, Ref, User
+from conformance.seam.overlaps import COPIED
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.values import Obj, Ref, User
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"

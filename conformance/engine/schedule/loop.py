@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from conformance.engine.events.scenario import ScenarioFinished
 from conformance.engine.schedule.model import (
     OBSERVERS,
     Running,
@@ -20,9 +19,10 @@ from conformance.engine.schedule.model import (
 )
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePool, NodePools, home_of
+from conformance.results.events.scenario import ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_known_issues
-from conformance.targets.seam.values import Capabilities
+from conformance.seam.values import Capabilities
 
 
 class Slot:

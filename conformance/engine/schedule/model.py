@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from conformance.engine.schedule.needs import Needs, Reach
 from conformance.engine.schedule.pools import Home, NodePool, NodePools
-from conformance.targets.seam.values import Capabilities
+from conformance.seam.values import Capabilities
 
 OBSERVERS = 4
 """How many scenarios may observe beside those that act. Each has threads and watches."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from conformance.clusters.base import OTHER_DRIVER
 from conformance.scenario.expectations.base import Timed
 from conformance.scenario.expectations.objects import ObjectsExpectation
 from conformance.scenario.model import Spec
-from conformance.targets.seam.components import OF_A_NODE, role_of
+from kube.components import OF_A_NODE, OTHER_DRIVER, role_of
 
 
 class Reach(IntEnum):

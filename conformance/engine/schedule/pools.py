@@ -14,7 +14,7 @@ from enum import Enum
 
 from conformance.engine.schedule.needs import Needs, Reach
 from conformance.scenario.driver.variables import worker_of
-from conformance.targets.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, Capabilities
+from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, Capabilities
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from conformance.errors import UsageError
 from conformance.scenario.base import API_VERSION
 from conformance.scenario.documents.yamlfile import YAML, Document, Problem, read_documents
+from kube.base.errors import UsageError
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]

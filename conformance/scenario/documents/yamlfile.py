@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from conformance.errors import UsageError
-from conformance.files import read_regular
-from conformance.strictyaml import BoundedLoader, BoundsError
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
+from kube.base.strictyaml import BoundedLoader, BoundsError
 
 YAML = (".yaml", ".yml")
 MAX_BYTES = 1 << 20

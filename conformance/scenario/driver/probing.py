@@ -15,7 +15,7 @@ from conformance.scenario.driver.ways import (
     output_name,
     regular_expression,
 )
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 
 Name = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9]*$")]
 

@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.base import DnsName, Named, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
 from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.registry import load_registry
+from kube.base.errors import UsageError
 
 Trait = Literal[
     "cdiPerClaim",

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict, api_objects
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.ways import output_name
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView, Health
 
 _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
 OWN_PROBE = Probe(env=r"^DRA_CONFORMANCE_DEVICE_[^=]+=(?P<device>.+)$")
@@ -137,9 +137,6 @@ def _ranges(numbers: Iterable[int]) -> str:
     parts = [[number for _, number in run] for _, run in runs]
     return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in parts)
 
-
-Health = Literal["Healthy", "Unhealthy", "Unknown"]
-"""What a pod's status says of a device (k8s.io/api/core/v1, ``ResourceHealthStatus``)."""
 
 DEVICE_HEALTH: Final = "device-health"
 """The ability of a target whose devices' health can be set; see `Capabilities`."""

@@ -16,12 +16,12 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
-from conformance.errors import UsageError
 from conformance.probe import Probe
-from conformance.scenario.base import Obj
 from conformance.scenario.documents.validate import nearest
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec
+from kube.base.errors import UsageError
+from kube.values import Obj
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 UNCLOSED = re.compile(r"\$\{[^}]*\Z")

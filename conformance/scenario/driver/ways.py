@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from conformance.probe import METADATA
 from conformance.scenario.base import Strict
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 
 Attributes = Mapping[str, Mapping[str, frozenset[str]]]
 """Name of a device -> name of an attribute, as the profile writes it -> its values as texts."""

@@ -12,12 +12,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from conformance.scenario.expectations.base import Expectation
 from conformance.scenario.expectations.claims import ClaimExpectation
-from conformance.scenario.expectations.containers.devices import DevicesExpectation
-from conformance.scenario.expectations.containers.environment import (
+from conformance.scenario.expectations.container_devices import DevicesExpectation
+from conformance.scenario.expectations.container_environment import (
     EnvironmentExpectation,
     MetadataExpectation,
 )
-from conformance.scenario.expectations.containers.hardware import (
+from conformance.scenario.expectations.container_hardware import (
     DeviceNodesExpectation,
     HardwareExpectation,
 )

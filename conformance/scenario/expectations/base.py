@@ -14,17 +14,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import (
-    Duration,
-    Obj,
-    ObjectSelector,
-    PodSelector,
-    ServerSelector,
-    Strict,
-)
+from conformance.scenario.base import Duration, ObjectSelector, PodSelector, ServerSelector, Strict
 from conformance.scenario.changes import AccountName, Changes, Delete
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.observation import MetricOf, Observation
+from conformance.scenario.metrics import MetricOf
+from conformance.seam.observation import Observation
+from kube.values import Obj
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from conformance.scenario.base import Obj, ObjectSelector, Strict
+from conformance.scenario.base import ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
+from kube.values import Obj
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 

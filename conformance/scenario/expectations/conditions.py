@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.errors import UsageError
 from conformance.scenario.driver.variables import value_at
-from conformance.text import cut
+from kube.base.errors import UsageError
+from kube.base.text import cut
 
 
 def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:

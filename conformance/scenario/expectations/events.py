@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import Obj, ObjectSelector, Strict
+from conformance.scenario.base import ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, WatchEvent
+from kube.values import Obj
 
 
 class EventAbout(Strict):

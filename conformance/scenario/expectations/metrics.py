@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.observation import METRICS, PREPARED, MetricOf, ability, total
+from conformance.scenario.metrics import MetricOf, ability
+from kube.observations import METRICS, PREPARED, total
 
 
 class Metrics(MetricOf):

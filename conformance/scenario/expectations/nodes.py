@@ -12,11 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import Obj, Strict
+from conformance.scenario.base import Strict
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.expectations.conditions import unmet
-from conformance.scenario.observation import ContainerView, ListedClaim
+from kube.observations import ContainerView, ListedClaim
+from kube.values import Obj
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from conformance.scenario.base import Obj, ObjectSelector
+from conformance.scenario.base import ObjectSelector
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
 from conformance.scenario.expectations.conditions import differences, unmet
+from kube.values import Obj
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
 

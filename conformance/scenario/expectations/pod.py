@@ -8,9 +8,10 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.base import Obj, ObjectSelector, Strict
+from conformance.scenario.base import ObjectSelector, Strict
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from kube.values import Obj
 
 _UNUSABLE: Final = re.compile(
     r"asks for all devices, but resource pool (?P<pool>\S+) is currently"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from conformance.scenario.base import Obj, ObjectSelector, PodSelector, ServerSelector
+from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import Changes
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
@@ -16,6 +16,7 @@ from conformance.scenario.lint.objects import field_problems, kind_problems, ref
 from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario
 from conformance.scenario.steps import together
+from kube.values import Obj
 from reference_allocator.api import schema
 
 _MADE_BY_STEPS = frozenset(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from conformance.scenario.documents.yamlfile import PathTuple, elements, mapping, text, walk
 from conformance.scenario.expectations.rejected import RejectedExpectation
-from conformance.scenario.lint.manifests.claims import CONTAINERS, SOURCES, pod_specs
+from conformance.scenario.lint.manifest_claims import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
 
 BEFORE = -1  # The step of what is there before the first one.

@@ -20,7 +20,7 @@ from conformance.scenario.documents.yamlfile import (
 )
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.lint.made import applied
-from conformance.scenario.lint.manifests.claims import pod_specs
+from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.references import check_references
 from conformance.scenario.lint.variables import check_variables, texts

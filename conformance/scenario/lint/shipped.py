@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
 from conformance.scenario.documents.yamlfile import (
     Document,
     PathTuple,
@@ -29,7 +28,8 @@ from conformance.scenario.documents.yamlfile import (
 from conformance.scenario.driver.profile import DriverProfile, shipped_profiles
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.model import Scenario
-from conformance.text import counted
+from kube.base.errors import UsageError
+from kube.base.text import counted
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
 LONGEST: Final = 90

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from conformance.errors import UsageError
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import (
     MAX_TEXT,
@@ -21,6 +20,7 @@ from conformance.scenario.documents.yamlfile import (
     inside,
 )
 from conformance.scenario.driver.variables import substitute
+from kube.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

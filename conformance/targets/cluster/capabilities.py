@@ -7,31 +7,32 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
-from conformance.clusters.base import is_ready
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import differences
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.metrics import ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
-from conformance.targets.cluster.objects.accounts import why_no_accounts, why_no_hollow_nodes
-from conformance.targets.cluster.observe.reading import why_not
-from conformance.targets.seam.components import START_ORDER
-from conformance.targets.seam.values import (
+from conformance.seam.values import (
     CONSTRAINTS,
     HOLLOW_NODES,
     KUBELET_METRICS,
     POD_RESOURCES,
     ROOT_CONTAINERS,
-    ApiError,
     Capabilities,
-    Obj,
-    TargetError,
     Tier,
     simulated_devices,
 )
+from conformance.targets.cluster.accounts import why_no_accounts, why_no_hollow_nodes
+from conformance.targets.cluster.reading import why_not
+from kube.api import Api
+from kube.base.errors import TargetError
+from kube.components import START_ORDER
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.nodes import is_ready
+from kube.observations import CONTROL_PLANE
+from kube.values import Obj
 from reference_allocator.gates import kubelet_gates, needed_by, settled
 
 _LOCAL_ONLY = {

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.errors import TargetError
-from conformance.kubeapi.api import DRA_VERSIONS, Api, Resource, collect
+from conformance.seam.overlaps import COPIED
+from conformance.seam.pods import META, pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
-from conformance.targets.cluster.decisions.snapshots import (
+from conformance.targets.cluster.snapshots import (
     allocation_of,
     by_name,
     document,
     followed,
     reduced,
 )
-from conformance.targets.seam.overlaps import COPIED
-from conformance.targets.seam.pods import META, pick, reduced_pod
-from conformance.targets.seam.values import ApiError, Obj
+from kube.api import DRA_VERSIONS, Api, Resource, collect
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.values import Obj
 
 RIGHTS = """\
 # What `dra-conformance capture`, `explain` and `audit` read, `audit --watch` follows.

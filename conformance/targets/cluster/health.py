@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance.clusters.base import Watch
-from conformance.clusters.local.processes.tools import describe_log
-from conformance.errors import TargetGoneError
-from conformance.kubeapi.connection import Connection
+from kube.base.errors import TargetGoneError
+from kube.connection import Connection
+from localkube.base import Watch
+from localkube.processes.tools import describe_log
 
 SILENCE = 30.0
 """Seconds without any answer after which an API server is given up. A restart takes ten."""

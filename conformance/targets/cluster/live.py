@@ -10,14 +10,15 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from conformance.errors import TargetError
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.informer import Informer
+from conformance.seam.pods import pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
 from conformance.targets.cluster.capture import kept, kinds_of, refusal
-from conformance.targets.cluster.decisions.snapshots import TAINT_RULE, features_of
-from conformance.targets.seam.pods import pick, reduced_pod
-from conformance.targets.seam.values import ApiError, Obj
+from conformance.targets.cluster.snapshots import TAINT_RULE, features_of
+from kube.api import Api
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.values import Obj
 from reference_allocator.features import Features
 
 Changed = Mapping[tuple[str, str], Obj | None]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from conformance.scenario.observation import PublishedDevice
+from kube.observations import PublishedDevice
 
 
 class PublishedDevices:
@@ -33,7 +33,7 @@ class PublishedDevices:
             return list(self._devices.get(driver, {}).values())
 
     def hear(self, change: str, obj: Mapping[str, Any]) -> None:
-        """Listen to a watch of ResourceSlices (``kubeapi.informer.Listener``)."""
+        """Listen to a watch of ResourceSlices (``kube.informer.Listener``)."""
         slices = obj["items"] if change == "LISTED" else [obj]
         if change in ("LISTED", "ADDED", "MODIFIED"):
             for one in slices:

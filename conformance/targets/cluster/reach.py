@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.informers import InformerFactory
-from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.driver.simulated import DEVICE_HEALTH, Stimulus
+from conformance.scenario.metrics import ability
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
-from conformance.targets.cluster.decisions.recorder import Recorder
+from conformance.seam.overlaps import ClaimHolders
+from conformance.seam.values import POD_RESOURCES, Capabilities, fault_abilities
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health as ClusterHealth
-from conformance.targets.cluster.objects.creator import HollowNodes
 from conformance.targets.cluster.published import PublishedDevices
-from conformance.targets.seam.components import API, fault_abilities, meant
-from conformance.targets.seam.overlaps import ClaimHolders
-from conformance.targets.seam.values import POD_RESOURCES, Capabilities, Obj, TargetError
+from conformance.targets.cluster.recorder import Recorder
+from kube.api import Api
+from kube.base.errors import TargetError
+from kube.components import API, meant
+from kube.informers import InformerFactory
+from kube.observations import CONTROL_PLANE, Health
+from kube.values import Obj
 
 T = TypeVar("T")
 
@@ -66,7 +69,7 @@ class Reach:
 
 
 class ClusterFaults:
-    """Implements `conformance.targets.seam.scope.Faults` for all scopes of a cluster."""
+    """Implements `conformance.seam.scope.Faults` for all scopes of a cluster."""
 
     def __init__(self, reach: Reach, health: ClusterHealth, recorder: Recorder | None) -> None:
         self._reach = reach

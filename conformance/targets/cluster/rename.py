@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 
 _HOSTNAME = "kubernetes.io/hostname"
 _FIXED = frozenset({"apiVersion", "kind", "resource", "uid", "driver", "key", "operator", "effect"})

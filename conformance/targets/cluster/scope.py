@@ -10,33 +10,26 @@ from concurrent.futures import ThreadPoolExecutor
 
 from typing_extensions import override
 
-from conformance.kubeapi.api import selection
-from conformance.kubeapi.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
-from conformance.kubeapi.informer import Informer
-from conformance.kubeapi.informers import Changes, InformerFactory
+from conformance.seam.overlaps import Overlap
+from conformance.seam.scope import Scope, T
+from conformance.seam.watching import Following, Watching
+from conformance.targets.cluster.accounts import give_rights, headers_of, may
 from conformance.targets.cluster.capture import snapshot_of
-from conformance.targets.cluster.decisions.recorder import follow
-from conformance.targets.cluster.decisions.snapshots import present_snapshot
-from conformance.targets.cluster.objects.accounts import give_rights, headers_of, may
-from conformance.targets.cluster.objects.creator import Creator
-from conformance.targets.cluster.objects.objects import Objects
-from conformance.targets.cluster.observe.diagnostics import diagnose
-from conformance.targets.cluster.observe.observer import ClusterObservation
+from conformance.targets.cluster.creator import Creator
+from conformance.targets.cluster.diagnostics import diagnose
+from conformance.targets.cluster.objects import Objects
+from conformance.targets.cluster.observer import ClusterObservation
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import (
-    ApiError,
-    Decision,
-    Obj,
-    Query,
-    Ref,
-    Request,
-    TargetError,
-    User,
-    cells_of,
-)
-from conformance.targets.seam.watching import Following, Watching
+from conformance.targets.cluster.recorder import follow
+from conformance.targets.cluster.snapshots import present_snapshot
+from kube.api import selection
+from kube.base.errors import TargetError
+from kube.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
+from kube.errors import ApiError
+from kube.informer import Informer
+from kube.informers import Changes, InformerFactory
+from kube.observations import Decision
+from kube.values import Obj, Query, Ref, Request, User, cells_of
 
 _LOG = logging.getLogger(__name__)
 

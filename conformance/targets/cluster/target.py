@@ -6,24 +6,26 @@ import threading
 import time
 from dataclasses import replace
 
-from conformance.clusters.base import ClusterAccess
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.informers import InformerFactory
+from conformance.seam.overlaps import ClaimHolders
+from conformance.seam.values import Capabilities
 from conformance.targets.cluster.capabilities import discover_capabilities
-from conformance.targets.cluster.decisions.recorder import Recorder, attach
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.cluster.objects.ownership import owned
+from conformance.targets.cluster.ownership import owned
 from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
+from conformance.targets.cluster.recorder import Recorder, attach
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.overlaps import ClaimHolders
-from conformance.targets.seam.values import ApiError, Capabilities, Ref
+from kube.api import Api
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.informers import InformerFactory
+from kube.values import Ref
+from localkube.base import ClusterAccess
 
 
 class ClusterTarget:
-    """Implements `conformance.targets.seam.scope.Target` for one context of a kubeconfig file.
+    """Implements `conformance.seam.scope.Target` for one context of a kubeconfig file.
 
     Args:
         driver: the DRA driver whose devices scenarios of the ``node`` tier use; None without one.

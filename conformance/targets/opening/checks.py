@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     MOST_NODES,
     MOST_SKEW,
@@ -14,6 +13,7 @@ from conformance.targets.opening.options import (
     TargetOptions,
     is_given,
 )
+from kube.base.errors import UsageError
 
 if TYPE_CHECKING:
     from conformance.scenario.shape import ClusterShape
@@ -76,7 +76,7 @@ def _check_skew(options: TargetOptions) -> None:
     Source: kubernetes.io/releases/version-skew-policy: kubelets are never newer than the API
     server, and at most three minors older; one minor after the other is upgraded.
     """
-    from conformance.clusters.local.binaries.versions import minor_number
+    from localkube.binaries.versions import minor_number
 
     server = minor_number(f"v{options.version}")
     if options.node_kubernetes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from conformance.errors import UsageError
+from kube.base.errors import UsageError
 
 
 def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
@@ -33,7 +33,7 @@ def version_of(text: str, option: str = "--kubernetes") -> str:
 
     Raises UsageError: it is no version, or its rules are not known.
     """
-    from conformance.clusters.local.binaries.versions import full_version
+    from localkube.binaries.versions import full_version
     from reference_allocator.gates import gates_for_version
 
     try:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from conformance.errors import UsageError
+from conformance.seam.values import simulated_devices
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
     TargetOptions,
     is_simulated,
 )
-from conformance.targets.seam.values import Obj, simulated_devices
+from kube.base.errors import UsageError
+from kube.values import Obj
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile
     from conformance.scenario.shape import ClusterShape, ShapeNode
-    from conformance.targets.reference.nodes.device_source import (
+    from conformance.targets.reference.device_source import (
         DescribedDevices,
         DeviceSource,
         SimulatedGpus,
@@ -58,7 +59,7 @@ def device_source(
     options: TargetOptions, is_shape: bool, profile: DriverProfile, slices: Sequence[Obj] | None
 ) -> DeviceSource:
     """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
-    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+    from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
 
     if slices is not None:
         return DescribedDevices(profile, slices)
@@ -86,7 +87,7 @@ def other_source(
 
     Raises UsageError: its devices are not known.
     """
-    from conformance.targets.reference.nodes.device_source import DescribedDevices, SimulatedGpus
+    from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
 
     if is_simulated(profile):
         return SimulatedGpus(OTHER_SIMULATION, profile.driver, prefix=profile.spec.simulated.prefix)
@@ -97,7 +98,7 @@ def other_source(
 
 
 def _described(profile: DriverProfile, given: str) -> DescribedDevices:
-    from conformance.targets.reference.nodes.device_source import DescribedDevices
+    from conformance.targets.reference.device_source import DescribedDevices
 
     if profile.spec.simulated.devices:
         return DescribedDevices(profile)

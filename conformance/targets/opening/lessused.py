@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from conformance.errors import UsageError
 from conformance.options import given
 from conformance.targets.opening.conversions import version_of
+from kube.base.errors import UsageError
 
 KIND, VERSIONS, CHURN = "kind cluster", "Several versions", "Churn scenarios"
 

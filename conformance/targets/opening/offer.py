@@ -17,12 +17,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.errors import TargetError
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
 from conformance.scenario.scheduler import KUBE_SCHEDULER
-from conformance.targets.seam.scope import Target
-from conformance.targets.seam.values import (
+from conformance.seam.scope import Target
+from conformance.seam.values import (
     ANOTHER_SCHEDULER,
     DISTINCT_DEVICES,
     PARTITIONS,
@@ -30,6 +29,7 @@ from conformance.targets.seam.values import (
     Capabilities,
     OneDevice,
 )
+from kube.base.errors import TargetError
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.api.reading import InputError

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.clusters.base import DEFAULT_IMAGE
-from conformance.errors import UsageError
 from conformance.options import Option, given, options_of
 from conformance.targets.opening.conversions import gates_of, version_of, words_of
 from conformance.targets.opening.lessused import LessUsed
+from kube.base.errors import UsageError
+from localkube.base import DEFAULT_IMAGE
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 from nvml_driver.simulated import shipped
 

@@ -13,14 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import (
-    DEFAULT_IMAGE,
-    ClusterAccess,
-    ClusterUsageError,
-    Progress,
-    silent,
-)
-from conformance.errors import UsageError
 from conformance.targets.opening.options import (
     DEFAULT_SIMULATION,
     OTHER_SIMULATION,
@@ -28,13 +20,15 @@ from conformance.targets.opening.options import (
     TargetOptions,
     is_given,
 )
-from conformance.targets.seam.values import Obj
+from kube.base.errors import UsageError
+from kube.values import Obj
+from localkube.base import DEFAULT_IMAGE, ClusterAccess, ClusterUsageError, Progress, silent
 
 if TYPE_CHECKING:
-    from conformance.clusters.kind import KindCluster
-    from conformance.clusters.kubeconfig import KubeconfigCluster
-    from conformance.clusters.local import LocalCluster
     from conformance.targets.cluster.reach import Reach
+    from localkube import LocalCluster
+    from localkube.kind import KindCluster
+    from localkube.kubeconfig import KubeconfigCluster
 
 
 @contextmanager
@@ -55,7 +49,7 @@ def open_cluster(
     cluster: KindCluster | LocalCluster
     objects: Sequence[Obj] = ()
     if kind is not None:
-        from conformance.clusters.manifests import installed, render
+        from localkube.manifests import installed, render
 
         cluster = kind
         objects = render(options.driver_manifests) if options.driver_manifests else ()
@@ -95,7 +89,7 @@ def check_context(options: TargetOptions) -> None:
 
 
 def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
-    from conformance.clusters.kubeconfig import KubeconfigCluster
+    from localkube.kubeconfig import KubeconfigCluster
 
     return KubeconfigCluster(
         options.kubeconfig, options.context, image=options.image or DEFAULT_IMAGE
@@ -103,7 +97,7 @@ def kubeconfig_cluster(options: TargetOptions) -> KubeconfigCluster:
 
 
 def kind_cluster(options: TargetOptions) -> KindCluster:
-    from conformance.clusters.kind import KindCluster
+    from localkube.kind import KindCluster
 
     return KindCluster(
         options.name,
@@ -115,9 +109,22 @@ def kind_cluster(options: TargetOptions) -> KindCluster:
 
 
 def local_cluster(options: TargetOptions) -> LocalCluster:
-    from conformance.clusters.local import LocalCluster, LocalOptions, Simulation
+    from conformance.targets.opening.own_driver import Simulation, own_driver
+    from localkube import LocalCluster, LocalOptions, command_driver
 
     profile, other = options.profile(), options.other_profile()
+    driver = (
+        command_driver(profile.driver, options.driver_command)
+        if options.driver_command
+        else own_driver(
+            Simulation(
+                options.simulate or DEFAULT_SIMULATION,
+                options.dynamic_mig,
+                profile.driver,
+                profile.spec.simulated.prefix,
+            )
+        )
+    )
     return LocalCluster(
         LocalOptions(
             name=options.name,
@@ -126,19 +133,14 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
             node_kubernetes=options.node_kubernetes and f"v{options.node_kubernetes}",
             upgrade_to=options.upgrade_to and f"v{options.upgrade_to}",
             nodes=options.nodes,
-            driver=options.nodes > 0,
+            driver=driver if options.nodes or options.driver_command else None,
             feature_gates=options.feature_gates,
-            driver_command=options.driver_command or None,
             scheduler_command=options.scheduler_command or None,
-            driver_name=profile.driver,
-            driver_prefix=profile.spec.simulated.prefix,
-            other_driver=Simulation(
-                OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix
+            other_driver=own_driver(
+                Simulation(OTHER_SIMULATION, False, other.driver, other.spec.simulated.prefix)
             )
             if other is not None
             else None,
-            simulate=options.simulate or DEFAULT_SIMULATION,
-            dynamic_mig=options.dynamic_mig,
             persistent=options.keep,
         )
     )
@@ -146,11 +148,11 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
 
 def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
     """What can be reached of a cluster beside its API server, by where it comes from."""
-    from conformance.targets.cluster.observe.reading import spec_files
     from conformance.targets.cluster.reach import ControlFiles, Reach
+    from conformance.targets.cluster.reading import spec_files
 
     if options.cluster == "kind" and access.nodes:
-        from conformance.clusters.kind.command import cdi_files, engine_of
+        from localkube.kind.command import cdi_files, engine_of
 
         engine = engine_of(access.nodes[0])
         return Reach(cdi=partial(cdi_files, engine, access.nodes) if engine else None)
@@ -188,9 +190,9 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
     Raises UsageError: something was asked for that it was not started with; naming that and what
     the cluster has.
     """
-    from conformance.clusters.local.driver.spec import name_or_file
+    from conformance.targets.opening.own_driver import name_or_file, simulation_of
 
-    state, shown = local.state(), local.simulation()
+    state, shown = local.state(), simulation_of(local)
     problem = ""
     if options.driver_command:
         problem = "--driver-command starts a driver with the cluster"

@@ -12,16 +12,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from conformance.clusters.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 from conformance.data import scenarios_dir
-from conformance.errors import UsageError
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.kubeconfig import default_kubeconfig
+from conformance.seam.scope import Target
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.checks import check_options, shape_of
 from conformance.targets.opening.inventory import device_source, inventory, other_source
 from conformance.targets.opening.offer import with_devices, with_scheduler
-from conformance.targets.opening.options import TargetOptions
+from conformance.targets.opening.options import OTHER_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import (
     kind_cluster,
     kubeconfig_cluster,
@@ -30,8 +27,12 @@ from conformance.targets.opening.sources import (
     reach_of,
     running,
 )
-from conformance.targets.seam.scope import Target
-from conformance.targets.seam.values import Capabilities, Obj
+from kube.api import Api
+from kube.base.errors import UsageError
+from kube.connection import Connection
+from kube.kubeconfig import default_kubeconfig
+from kube.values import Obj
+from localkube.base import DEFAULT_IMAGE, ClusterAccess, Progress, silent
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile
@@ -114,7 +115,7 @@ def open_reference(
 
     Raises UsageError: the options do not go together, or the devices are not known.
     """
-    from conformance.targets.reference.nodes.device_source import DescribedDevices, NoDriver
+    from conformance.targets.reference.device_source import DescribedDevices, NoDriver
     from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
@@ -170,6 +171,7 @@ def _connected(
     access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
 ) -> Iterator[Target]:
     from conformance.targets.cluster.target import ClusterTarget
+    from conformance.targets.opening.own_driver import count_devices
 
     local = local_cluster(options) if options.cluster == "local" else None
     other = options.other_profile()
@@ -177,7 +179,7 @@ def _connected(
         access,
         driver=options.profile().driver,
         other_driver=other.driver if other is not None else None,
-        other_devices=local.other_devices() if local else 0,
+        other_devices=count_devices(OTHER_SIMULATION) if local and other else 0,
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",

@@ -6,23 +6,23 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from conformance.scenario.base import POD_CLAIM_ANNOTATION
-from conformance.scenario.driver.simulated import Health
-from conformance.scenario.observation import (
+from conformance.seam.overlaps import in_use
+from kube.base.errors import TargetError
+from kube.components import meant
+from kube.observations import (
     CLAIMS,
     PREPARED,
     Component,
     ContainerView,
+    Health,
     ListedClaim,
     PublishedDevice,
     Sample,
 )
-from conformance.targets.reference.cluster import admin_access
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.world import World
-from conformance.targets.seam.components import meant
-from conformance.targets.seam.overlaps import in_use
-from conformance.targets.seam.values import Obj, TargetError
+from kube.values import POD_CLAIM_ANNOTATION, Obj
+from kubesim.cluster import admin_access
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
 
 
@@ -126,7 +126,7 @@ class ReferenceObservation:
 
 
 class ReferenceFaults:
-    """Implements `conformance.targets.seam.scope.Faults`."""
+    """Implements `conformance.seam.scope.Faults`."""
 
     def __init__(self, world: World, lock: threading.RLock) -> None:
         self._world = world

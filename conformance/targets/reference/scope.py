@@ -9,23 +9,16 @@ from contextlib import contextmanager
 
 from typing_extensions import override
 
+from conformance.seam.overlaps import ClaimHolders, Overlap
+from conformance.seam.pods import reduced_pod
+from conformance.seam.scope import Scope, T
+from conformance.seam.watching import Following, Watching
 from conformance.targets.reference.observation import ReferenceFaults, ReferenceObservation
-from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.world import World
-from conformance.targets.seam.overlaps import Overlap
-from conformance.targets.seam.pods import reduced_pod
-from conformance.targets.seam.scope import Scope, T
-from conformance.targets.seam.values import (
-    Decision,
-    Obj,
-    Query,
-    Ref,
-    Request,
-    TargetError,
-    User,
-    cells_of,
-)
-from conformance.targets.seam.watching import Following, Watching
+from kube.base.errors import TargetError
+from kube.observations import Decision
+from kube.values import Obj, Query, Ref, Request, User, cells_of
+from kubesim.resources import KINDS
+from kubesim.world import World
 
 Labels = Mapping[str, str] | None
 
@@ -33,13 +26,16 @@ Labels = Mapping[str, str] | None
 class ReferenceScope(Scope):
     """A namespace of the reference, and the cluster-scoped objects around it."""
 
-    def __init__(self, world: World, lock: threading.RLock, namespace: str) -> None:
+    def __init__(
+        self, world: World, lock: threading.RLock, claims: ClaimHolders, namespace: str
+    ) -> None:
         self.namespace = namespace
         self.observe = ReferenceObservation(world, lock, namespace)
         self.faults = ReferenceFaults(world, lock)
         self._world = world
         self._lock = lock
-        world.claims.follow(namespace)
+        self._claims = claims
+        claims.follow(namespace)
         self._at_once = False
         self._watches: list[Watching] = []
 
@@ -147,7 +143,7 @@ class ReferenceScope(Scope):
 
     @override
     def overlaps(self) -> Sequence[Overlap]:
-        return self._world.claims.touching(self.namespace)
+        return self._claims.touching(self.namespace)
 
     @override
     def follow(self, namespaces: Sequence[str]) -> Following:

@@ -18,34 +18,36 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
-from conformance.clusters.base import OTHER_DRIVER, usable_nodes
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.metrics import ability
 from conformance.scenario.shape import ShapeNode
-from conformance.targets.reference.nodes.device_source import (
+from conformance.seam.overlaps import ClaimHolders
+from conformance.seam.values import (
+    KUBELET_METRICS,
+    POD_RESOURCES,
+    ROOT_CONTAINERS,
+    Capabilities,
+    Tier,
+    fault_abilities,
+)
+from conformance.targets.reference.device_source import (
     DescribedDevices,
     DeviceSource,
     NoDriver,
     SimulatedGpus,
 )
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.nodes.shaped import fit
-from conformance.targets.reference.resources import served_apis
+from conformance.targets.reference.probes import ProbeRuntime
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.reference.world import World
-from conformance.targets.seam.components import fault_abilities
-from conformance.targets.seam.values import (
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
-    RUN_LABEL,
-    Capabilities,
-    Obj,
-    Ref,
-    Tier,
-)
-from reference_allocator.gates import check_gates, gates_for_version
+from conformance.targets.reference.shaped import fit, node_of
+from kube.components import OTHER_DRIVER
+from kube.nodes import RUN_LABEL, usable_nodes
+from kube.observations import CONTROL_PLANE
+from kube.values import Obj, Ref
+from kubesim.nodes.driver import NodeDriver
+from kubesim.resources import served_apis
+from kubesim.world import KUBERNETES, World
+from reference_allocator.gates import check_gates
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
@@ -83,7 +85,7 @@ class ReferenceOptions:
         start: virtual time at the start, in seconds after `clock.EPOCH`.
     """
 
-    kubernetes_version: str = "1.37.1"
+    kubernetes_version: str = KUBERNETES
     feature_gates: Mapping[str, bool] | None = None
     nodes: Sequence[ShapeNode] = (ShapeNode(name="reference-node-0"),)
     devices: DeviceSource = field(default_factory=SimulatedGpus)
@@ -108,25 +110,26 @@ class ReferenceTarget:
             UsageError: the shape speaks of devices that are not there.
         """
         self.options = options or ReferenceOptions()
-        version, chosen = self.options.kubernetes_version, self.options.feature_gates or {}
-        check_gates(version, chosen)
-        self._gates = {name: gate.default for name, gate in gates_for_version(version).items()}
-        self._gates |= chosen
+        # As the world does, but before a driver is started for nothing.
+        check_gates(self.options.kubernetes_version, self.options.feature_gates or {})
+        self.claims = ClaimHolders()
         self._root = Path(tempfile.mkdtemp(prefix="dra-reference-", dir=_memory()))
         # Also when nobody closes it: at the latest when the interpreter ends.
         self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         self.lock = threading.RLock()
         try:
             self.world = World(
-                kubernetes_version=version,
-                gates=self._gates,
+                kubernetes_version=self.options.kubernetes_version,
+                gates=self.options.feature_gates,
                 seed=self.options.seed,
                 start=self.options.start,
-                nodes=self.options.nodes,
+                nodes=[node_of(node) for node in self.options.nodes],
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
                 network=self.options.devices.network,
                 others={node.name: partial(self._other, node) for node in self._with_other},
                 scheduler=self.options.scheduler,
+                runtime=ProbeRuntime(),
+                listeners={"ResourceClaim": self.claims.hear},
             )
         except BaseException:
             self.close()
@@ -159,7 +162,7 @@ class ReferenceTarget:
         nodes = usable_nodes(self.world.cluster.store.all("Node"))
         return Capabilities(
             kubernetes_version=self.options.kubernetes_version,
-            served_apis=served_apis(self._gates),
+            served_apis=served_apis(self.world.cluster.gates),
             tiers=frozenset({"allocation", *(_WITH_DRIVER if devices.driver and nodes else ())}),
             unserved=dict.fromkeys(_WITH_DRIVER, devices.why)
             if isinstance(devices, NoDriver)
@@ -175,7 +178,7 @@ class ReferenceTarget:
                 | fault_abilities(self.world.components.names)
                 | ({DEVICE_HEALTH} if devices.driver else set())
             ),
-            feature_gates=self._gates,
+            feature_gates=self.world.cluster.gates,
             simulated=(
                 "API server",
                 "controllers",
@@ -193,7 +196,7 @@ class ReferenceTarget:
 
     def scope(self, namespace: str) -> ReferenceScope:
         """A view of one namespace, which need not exist yet."""
-        return ReferenceScope(self.world, self.lock, namespace)
+        return ReferenceScope(self.world, self.lock, self.claims, namespace)
 
     def owned(
         self,

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from conformance.compare.explain import Told, explain_snapshot, read_snapshot
-from conformance.targets.seam.scope import Scope
-from conformance.targets.seam.values import Obj, Ref
-from tests.targets.reference import kit
+from conformance.seam.scope import Scope
+from kube.values import Obj, Ref
+from tests.kubesim import kit
 
 FILE = Path(__file__).parent / "situations.yaml"
 SITUATIONS: list[Obj] = yaml.safe_load(FILE.read_text())

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from conformance.seam.scope import Scope
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.reference.nodes.device_source import NoDriver
+from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.scope import Scope
-from tests.clusters.pool import Shared
 from tests.compare.pending.situation import SITUATIONS, Situation
+from tests.localkube.pool import Shared
 
 EACH = pytest.mark.parametrize("row", SITUATIONS, ids=[row["name"] for row in SITUATIONS])
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.podspec import HOSTNAME, confine, restrict
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
 

@@ -10,9 +10,11 @@ from conformance.data import scenarios_dir
 from conformance.engine.objects.classes import SharedClass, ensure_classes, used_by
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.objects.leftovers import sweep
-from conformance.errors import InfrastructureError
 from conformance.scenario.driver.profile import DriverProfile, load_profile
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Obj, Ref, TargetError
+from kube.base.errors import InfrastructureError, TargetError
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Obj, Ref
 from tests.engine.miniature import Miniature, MiniScope, refusing
 
 PROFILE: DriverProfile = load_profile("nvml-dra-driver", scenarios_dir() / "drivers")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.variables import filled
 from conformance.scenario.loader import load_file
 from conformance.scenario.steps import Step

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from conformance.compare.demands import demands
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.profile import load_profile
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import load_scenarios
 from conformance.targets.opening.target import Opened

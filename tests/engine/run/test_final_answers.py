@@ -11,10 +11,10 @@ from conformance.engine.run.awaiting import FINAL_SECONDS, Divergence, await_exp
 from conformance.engine.run.context import Context
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Seen
-from conformance.scenario.expectations.containers.hardware import HardwareExpectation
+from conformance.scenario.expectations.container_hardware import HardwareExpectation
 from conformance.targets.reference import ReferenceTarget
 from tests.engine.miniature import scenario
-from tests.targets.reference.conftest import new_scope
+from tests.kubesim.conftest import new_scope
 
 LIMIT = 60.0
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.observation import Sample
+from kube.observations import Sample
 from tests.engine.miniature import Miniature, pod, scenario, setup, write
 
 NAME = "dynamic_resource_allocation_resourceclaim_creates_total"

@@ -8,14 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from conformance.compare.conclude import conclude_run
-from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.result import RunResult, by_outcome
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
-from conformance.engine.run import ending
-from conformance.engine.run.ending import with_known_issues
-from conformance.errors import ExitCode
+from conformance.results import knownissues
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.results.events.result import RunResult, by_outcome
+from conformance.results.events.scenario import Outcome, ScenarioFinished
+from conformance.results.knownissues import with_known_issues
 from conformance.scenario.registry import KnownIssue, KnownIssues, load_known_issues
-from conformance.targets.seam.overlaps import Overlap
+from conformance.seam.overlaps import Overlap
+from kube.base.errors import ExitCode
 from tests.report.builders import ended, finished, started
 
 OVERLAP = Overlap("d", "p", "gpu-0", "ns/b", "ns/a", 7, "ns")
@@ -91,7 +91,7 @@ def test_a_failure_of_a_named_scenario_is_known_by_what_it_says(
     }
     listed = {"apiVersion": "dra-conformance/v1", "kind": "KnownIssues", "issues": {"it": issue}}
     issues = KnownIssues.model_validate(listed)
-    monkeypatch.setattr(ending, "load_known_issues", lambda: issues)
+    monkeypatch.setattr(knownissues, "load_known_issues", lambda: issues)
     known = finished("core/one", Outcome.FAILED, "there are two of them")
     outcomes = {
         version: with_known_issues(known, "cluster", {version}).outcome

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.driver.profile import load_profile
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.driver import SlicePublisher
-from conformance.targets.reference.nodes.kubelet import Kubelet
 from conformance.targets.reference.target import ReferenceTarget
+from kubesim.nodes.driver import SlicePublisher
+from kubesim.nodes.kubelet import Kubelet
 from tests.scenario.shipped import ROOT, shipped
 
 RESTART = "extended/device-preparation/kubelet-restart-prepares-again"

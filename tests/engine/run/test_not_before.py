@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import load_file
 from conformance.scenario.model import Scenario
+from kube.base.errors import UsageError
 from tests.engine.miniature import write
 from tests.scenario.kill_matrix import outcomes
 from tests.scenario.shipped import on_reference

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.compare.compare import compare_scenario
-from conformance.engine.events.comparison import Verdict
-from conformance.engine.events.result import count_verdicts
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.comparison import Verdict
+from conformance.results.events.result import count_verdicts
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.targets.seam.values import ApiError, Obj
+from conformance.results.events.scenario import Outcome, ScenarioFinished
+from kube.errors import ApiError
+from kube.values import Obj
 from tests.engine.miniature import Miniature, pod, scenario, setup
 
 

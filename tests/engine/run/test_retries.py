@@ -15,23 +15,23 @@ from rich.console import Console
 
 from conformance.certify.contradictions import contradictions
 from conformance.compare.conclude import conclude_run, uncertified
-from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
-from conformance.engine.events.result import RunResult
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.run import steps
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import ExitCode
 from conformance.report.allure import AllureResults
 from conformance.report.ci import junit_xml
 from conformance.report.pages import render_html, render_markdown
 from conformance.report.terminal import TerminalReporter
-from conformance.resultfile.read import load_results
-from conformance.resultfile.write import ResultFile
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
+from conformance.results.events.result import RunResult
+from conformance.results.events.scenario import Outcome
+from conformance.results.read import load_results
+from conformance.results.write import ResultFile
 from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
+from kube.base.errors import ExitCode
 
 NAME = "core/two-requests-two-devices"
 Fail = Callable[[int], None]

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.engine.run.steps import ADMISSION_SECONDS
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.base import PodSelector
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import ApiError, Obj, TargetError
+from kube.base.errors import TargetError
+from kube.errors import ApiError
+from kube.values import Obj
 from tests.engine.miniature import Miniature, pod, refusing, scenario, setup
 
 SCHEDULED = {"expect": [{"pod": "p", "scheduled": True}]}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.plan import plan
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.driver.simulated import Stimulus
 from conformance.scenario.loader import LoadedScenario, load_scenarios

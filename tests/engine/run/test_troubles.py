@@ -18,15 +18,16 @@ from conformance.engine.run.awaiting import (
 from conformance.engine.run.context import Context
 from conformance.scenario.driver.variables import Variables
 from conformance.targets.reference import ReferenceTarget
-from conformance.targets.reference.nodes import kubelet
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError
-from conformance.targets.reference.nodes.nvml import NvmlDriver
+from conformance.targets.reference.nvml import NvmlDriver
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.seam.values import ApiError, Obj, Query
-from nvml_driver.errors import PrepareError
+from kube.errors import ApiError
+from kube.values import Obj, Query
+from kubesim.nodes import kubelet
+from kubesim.nodes.dra_manager import DRAManager, NotPreparedError
+from kubesim.nodes.driver import DriverError
 from tests.engine.miniature import scenario
-from tests.targets.reference import kit
-from tests.targets.reference.conftest import new_scope
+from tests.kubesim import kit
+from tests.kubesim.conftest import new_scope
 
 RUNNING = {"pod": "p", "phase": "Running"}
 REFUSED = "NodePrepareResources failed for ResourceClaim"
@@ -74,7 +75,7 @@ def refuse(
         if len(said) == times:
             return prepare(self, claim)
         said.append(say(len(said)))
-        raise PrepareError(said[-1])
+        raise DriverError(said[-1])
 
     monkeypatch.setattr(NvmlDriver, "prepare", failing)
     return said

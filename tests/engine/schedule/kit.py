@@ -7,7 +7,7 @@ from typing import Any
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePools
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities, OneDevice
+from conformance.seam.values import DISTINCT_DEVICES, Capabilities, OneDevice
 from tests.engine.miniature import pod, scenario
 from tests.targets.devices import PROFILE
 

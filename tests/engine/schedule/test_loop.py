@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished, ScenarioStarted
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import Capabilities, Obj, Ref
+from conformance.seam.values import Capabilities
+from kube.values import Obj, Ref
 from tests.engine.miniature import Miniature, MiniScope, Recorder, pod, scenario, setup
 from tests.engine.schedule.kit import SCHEDULED, STEPS, nodes
 from tests.targets.devices import PROFILE

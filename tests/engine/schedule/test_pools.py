@@ -10,7 +10,7 @@ import pytest
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.schedule.pools import Home, NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
-from conformance.targets.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, OneDevice
+from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, OneDevice
 from tests.engine.miniature import node, scenario
 from tests.engine.schedule.kit import SCHEDULED, THREE, disrupting, needs, nodes
 

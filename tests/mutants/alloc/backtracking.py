@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.partitions import consumptions
 from tests.mutants.allocator.inputs import changed, refuses, requests, results
 from tests.mutants.allocator.pools import pool_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.constraints import attribute_of, find
 from tests.mutants.alloc.expressions import rewritten
 from tests.mutants.alloc.views import allows, answers

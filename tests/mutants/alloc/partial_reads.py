@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.constraints import names
 from tests.mutants.alloc.pools import generation, selectors

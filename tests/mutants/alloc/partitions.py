@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.alloc.shares import number, stays_used, text
 from tests.mutants.alloc.views import View, sees
 from tests.mutants.allocator.counters import counters_of

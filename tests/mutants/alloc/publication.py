@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.nodes.driver import SlicePublisher
-from conformance.targets.reference.store import clone, name_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.nodes.driver import SlicePublisher
+from kubesim.store import clone, name_of, uid_of
+from kubesim.world import World
 from tests.mutants.alloc.pools import generation, has_duplicates
 from tests.mutants.alloc.views import View, sees
 from tests.mutants.allocator.alignment import takes_all

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.scheduling.binding import Plan
+from kubesim.store import clone
+from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.alloc.views import Alone, allows, by_request
 from tests.mutants.allocator.alignment import takes_all

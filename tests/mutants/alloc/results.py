@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.alloc.views import answers
 from tests.mutants.allocator.inputs import devices, requests, results, wanted, writes
 from tests.mutants.allocator.pools import pool_of

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.requests import split, where
 from tests.mutants.alloc.results import asked

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from conformance.targets.reference.scheduling.filtering import SchedulingError
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.scheduling.filtering import SchedulingError
+from kubesim.store import clone
+from kubesim.world import World
 from reference_allocator.allocator import Allocator
 from reference_allocator.index import Index
 from tests.mutants.allocator.inputs import Answer, changed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
 from tests.mutants.allocator.selectors import constraints_of

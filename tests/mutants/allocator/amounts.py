@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.scheduling.filtering import SchedulingError
-from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.nodefit import Misfit
+from kubesim.world import World
 from tests.mutants.allocator.inputs import (
     Answer,
     changed,

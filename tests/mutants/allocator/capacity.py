@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from reference_allocator.api.quantity import Quantity, parse_quantity
 from tests.mutants.allocator.inputs import (
     devices,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import clone
+from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.allocator.inputs import (
     devices,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.scheduling.nodefit import Misfit
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.replacing import Mutation, instead, replace
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.replacing import Defects, Mutation
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 
-from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import name_of, uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.replacing import Defects, Mutation, replace

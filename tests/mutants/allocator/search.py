@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.reference.scheduling.filtering import SchedulingError
-from conformance.targets.reference.scheduling.nodefit import Misfit
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.nodefit import Misfit
+from kubesim.world import World
 from tests.mutants.allocator.inputs import Answer, changed, requests, results, wanted
 from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, Mutation, instead

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.replacing import Defects, Mutation
 

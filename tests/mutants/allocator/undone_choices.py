@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from tests.mutants.allocator.inputs import devices, refuses, results, wanted
 from tests.mutants.allocator.pools import pool_of
 from tests.mutants.allocator.selectors import constraints_of

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.targets.reference.apiserver.authorization import Attributes, Authorizer
-from conformance.targets.reference.apiserver.validation.errors import FieldError
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, User
+from kube.errors import ApiError
+from kube.values import Obj, User
+from kubesim.apiserver.authorization import Attributes, Authorizer
+from kubesim.resources import Kind
+from kubesim.store import clone
+from kubesim.validation.errors import FieldError
+from kubesim.world import World
 from tests.mutants.claims.checks import CHANGED, CLAIM, TEMPLATE, overlooks
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.apiserver.admission import Usage
-from conformance.targets.reference.apiserver.validation.errors import FieldError
-from conformance.targets.reference.store import clone, name_of, namespace_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Request, User
+from kube.errors import ApiError
+from kube.values import Obj, Request, User
+from kubesim.apiserver.admission import Usage
+from kubesim.store import clone, name_of, namespace_of
+from kubesim.validation.errors import FieldError
+from kubesim.world import World
 from tests.mutants.claims.checks import TEMPLATE, overlooks
 from tests.mutants.claims.versions import OLD, hides
 from tests.mutants.replacing import Defects, Mutation, instead

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.apiserver.admission import Usage
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.apiserver.admission import Usage
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.quota import forgets
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.apiserver import conversion
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
+from kubesim.apiserver import conversion
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.api import alternatives
 from tests.mutants.claims.checks import CLAIM, CLASS, TEMPLATE
 from tests.mutants.replacing import Defects, Mutation, instead

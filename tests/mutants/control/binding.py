@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.scheduling.bindingconditions import Readiness
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.bindingconditions import Readiness
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import results
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.eviction import EvictionController
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.store import uid_of
+from kubesim.world import World
 from reference_allocator.api import DeviceId
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

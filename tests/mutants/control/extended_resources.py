@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.targets.reference.store import clone, name_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import clone, name_of
+from kubesim.world import World
 from reference_allocator.extended import ANNOTATION, is_extended_resource
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

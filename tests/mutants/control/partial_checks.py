@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.scheduling.nodefit import Misfit, NodeAllocatable
-from conformance.targets.reference.store import clone, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.claims import ClaimController
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.resources import Kind
+from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
+from kubesim.store import clone, uid_of
+from kubesim.world import World
 from reference_allocator.api import DeviceId, ResourceSlice
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.control.evictions import Original, evictions

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.targets.reference.controllers.claims import ClaimController
-from conformance.targets.reference.store import clone, name_of, namespace_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.controllers.claims import ClaimController
+from kubesim.store import clone, name_of, namespace_of, uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import devices, reads
 from tests.mutants.replacing import Defects, instead, part, replace
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.controllers.claims import FINALIZER, ClaimController
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.claims import FINALIZER, ClaimController
+from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.scheduling.binding import Plan
-from conformance.targets.reference.store import namespace_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.scheduling.binding import Plan
+from kubesim.store import namespace_of, uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import requests
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from conformance.cdi.reading import ContainerEdits
-from conformance.cdi.spec import DeviceNode
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
-from nvml_driver.model.prepared import PreparedDevice
+from kube.cdi.reading import ContainerEdits
+from kube.cdi.spec import DeviceNode
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import PreparedDevice
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.nodes import Ids, gives_containers
 from tests.mutants.replacing import Defects, instead, replace
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace as changed
 from typing import Any
 
-from conformance.scenario.observation import ListedClaim
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.observations import ListedClaim
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.world import World
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results
 from tests.mutants.driver import drivers

@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.nodes.driver import DriverError, NodeDriver
 from nvml_driver.core import DriverCore
-from nvml_driver.errors import DriverError, PrepareError
+from nvml_driver.errors import PrepareError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
 from tests.mutants.driver import in_each_core, prepares, writes

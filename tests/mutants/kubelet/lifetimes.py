@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.nodes import podstatus
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.nodes.podstatus import PodRun
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.nodes import podstatus
+from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.nodes.podstatus import PodRun
+from kubesim.store import name_of, namespace_of, uid_of
+from kubesim.world import World
 from tests.mutants.disruption import when_started
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from conformance.scenario.observation import CALLS
-from conformance.targets.reference.nodes.dra_manager import (
-    _PREPARE,
-    _SERVICE,
-    DRAManager,
-    NotPreparedError,
-)
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.store import name_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.observations import CALLS
+from kube.values import Obj
+from kubesim.nodes.dra_manager import _PREPARE, _SERVICE, DRAManager, NotPreparedError
+from kubesim.nodes.driver import NodeDriver
+from kubesim.store import name_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from conformance.scenario.observation import CALLS, OPERATIONS, ListedClaim
-from conformance.targets.reference.nodes.dra_manager import DRAManager, Prepared
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.observations import CALLS, OPERATIONS, ListedClaim
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager, Prepared
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from conformance.targets.reference import pods
-from conformance.targets.reference.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
-from conformance.targets.reference.nodes.kubelet import Kubelet
-from conformance.targets.reference.nodes.podstatus import PodRun
-from conformance.targets.reference.store import name_of, namespace_of, uid_of
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim import pods
+from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
+from kubesim.nodes.kubelet import Kubelet
+from kubesim.nodes.podstatus import PodRun
+from kubesim.store import name_of, namespace_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.kubelet.lifetimes import in_kubelets
 from tests.mutants.replacing import Defects, instead, replace

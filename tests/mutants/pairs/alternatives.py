@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.allocator.inputs import reads_claims, requests, results, writes
 from tests.mutants.replacing import Defects, instead
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.scheduling.bindingconditions import Readiness
-from conformance.targets.reference.store import clone, uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, User
+from kube.values import Obj, User
+from kubesim.controllers.eviction import EvictionController
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.resources import Kind
+from kubesim.scheduling.bindingconditions import Readiness
+from kubesim.store import clone, uid_of
+from kubesim.world import World
 from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 

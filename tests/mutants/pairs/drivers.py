@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, User
+from kube.values import Obj, User
+from kubesim.world import World
 from tests.mutants.allocator.inputs import (
     devices,
     reads,

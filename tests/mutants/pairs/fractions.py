@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.allocator.capacity import policies
 from tests.mutants.allocator.inputs import reads, results

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conformance.scenario.observation import ListedClaim
-from conformance.targets.reference.nodes.dra_manager import DRAManager
-from conformance.targets.reference.nodes.driver import NodeDriver
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj
+from kube.observations import ListedClaim
+from kube.values import Obj
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.driver import NodeDriver
+from kubesim.world import World
 from tests.mutants.allocator.inputs import requests
 from tests.mutants.driver import drivers
 from tests.mutants.health import Status, shows

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from conformance.targets.reference.controllers.eviction import EvictionController
-from conformance.targets.reference.controllers.evictor import Eviction, Evictor
-from conformance.targets.reference.store import uid_of
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, results_of
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim.controllers.eviction import EvictionController
+from kubesim.controllers.evictor import Eviction, Evictor
+from kubesim.store import uid_of
+from kubesim.world import World
 from tests.mutants.allocator import inputs
 from tests.mutants.allocator.inputs import devices, reads, reads_claims
 from tests.mutants.allocator.selectors import constraints_of

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from conformance.clusters.local.binaries.versions import KUBERNETES
+from localkube.binaries.versions import KUBERNETES
 from tests.mutants.real import record
 from tests.mutants.real.build import mutant_scheduler
 from tests.mutants.real.change import Wrong

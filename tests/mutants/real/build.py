@@ -11,12 +11,13 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from conformance.clusters.base import ClusterError, ClusterUsageError, Progress, silent
-from conformance.clusters.gocommand import find_go
-from conformance.clusters.local.binaries.build import run_build
-from conformance.clusters.local.binaries.versions import KUBERNETES, Build, builds, cache_key
-from conformance.data import cache_folder, local_cluster_modules_dir
-from conformance.locks import file_lock
+from kube.base.folders import cache_folder
+from kube.base.locks import file_lock
+from localkube.base import ClusterError, ClusterUsageError, Progress, silent
+from localkube.binaries.build import run_build
+from localkube.binaries.versions import KUBERNETES, Build, builds, cache_key
+from localkube.data import local_cluster_modules_dir
+from localkube.gocommand import find_go
 from tests.mutants.real import sources
 from tests.mutants.real.change import LostAnchorError, Wrong
 from tests.mutants.real.wrong import ALL

@@ -19,13 +19,14 @@ from typing import Any
 
 import yaml
 
-from conformance.clusters.base import Progress, silent
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.clusters.local.component import STOP_SECONDS, Running
-from conformance.clusters.local.components import Components
-from conformance.clusters.local.processes.supervision import Processes
 from conformance.data import scenarios_dir
 from conformance.scenario.documents.yamlfile import read_documents
+from conformance.targets.opening.own_driver import Simulation, own_driver
+from localkube import LocalCluster, LocalOptions
+from localkube.base import Progress, silent
+from localkube.component import STOP_SECONDS, Running
+from localkube.components import Components
+from localkube.processes.supervision import Processes
 
 GATES = {"DRANodeAllocatableResources": True}
 """Beside the defaults: what scenarios about an alpha feature need."""
@@ -93,7 +94,7 @@ class Schedulers:
         )
         self._processes.stop(_SCHEDULER, grace_seconds=STOP_SECONDS)
         spec.log.unlink(missing_ok=True)
-        driver = self._cluster.options.driver_name
+        driver = self._cluster.options.driver
         running = Running(self._cluster.layout, state, self._processes, driver)
         Components(running).launch(spec)
 
@@ -149,7 +150,14 @@ def schedulers(
     Raises:
         ClusterError: the cluster did not start.
     """
-    cluster = LocalCluster(LocalOptions(name=name, nodes=nodes, feature_gates=GATES))
+    cluster = LocalCluster(
+        LocalOptions(
+            name=name,
+            nodes=nodes,
+            feature_gates=GATES,
+            driver=own_driver(Simulation()) if nodes else None,
+        )
+    )
     try:
         cluster.up(progress)
         yield Schedulers(cluster, program)

@@ -11,8 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from conformance.clusters.base import ClusterError
-from conformance.clusters.gocommand import environment
+from localkube.base import ClusterError
+from localkube.gocommand import environment
 from tests.mutants.real.change import Wrong, changed
 
 PACKAGE = "k8s.io/kubernetes/cmd/kube-scheduler"

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kube.kubelet import dra_health_v1_pb2 as health_v1
+from kube.kubelet.rpc import serve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.kubelet import plugin
-from nvml_driver.kubelet.rpc import serve
 from nvml_driver.kubelet.service import ClaimWork
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health_v1
 from nvml_driver.prepare.allocation import Allocation
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, both, instead, with_results
 

@@ -22,8 +22,8 @@ from typing import Final
 
 import yaml
 
-from conformance.clusters.local import LocalCluster, LocalOptions
 from conformance.scenario.selection import Selection, select
+from localkube import LocalCluster, LocalOptions
 from tests.cli.simulated_nodes import call, records, running_cluster
 from tests.mutants.real_driver.faults import FAULTS
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from kube.kubelet import dra_v1beta1_pb2 as v1beta1
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.rpc import serve
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet import plugin, rolling, service
-from nvml_driver.kubelet.rpc import serve
-from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from tests.mutants.real_driver.replacement import OfTheContract, PutIn, instead
 
 another_name = instead(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.targets.reference.apiserver.conversion import devices
-from conformance.targets.reference.resources import KINDS
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj, Ref
+from kube.errors import ApiError
+from kube.values import Obj, Ref
+from kubesim.apiserver.conversion import devices
+from kubesim.resources import KINDS
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.api import loses
 from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.store import clone
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
+from kubesim.store import clone
+from kubesim.world import World
 from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead
 from tests.mutants.slices.overlooked_fields import refuses, table

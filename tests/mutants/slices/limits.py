@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from conformance.targets.reference.apiserver.conversion import devices
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.apiserver.conversion import devices
 from tests.mutants.replacing import Defects, Mutation
 from tests.mutants.slices.overlooked_fields import refuses
 

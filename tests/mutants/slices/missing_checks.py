@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.targets.reference.apiserver.conversion import devices
-from conformance.targets.seam.values import Obj
+from kube.values import Obj
+from kubesim.apiserver.conversion import devices
 from tests.mutants.replacing import Defects
 from tests.mutants.slices.overlooked_fields import overlooks, table
 

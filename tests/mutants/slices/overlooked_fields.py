@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conformance.targets.reference.resources import Kind
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import ApiError, Obj
+from kube.errors import ApiError
+from kube.values import Obj
+from kubesim.resources import Kind
+from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, replace
 
 When = Callable[[Obj], bool]

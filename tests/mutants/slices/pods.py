@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conformance.targets.reference.world import World
-from conformance.targets.seam.values import Obj, Ref
+from kube.values import Obj, Ref
+from kubesim.world import World
 from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 from tests.mutants.slices.overlooked_fields import overlooks, refuses, table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.driver_libraries import DriverLibraries, loaded_from
 from nvml_driver.core import DriverCore

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cdi.reading import device_ids
+from kube.cdi.reading import device_ids
 from nvml_driver.core import DriverCore
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver.helpers import make_claim, options_below, result

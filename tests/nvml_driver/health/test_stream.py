@@ -11,11 +11,11 @@ from typing import Any
 import grpc
 import pytest
 
+from kube.kubelet import dra_health_v1_pb2 as v1
+from kube.kubelet import dra_health_v1alpha1_pb2 as v1alpha1
+from kube.kubelet.rpc import stub as stub_of
 from nvml_driver.health.stream import LEASE_SECONDS, MAX_STREAMS, RESEND_SECONDS, HealthFeed
-from nvml_driver.kubelet.rpc import stub as stub_of
 from nvml_driver.kubelet.service import health_service
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as v1alpha1
 from nvml_driver.model.inventory import Inventory
 from tests.nvml_driver.helpers import make_core
 

@@ -11,14 +11,14 @@ from typing import Any
 import grpc
 import pytest
 
+from kube.kubelet import dra_health_v1_pb2 as health
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet import dra_v1beta1_pb2 as v1beta1
+from kube.kubelet import pluginregistration_v1_pb2 as registration
+from kube.kubelet.rpc import stub as stub_of
 from nvml_driver.errors import DriverError, KubeError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.kubelet.plugin import KubeletPlugin
-from nvml_driver.kubelet.rpc import stub as stub_of
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
-from nvml_driver.kubeletapi.dra.v1beta1 import api_pb2 as v1beta1
-from nvml_driver.kubeletapi.dra_health.v1 import api_pb2 as health
-from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 both_versions = pytest.mark.parametrize("messages", [v1, v1beta1], ids=["v1", "v1beta1"])

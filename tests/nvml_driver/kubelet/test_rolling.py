@@ -14,11 +14,11 @@ from pathlib import Path
 import grpc
 import pytest
 
+from kube.kubelet import dra_v1_pb2 as v1
+from kube.kubelet.rpc import stub as stub_of
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubelet.rolling import MAX_SOCKET_PATH, Instance, dra_socket, registration_socket
-from nvml_driver.kubelet.rpc import stub as stub_of
-from nvml_driver.kubeletapi.dra.v1 import api_pb2 as v1
 from tests.nvml_driver.helpers import make_claim, make_core, result
 
 OLD, NEW = "0b7e9d5c-1111-4c8e-9d2f-aaaaaaaaaaaa", "0b7e9d5c-2222-4c8e-9d2f-bbbbbbbbbbbb"

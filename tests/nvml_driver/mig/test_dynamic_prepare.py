@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import PrepareError
 from nvml_driver.mig.instances import NvmlPartitions

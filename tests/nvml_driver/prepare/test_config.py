@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.config.kinds import KINDS, GpuConfig, decode
 from nvml_driver.config.opaque import settings_for
 from nvml_driver.errors import ConfigError, PrepareError

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cdi.reading import resolve
+from kube.cdi.reading import resolve
 from nvml_driver.core import DriverCore
 from nvml_driver.devices.discovery import discover
 from nvml_driver.errors import CheckpointError, PrepareError

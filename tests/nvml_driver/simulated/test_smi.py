@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kube.simulated import MARK
 from nvml_driver.simulated import smi
 from tests.nvml_driver.helpers import make_core
 
@@ -57,7 +58,7 @@ def test_the_reference_knows_what_the_script_prints(
     script = written(tmp_path, gpus)
     found = printed(script, tmp_path, options, files)
     assert found == smi.output(script, options, [f"/dev/{name}" for name in files])
-    assert found.startswith(f"{smi.MARK}\n")
+    assert found.startswith(f"{MARK}\n")
 
 
 def test_it_shows_the_devices_whose_files_are_there(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Names that do not fit, in Kubernetes' words.
 
 The expected texts were printed by k8s.io/apimachinery 0.35.10, 0.36.6 and 0.37.1; the recorded
-answers (tests/oracle/golden, tests/targets/reference/refusals.json) have more of them.
+answers (tests/oracle/golden, tests/kubesim/refusals.json) have more of them.
 """
 
 from __future__ import annotations

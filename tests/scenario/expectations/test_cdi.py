@@ -14,7 +14,7 @@ from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.nodes import CdiExpectation
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.observation import ContainerView, ListedClaim, ListedDevice
+from kube.observations import ContainerView, ListedClaim, ListedDevice
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

@@ -9,11 +9,12 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from conformance.scenario.base import Obj, ObjectSelector
+from conformance.scenario.base import ObjectSelector
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.claims import ClaimExpectation
 from conformance.scenario.lint.files import lint_documents
+from kube.values import Obj
 
 
 def result(device: str, request: str = "gpu", pool: str = "n0") -> Obj:

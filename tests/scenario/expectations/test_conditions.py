@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.errors import UsageError
 from conformance.scenario.expectations.conditions import unmet
+from kube.base.errors import UsageError
 
 CLAIM = {
     "metadata": {"name": "gpu", "labels": {"a.b/c": "d"}},

@@ -11,8 +11,8 @@ import pytest
 from conformance.scenario.driver.devicefiles import NAME, OTHERS, SCRIPT, DeviceFile, printed, shown
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers.hardware import DeviceNodesExpectation
-from conformance.scenario.observation import ContainerView
+from conformance.scenario.expectations.container_hardware import DeviceNodesExpectation
+from kube.observations import ContainerView
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

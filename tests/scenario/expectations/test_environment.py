@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from conformance.probe import METADATA
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster, Seen
-from conformance.scenario.expectations.containers.environment import (
+from conformance.scenario.expectations.container_environment import (
     Environment,
     EnvironmentExpectation,
     MetadataExpectation,
 )
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("gpu.example.com", ROOT / "drivers")

@@ -9,9 +9,9 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers.hardware import HardwareExpectation
-from conformance.scenario.observation import ContainerView
-from nvml_driver.simulated.smi import MARK
+from conformance.scenario.expectations.container_hardware import HardwareExpectation
+from kube.observations import ContainerView
+from kube.simulated import MARK
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("nvml-dra-driver", ROOT / "drivers")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.opening.target import Opened
-from conformance.targets.reference.nodes.device_source import DescribedDevices
-from conformance.targets.seam.values import Obj
+from conformance.targets.reference.device_source import DescribedDevices
+from kube.values import Obj
 from tests.mutants import mutant
 from tests.scenario.shipped import ROOT, shipped
 

@@ -9,8 +9,8 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers.devices import DevicesExpectation
-from conformance.scenario.observation import ContainerView
+from conformance.scenario.expectations.container_devices import DevicesExpectation
+from kube.observations import ContainerView
 from tests.scenario.expectations.test_shown_in_both_ways import SLICE
 from tests.scenario.shipped import ROOT
 

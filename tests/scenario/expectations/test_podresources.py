@@ -12,7 +12,7 @@ from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.nodes import PodResourcesExpectation
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.observation import ListedClaim, ListedDevice
+from kube.observations import ListedClaim, ListedDevice
 
 RESULT = {"driver": "d", "pool": "n0", "device": "gpu-0", "request": "gpu"}
 CLAIM = {

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.scenario.base import Obj
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster, Seen
-from conformance.scenario.expectations.containers.devices import DevicesExpectation
-from conformance.scenario.expectations.containers.identity import Device, is_shareable
-from conformance.scenario.observation import ContainerView, PublishedDevice
+from conformance.scenario.expectations.container_devices import DevicesExpectation
+from conformance.scenario.expectations.container_identity import Device, is_shareable
+from kube.observations import ContainerView, PublishedDevice
+from kube.values import Obj
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("dra.net", ROOT / "drivers")

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.containers.identity import Device, requested
+from conformance.scenario.expectations.container_identity import Device, requested
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("test-driver.cdi.k8s.io", ROOT / "drivers")

@@ -14,7 +14,7 @@ from conformance import probe
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.ways import MOST_NUMBERS, SCRIPTS, Way, numbers
 from conformance.scenario.driver.ways import published_attributes as published
-from conformance.scenario.observation import ContainerView
+from kube.observations import ContainerView
 
 DRIVER = "net.example.com"
 KNOWN = published(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import ExitCode, UsageError
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint.files import lint_documents
 from conformance.scenario.lint.objects import CHOICES
 from conformance.scenario.loader import load_scenarios
+from kube.base.errors import ExitCode, UsageError
 from reference_allocator.api.schema import types
 
 NODE = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UsageError
 from conformance.scenario.loader import load_scenarios
+from kube.base.errors import UsageError
 from tests.scenario.shipped import ROOT
 
 NAME = "churn-keeps-invariants"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import UsageError
 from conformance.scenario.expectations.conditions import unmet
 from conformance.scenario.loader import load_file
+from kube.base.errors import UsageError
 
 HEAD = """
 apiVersion: dra-conformance/v1

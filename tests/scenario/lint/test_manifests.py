@@ -15,7 +15,7 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
 )
 from conformance.scenario.lint.files import lint_documents
-from conformance.scenario.lint.manifests.retired import manifest_problems
+from conformance.scenario.lint.retired import manifest_problems
 
 FILE = Path("manifest.yaml")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.scope import ClusterScope
-from tests.kubeapi.fake_api import FakeApi
+from localkube.base import ClusterAccess
+from tests.kube.fake_api import FakeApi
 
 MakeTarget = Callable[..., ClusterTarget]
 

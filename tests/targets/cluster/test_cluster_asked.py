@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.requirements import reason_to_skip
-from conformance.kubeapi.connection import Connection
 from conformance.scenario.loader import load_scenarios
-from conformance.scenario.observation import CREATES, Sample
-from conformance.targets.cluster.objects import accounts
+from kube.values import Obj, User
+from conformance.targets.cluster import accounts
 from conformance.targets.cluster.reach import Reach
-from conformance.targets.seam.values import Obj, User
+from kube.connection import Connection
+from kube.observations import CREATES, Sample
 from tests.certify.evidence import REJECTED, WAITS
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
+from tests.kubesim import kit
 from tests.scenario.shipped import ROOT
 from tests.targets.cluster.conftest import MakeTarget
-from tests.targets.reference import kit
 
 GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
 BRINGS_NODES = ROOT / f"{WAITS}.yaml"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from conformance.errors import TargetError
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.capture import capture
 from conformance.targets.cluster.rename import renamed
+from kube.base.errors import TargetError
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 
 SECRET = "s3cr3t"
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from conformance.clusters.base import ClusterAccess
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.seam.values import Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.values import Ref
+from localkube.base import ClusterAccess
+from tests.kube.fake_api import FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {}}
 DEATH = "node-1/driver has ended; its log ends with:\n  boo"

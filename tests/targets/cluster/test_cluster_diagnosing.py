@@ -5,11 +5,11 @@ from pathlib import Path
 
 import yaml
 
-from conformance.clusters.base import ClusterAccess
-from conformance.clusters.local.processes.tools import tail
-from conformance.redaction import REDACTED, redact_object
 from conformance.targets.cluster import ClusterTarget
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.redaction import REDACTED, redact_object
+from localkube.base import ClusterAccess
+from localkube.processes.tools import tail
+from tests.kube.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
 

@@ -9,9 +9,10 @@ import pytest
 
 from conformance.scenario.registry import load_registry
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam.values import ApiError, Ref
+from kube.errors import ApiError
+from kube.values import Ref
 from reference_allocator.gates import MINORS, gates_for_version, settled
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 
 FEATURES = load_registry().features.values()

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.clusters.local import LocalCluster, LocalOptions
-from conformance.kubeapi.api import Api
-from conformance.kubeapi.connection import Connection
 from conformance.targets.cluster import capabilities as gates
+from kube.api import Api
+from kube.connection import Connection
+from localkube import LocalCluster, LocalOptions
 from reference_allocator.gates import gates_for_version
-from tests.clusters import local_support as support
+from tests.localkube import local_support as support
 from tests.targets.cluster.test_cluster_gates import PROBED
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.slow, pytest.mark.everything]

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.clusters.local.processes.supervision import Processes
-from conformance.engine.events.dispatch import Event
-from conformance.engine.events.scenario import Outcome, StepStarted
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Outcome, StepStarted
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.opening.target import Opened
-from tests.clusters.pool import Shared
+from localkube.processes.supervision import Processes
 from tests.engine.miniature import scenario
+from tests.localkube.pool import Shared
 from tests.targets.cluster.test_cluster_health import PASSES, WAITS
 
 pytestmark = [pytest.mark.needs_go, pytest.mark.slow]

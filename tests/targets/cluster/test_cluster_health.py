@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from conformance.engine.events.run import RunFinished, RunStopping
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import TargetGoneError
+from conformance.results.events.run import RunFinished, RunStopping
+from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.targets.cluster import ClusterTarget, health
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.opening.target import Opened
-from conformance.targets.seam.values import Query, Ref
+from kube.base.errors import TargetGoneError
+from kube.values import Query, Ref
 from tests.engine.miniature import Recorder, scenario
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import until
 
 POD = {

@@ -3,8 +3,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from conformance.targets.cluster.decisions.decisions import decisions_of
-from conformance.targets.cluster.decisions.history import History
+from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.history import History
 
 
 def claim(

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.errors import TargetError
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.live import Changed, LiveCluster
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.test_cluster_capture import SECRET, fill, names
 
 

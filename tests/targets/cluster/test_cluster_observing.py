@@ -8,8 +8,9 @@ import pytest
 
 from conformance import probe
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.values import Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.values import Ref
+from tests.kube.fake_api import FakeApi
 
 LOG = f"{probe.BEGIN}\nHOME=/\nGPU=a\ndra-conformance-device-node /dev/gpu0\n{probe.END}\n"
 
@@ -76,7 +77,7 @@ def test_a_waiting_check_sees_the_log_soon_after_it_is_complete(
 def test_a_container_that_ended_without_a_probe_is_not_read_forever(
     api: FakeApi, scope: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conformance.targets.cluster.observe.observer._LONGEST", 0.02)
+    monkeypatch.setattr("conformance.targets.cluster.observer._LONGEST", 0.02)
     api.put("pods", pod(state="terminated"))
     assert scope.wait(lambda: scope.observe.container("pod0", "ctr0"), 0.6) is None
     assert 5 < api.count("GET", "/log") < 14
@@ -94,7 +95,7 @@ def test_a_log_that_the_kubelet_refuses_is_an_error_of_the_target(
 def test_a_kubelet_that_is_away_is_waited_for_and_named_only_if_it_stays_away(
     api: FakeApi, scope: ClusterScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conformance.targets.cluster.observe.observer._PATIENCE", 0.05)
+    monkeypatch.setattr("conformance.targets.cluster.observer._PATIENCE", 0.05)
     api.put("pods", pod())
     api.logs["demo/pod0/ctr0"] = LOG
     api.fail("GET", "/log", 500, times=6)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.scenario.observation import PublishedDevice
 from conformance.targets.cluster.published import PublishedDevices
-from conformance.targets.seam.values import Obj
-from tests.kubeapi.fake_api import FakeApi
+from kube.observations import PublishedDevice
+from kube.values import Obj
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 

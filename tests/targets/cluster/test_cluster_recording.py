@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from conformance.compare.judging import judge
-from conformance.errors import UsageError
 from conformance.targets.cluster import ClusterTarget
+from conformance.targets.cluster import recorder as recorder_module
 from conformance.targets.cluster.capture import capture
-from conformance.targets.cluster.decisions import recorder as recorder_module
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.values import RUN_LABEL, TargetError
+from kube.base.errors import TargetError, UsageError
+from kube.nodes import RUN_LABEL
+from kubesim.apiserver.patches import merge
 from reference_allocator.snapshot import Snapshot
 from tests.compare import cluster
-from tests.kubeapi.fake_api import FakeApi
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 SLICE = {

@@ -7,9 +7,10 @@ import pytest
 
 from conformance.targets.cluster.scope import ClusterScope
 from conformance.targets.cluster.target import ClusterTarget
-from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.values import Query, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.values import Query, Ref
+from kubesim.apiserver.patches import merge
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 from tests.targets.cluster.test_cluster_recording import ALLOCATED, CLAIM, inventory
 

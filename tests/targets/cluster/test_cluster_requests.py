@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.errors import TargetGoneError
-from conformance.kubeapi.connection import Connection
-from conformance.kubeapi.errors import api_error
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Query, Ref, TargetError
-from tests.kubeapi.fake_api import TOKEN, FakeApi
+from kube.base.errors import TargetError, TargetGoneError
+from kube.connection import Connection
+from kube.errors import ApiError, api_error
+from kube.nodes import RUN_LABEL
+from kube.values import Query, Ref
+from tests.kube.fake_api import TOKEN, FakeApi
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod0"}, "spec": {"x": 1}}
 POD0 = Ref("v1", "Pod", "pod0")

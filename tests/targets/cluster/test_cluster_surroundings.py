@@ -12,15 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.kubeapi.connection import Connection
 from conformance.targets.cluster.capabilities import discover_capabilities
-from conformance.targets.cluster.objects.creator import HollowNodes
-from conformance.targets.cluster.observe.reading import claims_in, spec_files, specs_in
+from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.reach import Reach
+from conformance.targets.cluster.reading import claims_in, spec_files, specs_in
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.reference.apiserver.patches import merge
-from conformance.targets.seam.values import RUN_LABEL, ApiError, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.nodes import RUN_LABEL
+from kube.values import Ref
+from kubesim.apiserver.patches import merge
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 DRIVER = "gpu.example.com"

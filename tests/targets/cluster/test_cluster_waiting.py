@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from conformance.engine.objects.ledger import Ledger
+from conformance.seam.scope import Scope, Target
 from conformance.targets.cluster import ClusterTarget
-from conformance.targets.cluster.objects import objects as objects_module
+from conformance.targets.cluster import objects as objects_module
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.scope import Scope, Target
-from conformance.targets.seam.values import Obj, Query, Ref, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.values import Obj, Query, Ref
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget, until
 
 POD0 = Ref("v1", "Pod", "pod0")

@@ -9,8 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from conformance.targets.cluster.scope import ClusterScope
-from conformance.targets.seam.values import Query, TargetError
-from tests.kubeapi.fake_api import FakeApi
+from kube.base.errors import TargetError
+from kube.values import Query
+from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import until
 
 V1 = "resource.k8s.io/v1"

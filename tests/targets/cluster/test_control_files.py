@@ -11,12 +11,13 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Stimulus
-from conformance.scenario.observation import ListedClaim, ListedDevice
-from conformance.targets.cluster.observe.observer import listed
+from conformance.targets.cluster.observer import listed
 from conformance.targets.cluster.reach import ControlFiles
-from conformance.targets.seam.values import Obj, TargetError
-from nvml_driver.kubelet.rpc import serve
-from nvml_driver.kubeletapi.podresources.v1 import api_pb2 as api
+from kube.base.errors import TargetError
+from kube.kubelet import podresources_v1_pb2 as api
+from kube.kubelet.rpc import serve
+from kube.observations import ListedClaim, ListedDevice
+from kube.values import Obj
 from tests.scenario.shipped import ROOT
 
 DEVICE: Obj = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.targets.cluster.decisions.latency import ClaimLatencies
+from conformance.targets.cluster.latency import ClaimLatencies
 
 
 class Heard(ClaimLatencies):

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.kubeapi.connection import Connection
-from conformance.scenario.observation import CREATES, OPERATIONS, PREPARED, total
-from conformance.targets.cluster.observe.reading import of_kubelet, samples_in, why_not
-from conformance.targets.seam.values import ApiError
+from conformance.targets.cluster.reading import of_kubelet, samples_in, why_not
+from kube.connection import Connection
+from kube.errors import ApiError
+from kube.observations import CREATES, OPERATIONS, PREPARED, total
 
 TEXT = """# HELP dra_resource_claims_in_use [ALPHA] The number of ResourceClaims
 # TYPE dra_resource_claims_in_use gauge

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from conformance.scenario.shape import ShapeNode
+from conformance.seam import values
+from conformance.seam.values import DISTINCT_DEVICES, Capabilities
 from conformance.targets.opening.offer import with_devices
-from conformance.targets.reference.nodes.device_source import DescribedDevices
+from conformance.targets.reference.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
-from conformance.targets.seam import values
-from conformance.targets.seam.values import DISTINCT_DEVICES, Capabilities, Obj, Ref
+from kube.values import Obj, Ref
 from tests.targets.devices import (
     PARTITIONS,
     PROFILE,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters import manifests
-from conformance.clusters.base import ClusterAccess, ClusterUsageError, Progress, silent
-from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES
-from conformance.clusters.local.layout import make_layout
-from conformance.clusters.local.state import write_state
 from conformance.targets.opening import sources
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
+from localkube import manifests
+from localkube.base import ClusterAccess, ClusterUsageError, Progress, silent
+from localkube.binaries.versions import CONTROL_PLANE_BINARIES
+from localkube.layout import make_layout
+from localkube.state import write_state
 from tests.targets.opening.test_options_without_effect import running
 
 KIND: dict[str, Any] = {"target": "cluster", "cluster": "kind"}

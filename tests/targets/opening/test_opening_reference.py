@@ -7,7 +7,7 @@ import pytest
 from conformance.data import scenarios_dir
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from conformance.targets.seam.values import Query
+from kube.values import Query
 
 
 @pytest.mark.parametrize("gates", [{}, {"DRANodeAllocatableResources": True}])

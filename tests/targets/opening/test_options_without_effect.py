@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from conformance.clusters.local import LocalCluster
-from conformance.clusters.local.state import Ports, State
-from conformance.errors import UsageError
 from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
 from conformance.targets.opening.sources import _as_running
 from conformance.targets.opening.target import open_target
+from kube.base.errors import UsageError
+from localkube import LocalCluster
+from localkube.state import Ports, State
 
 CLUSTER: dict[str, Any] = {"target": "cluster"}
 KUBECONFIG = {**CLUSTER, "cluster": "kubeconfig", "context": "c"}
@@ -212,8 +212,8 @@ class Running(LocalCluster):
     def state(self) -> State:
         return running()
 
-    def simulation(self) -> None:
-        return None
+    def driver_command(self) -> tuple[str, ...]:
+        return ()
 
 
 def running() -> State:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
-from conformance.errors import UsageError
+from conformance.results.events.scenario import Outcome
 from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
 from conformance.targets.opening.target import open_reference
+from kube.base.errors import UsageError
 from reference_allocator.gates import gates_for_version
 from tests.scenario.sampling import sample
 from tests.scenario.shipped import on_reference

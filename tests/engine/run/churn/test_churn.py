@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from conformance.engine.events.scenario import Outcome, ScenarioFinished
-from conformance.engine.run.churn import rounds
-from conformance.engine.run.ending import with_known_issues
+from conformance.engine.run import churn_rounds as rounds
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
+from conformance.results.events.scenario import Outcome, ScenarioFinished
+from conformance.results.knownissues import with_known_issues
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.run.churn.invariants import Inventory, reserved_for_nobody, violations_in
+from conformance.engine.run.churn_invariants import Inventory, reserved_for_nobody, violations_in
 
 Obj = dict[str, Any]
 

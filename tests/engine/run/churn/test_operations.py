@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.engine.run.churn.operations import operations
+from conformance.engine.run.churn_operations import operations
 from conformance.scenario.churn import Churn
 
 SLICE = {

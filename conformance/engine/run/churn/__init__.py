@@ -1,1 +1,0 @@
-"""The step ``churn``: random operations from a seed, invariants at every resourceVersion."""

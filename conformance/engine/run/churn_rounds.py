@@ -1,0 +1,163 @@
+"""Churn, round by round: random operations, then quiet, then nothing left.
+
+A round is short, starts and ends with no pods and claims, and has its own seed, so a failure after
+an hour can be repeated in seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.churn_history import left, lines, shortest
+from conformance.engine.run.churn_invariants import (
+    Inventory,
+    Violation,
+    reserved_for_nobody,
+    violations_in,
+)
+from conformance.engine.run.churn_operations import Operation, Player, operations
+from conformance.engine.run.context import Context, Interrupted
+from conformance.scenario.base import ObjectSelector
+from conformance.scenario.churn import Churn
+from conformance.seam.watching import Following, Version
+from kube.base.errors import TargetError
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The result of one round.
+
+    Attributes:
+        done: how many operations there was time for.
+        versions: every state of pods and claims, by resourceVersion.
+        violation: the first invariant that did not hold, None if all did.
+        judged: False if a watch had a gap, so nothing can be concluded.
+    """
+
+    done: int
+    versions: Sequence[Version]
+    violation: Violation | None
+    judged: bool
+
+
+def churn(step: Churn, context: Context) -> dict[str, Any]:
+    """Carry out the step.
+
+    Returns the first seed and the number of rounds. For long churn also the number of operations;
+    they depend on the target's speed, and long churn is not compared with another run.
+
+    Raises:
+        Divergence: an invariant does not hold.
+        TargetError: a watch was interrupted in every round, so nothing can be concluded.
+    """
+    budget, first = context.churn_seconds or step.time, context.churn_seed or step.seed
+    began = time.monotonic()
+    rounds = judged = done = 0
+    broken: list[str] = []
+    divergence: Divergence | None = None
+    while rounds < ceil(budget / step.time) and time.monotonic() - began < budget:
+        seed = first + rounds
+        drawn = operations(step, seed)
+        try:
+            found = _play(step, context, drawn)
+        except Interrupted:
+            if divergence is None:
+                raise
+            break  # report what was found
+        rounds, done, judged = rounds + 1, done + found.done, judged + found.judged
+        if found.violation is not None and found.judged:
+            broken.append(f"{found.violation.rule} with seed {seed}")
+            divergence = divergence or _divergence(
+                step, context, seed, drawn[: found.done], found, found.violation
+            )
+    if divergence is not None:
+        summary = f"in {rounds} rounds of {done} operations: {', '.join(broken)}"
+        raise Divergence(divergence.expected, f"{divergence.found}\n{summary}")
+    if not judged:
+        raise TargetError("the watches of pods and claims were interrupted in every round of churn")
+    observed = {"seed": first, "rounds": rounds}
+    if context.churn_seconds:
+        observed["operations"] = done
+    return observed if judged == rounds else observed | {"notJudged": rounds - judged}
+
+
+def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
+    player = Player(step, context)
+    with closing(context.scope.follow(player.namespaces)) as following:
+        player.begin()
+        done = player.play(drawn)
+        # A scheduler that is behind may not have allocated anything while objects came and went.
+        timeout = context.limit(context.scenario.spec.timeouts.eventually)
+        context.wait(lambda: _allocated(following.heard()) or None, timeout)
+        late = _still_broken(lambda: _unquiet(context, following), context, following)
+        player.end()
+        late += _still_broken(lambda: left(following.heard()), context, following)
+        versions = following.versions()
+    found = [*violations_in(versions, _inventory(step, context)), *late]
+    if not found and not _allocated(versions):
+        found = [Violation("nothing", 0, "no claim was ever allocated")]
+    return Round(done, versions, found[0] if found else None, not following.gap)
+
+
+def _inventory(step: Churn, context: Context) -> Inventory:
+    """Of what the step publishes, and of what the driver does."""
+    there = context.find(ObjectSelector(kind="ResourceSlice"))
+    return Inventory.of([*step.items_of("ResourceSlice"), *there])
+
+
+def _divergence(
+    step: Churn,
+    context: Context,
+    seed: int,
+    done: Sequence[Operation],
+    found: Round,
+    violation: Violation,
+) -> Divergence:
+    """The finding with its seed, its last operations and its shortest history."""
+    texts = list(map(Player(step, context).text, done))
+    inventory = _inventory(step, context)
+    history = lines(shortest(found.versions, violation, inventory))
+    everything = [f"seed {seed}", violation.text, *texts, *lines(found.versions)]
+    context.progress.kept["churn.txt"] = "\n".join(everything)
+    shown = [
+        f"{violation.rule} at resourceVersion {violation.version}: {violation.text}",
+        f"to repeat it: --churn-seed {seed}",
+        f"operations ({len(texts)}, the last 10):",
+        *(f"  {text}" for text in texts[-10:]),
+        "history:",
+        *(f"  {line}" for line in history[-20:]),
+    ]
+    return Divergence(f"every invariant to hold under churn with seed {seed}", "\n".join(shown))
+
+
+def _allocated(versions: Sequence[Version]) -> bool:
+    """Whether any claim ever had an allocation."""
+    return any(state and "allocation" in state["status"] for *_, state in versions)
+
+
+def _still_broken(
+    broken: Callable[[], Iterator[Violation]], context: Context, following: Following
+) -> list[Violation]:
+    """What is still broken after the time that a conformant target may take."""
+    timeout = context.limit(context.scenario.spec.timeouts.eventually)
+    following.versions()
+    context.wait(lambda: None if any(True for _ in broken()) else True, timeout)
+    newest = max((version for version, *_ in following.versions()), default=0)
+    return [replace(item, version=newest) for item in broken()][:1]
+
+
+def _unquiet(context: Context, following: Following) -> Iterator[Violation]:
+    yield from reserved_for_nobody(following.heard())
+    if "cdi" in context.scenario.spec.requires.abilities:
+        prepared = context.scope.observe.cdi_claims()
+        known = {uid for _, uid, _ in following.heard()}
+        present = following.now()
+        allocated = {obj["metadata"]["uid"] for obj in present if "allocation" in obj["status"]}
+        for uid in sorted(known & prepared.keys() - allocated):
+            yield Violation("prepared", 0, f"claim {uid} is prepared, and not allocated")

@@ -1,0 +1,39 @@
+"""Which failures are known issues: of Kubernetes, and of no driver and no scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from conformance.results.events.run import RunStarted
+from conformance.results.events.scenario import KnownFailure, Outcome, ScenarioFinished
+from conformance.scenario.registry import load_known_issues
+from conformance.seam.values import Capabilities
+
+
+def with_known_issues(
+    finished: ScenarioFinished, target: str, versions: Collection[str]
+) -> ScenarioFinished:
+    """The same, with the outcome ``known`` if all that is wrong is a known issue.
+
+    Args:
+        target: its name; the reference has none of Kubernetes' issues.
+        versions: of the API server and the kubelets (`versions_of_kubernetes`).
+    """
+    failed = finished.outcome is Outcome.FAILED and finished.cleanup is not Outcome.FAILED
+    if not failed or target == "reference":
+        return finished
+    passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
+    told = any(item.namespace == finished.namespace for item in finished.overlaps)
+    issues = load_known_issues().of(
+        versions, finished.scenario.id, finished.message, passed and told
+    )
+    found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
+    if not found:
+        return finished
+    return replace(finished, outcome=Outcome.KNOWN, known_issues=found)
+
+
+def versions_of_kubernetes(where: Capabilities | RunStarted) -> set[str]:
+    """Of the API server, and of the kubelets."""
+    return {where.kubernetes_version, *where.versions.get("kubelet", "").split(", ")}

@@ -1,1 +1,0 @@
-"""Expectations on what containers show of their devices, read from inside them."""

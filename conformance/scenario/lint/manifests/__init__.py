@@ -1,1 +1,0 @@
-"""What is wrong in Kubernetes manifests, in scenarios and elsewhere."""

@@ -1,0 +1,129 @@
+"""What crosses the seam between scenarios and targets: requests, capabilities, decisions.
+
+Kubernetes objects cross it as plain JSON (``dict`` with the API's camelCase names, ``apiVersion``
+and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam.scope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from kube.components import role_of
+from kube.simulated import SIMULATED_ATTRIBUTE
+from kube.values import Obj
+
+WORKER_LABEL = "dra-conformance.dev/worker"
+"""The pytest-xdist worker that made an object, beside the run's label."""
+
+KUBELET_METRICS = "kubelet-metrics"
+POD_RESOURCES = "pod-resources"
+ANOTHER_SCHEDULER = "another-scheduler"
+DISTINCT_DEVICES = "distinct-devices"
+SHARED_DEVICES, PARTITIONS = "shared-devices", "partitions"
+ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
+HOLLOW_NODES = "hollow-nodes"
+
+CONSTRAINTS = "security.openshift.io/v1"
+"""Where it is served, namespaces get a range of users a moment after they were made, and containers
+may have no other one."""
+
+SCENARIO_LABEL = "dra-conformance.dev/scenario"
+
+Tier = Literal["allocation", "node", "device"]
+
+
+class OneDevice(NamedTuple):
+    """A device that can be asked for alone.
+
+    Attributes:
+        selector: CEL that no other device of the driver fits.
+        shared: two or more claims may have shares of it now.
+    """
+
+    name: str
+    selector: str
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a target is and can do; decides which scenarios run on it.
+
+    Attributes:
+        kubernetes_version: of the API server, for example ``1.37.1``.
+        kubelet_version: of the oldest kubelet of ``nodes``; empty if it is of the same minor.
+        kubelet_gates: kubelets' feature gates that may not be as the API server's.
+        served_apis: group/versions, for example ``resource.k8s.io/v1``, ``v1``.
+        unserved: tier -> why it is not served, where there is more to say than that.
+        driver: the driver whose devices the ``node`` tier uses, None without one.
+        nodes: nodes with a kubelet that the suite may use.
+        devices: how many devices of that driver the ``node`` tier may use at once (this and the
+            next are 0 until ``targets.opening.offer`` has counted them for a profile).
+        devices_on: node -> how many of them may be used there at once. A device that can be used
+            from several nodes counts on each, one that claims may share as often as they may.
+        different_on: node -> how many different devices these are, where some are shares of one; a
+            request for several gets as many.
+        other_driver: another driver, whose devices are on the same nodes; None without one.
+        other_devices_on: node -> how many of its devices may be used there.
+        one_device_on: node -> the device that is allocated last there, where an attribute tells it
+            from all others of the driver.
+        abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
+            ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
+            (ask kubelets by that API), ``double-allocation`` (one device may be given to two
+            claims), ``distinct-devices`` (``one_device_on`` has the node with most),
+            ``shared-devices`` (that device has two free shares), ``partitions`` (two free devices
+            of a node draw on one set of counters), ``root-containers`` (containers may be root, and
+            more), ``another-scheduler`` (it has the pods that name none, and the default one is
+            beside it), ``impersonation`` (requests in the name of accounts that the suite gives
+            rights), ``fault:<component>`` (stop and start that component, or all of a role),
+            ``device-health`` (have the driver find devices healthy or not), ``upgrade`` and
+            ``feature-gates`` (restart components as the next minor, or with other gates), ``image``
+            (run probe containers).
+        lacking: ability -> why it is not there, where there is more to say than that; ``devices``
+            says it of devices where none is free, ``hollow-nodes`` of nodes that scenarios bring.
+        feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
+        concurrent: several scenarios can run at once, as its time is not virtual.
+        simulated: what is simulated, in words, for reports; empty where nothing is.
+        versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
+    """
+
+    kubernetes_version: str
+    served_apis: frozenset[str]
+    tiers: frozenset[Tier]
+    unserved: Mapping[Tier, str] = field(default_factory=dict)
+    driver: str | None = None
+    nodes: tuple[str, ...] = ()
+    devices: int = 0
+    devices_on: Mapping[str, int] = field(default_factory=dict)
+    different_on: Mapping[str, int] = field(default_factory=dict)
+    other_driver: str | None = None
+    other_devices_on: Mapping[str, int] = field(default_factory=dict)
+    one_device_on: Mapping[str, OneDevice] = field(default_factory=dict)
+    abilities: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    concurrent: bool = False
+    simulated: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    kubelet_version: str = ""
+    kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
+
+
+def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
+    """In words, that a driver's devices are simulated, where its slices say so themselves."""
+    for item in slices:
+        if item["spec"].get("driver") != driver:
+            continue
+        for device in item["spec"].get("devices") or []:
+            # v1beta1 has the attributes one level deeper.
+            attributes = (device.get("basic") or device).get("attributes") or {}
+            if (attributes.get(SIMULATED_ATTRIBUTE) or {}).get("bool"):
+                return [f"the devices of {driver}"]
+    return []
+
+
+def fault_abilities(known: Iterable[str]) -> set[str]:
+    """The abilities of a target that can disturb these components."""
+    return {f"fault:{each}" for name in known for each in (name, role_of(name))}

@@ -1,0 +1,104 @@
+"""Requests in the name of service accounts: impersonation, and the rights that accounts get.
+
+What is needed for that is little: to make Roles and RoleBindings, which grant nothing that who
+makes them may not do, and to impersonate service accounts of the few names that scenarios use. They
+need not exist: RBAC and impersonation know names alone, so no token is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+from urllib.parse import quote
+
+from conformance.scenario.changes import AccountName, service_account
+from kube.api import Api
+from kube.connection import Connection
+from kube.values import Obj, User
+
+_RBAC = "rbac.authorization.k8s.io"
+_NODE = "authentication.kubernetes.io/node-name"
+"""Extra field of users with a token that is bound to a pod (``serviceaccount.NodeNameKey``)."""
+
+
+def headers_of(user: User | None) -> dict[str, str]:
+    """What has a request made in the name of an account (user impersonation of the API server)."""
+    if user is None:
+        return {}
+    node = {f"Impersonate-Extra-{quote(_NODE, safe='')}": user.node} if user.node else {}
+    return {"Impersonate-User": str(user), **node}
+
+
+def give_rights(
+    connection: Connection, user: User, rules: Sequence[Obj], labels: Mapping[str, str], agent: str
+) -> None:
+    """Make a Role and its RoleBinding, which go with the namespace.
+
+    Raises ApiError: refused; TargetError: no answer.
+    """
+    meta = {"name": user.name, "labels": dict(labels)}
+    account = {"kind": "ServiceAccount", "name": user.name, "namespace": user.namespace}
+    role = {"apiGroup": _RBAC, "kind": "Role", "name": user.name}
+    for kind, body in (
+        ("Role", {"rules": list(rules)}),
+        ("RoleBinding", {"roleRef": role, "subjects": [account]}),
+    ):
+        obj = {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": meta, **body}
+        path = f"/apis/{_RBAC}/v1/namespaces/{user.namespace}/{kind.lower()}s"
+        connection.request("POST", path, None, obj, agent=agent)
+
+
+def may(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
+    """Whether an account, or the user who runs the suite, may do the first that a rule names."""
+    resource, _, subresource = rule["resources"][0].partition("/")
+    attributes: dict[str, Any] = {
+        "namespace": user.namespace if user is not None else "",
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "name": (rule.get("resourceNames") or [""])[0],
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = connection.request("POST", path, None, review, agent=agent, headers=headers_of(user))
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+def why_no_accounts(api: Api) -> str:
+    """Why requests cannot be made in the name of accounts; empty if they can."""
+    if f"{_RBAC}/v1" not in api.discovery.served():
+        return f"{_RBAC}/v1 is not served"
+    needed = [_rule(_RBAC, kind, "create") for kind in ("roles", "rolebindings")]
+    needed += [
+        _rule("", "serviceaccounts", "impersonate", service_account(name))
+        for name in get_args(AccountName)
+    ]
+    needed.append(_rule("authentication.k8s.io", f"userextras/{_NODE}", "impersonate"))
+    return _refused(api, needed)
+
+
+def why_no_hollow_nodes(api: Api) -> str:
+    """Why nodes without a kubelet cannot be made; empty if they can, or nobody can be asked."""
+    if "authorization.k8s.io/v1" not in api.discovery.served():
+        return ""
+    needed = [_rule("", "nodes", verb) for verb in ("create", "patch", "delete")]
+    return _refused(api, [*needed, _rule("", "nodes/status", "patch")])
+
+
+def _refused(api: Api, needed: Sequence[Obj]) -> str:
+    """What the user who runs the suite may not do of this; empty if all."""
+    for rule in needed:
+        if not may(api.connection, None, rule):
+            what = " ".join([rule["resources"][0], *rule.get("resourceNames", ())])
+            return f"your user is not allowed to {rule['verbs'][0]} {what} (see ci/rbac/suite.yaml)"
+    return ""
+
+
+def _rule(group: str, resource: str, verb: str, name: str = "") -> dict[str, list[str]]:
+    rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+    return {**rule, "resourceNames": [name]} if name else rule

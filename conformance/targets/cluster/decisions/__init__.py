@@ -1,1 +1,0 @@
-"""Scheduling decisions of a cluster, and the state that each was made from."""

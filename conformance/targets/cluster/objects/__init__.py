@@ -1,1 +1,0 @@
-"""The objects of a cluster: read, made, changed, kept alive, found again for removal."""

@@ -1,1 +1,0 @@
-"""What is observed beside the API: containers, CDI specs, metrics, logs."""

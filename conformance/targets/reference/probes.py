@@ -1,0 +1,103 @@
+"""What the two probe commands of scenarios would do in a container, and what they would print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from conformance.probe import HOLD, METADATA, Probe
+from conformance.scenario.driver import devicefiles
+from conformance.scenario.driver.devicefiles import OTHERS, REFUSED, DeviceFile
+from kube.cdi.reading import ContainerEdits
+from kube.cdi.spec import DeviceNode
+from kube.observations import ContainerView
+from kube.values import Obj
+from kubesim.nodes.containers import DeviceCgroup, basic_view
+from nvml_driver.simulated import smi
+
+SHOWS: Final = " shows "
+"""``OUTPUT shows DEVICE``: a variable whose value is what a container shows in a way that no edit
+of CDI gives, with a device; the kernel would say it."""
+
+
+class ProbeRuntime:
+    """Knows the probe commands alone (`conformance.probe`)."""
+
+    holding = HOLD
+    cannot_run = (
+        "the reference runs no processes, it only knows the probe commands ${probe.hold} and "
+        "${probe.exit}"
+    )
+
+    def command_of(self, container: Mapping[str, Any]) -> ProbeCommand | None:
+        """The probe that a container runs, None for anything else."""
+        words = (*(container.get("command") or ()), *(container.get("args") or ()))
+        probe = Probe.of(words)
+        return None if probe is None else ProbeCommand(probe)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCommand:
+    """A probe in a container."""
+
+    probe: Probe
+
+    @property
+    def holds(self) -> bool:
+        return self.probe.holds
+
+    def view(
+        self, pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, cgroup: DeviceCgroup
+    ) -> ContainerView:
+        """What the container sees, with what the probe's commands print in it."""
+        seen = basic_view(pod, container, edits)
+        commands = self.probe.commands.items()
+        paths = set(seen.device_nodes)
+        outputs = {name: _output(name, run, edits, paths) for name, run in commands}
+        if devicefiles.NAME in outputs:
+            files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
+            outputs[devicefiles.NAME] = devicefiles.printed(files)
+        outputs |= {
+            path: Path(file).read_text(encoding="utf-8")
+            for path, file in edits.mounts.items()
+            if path.startswith(f"{METADATA}/")
+        }
+        return replace(seen, outputs=outputs)
+
+
+def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
+    """What a command prints: lines of a way, or the simulated nvidia-smi where it is mounted."""
+    shown = [value for key, value in edits.env.items() if key.startswith(f"{name}{SHOWS}")]
+    if shown or "/" in name:  # of a way (`output_name`)
+        return "".join(f"{one}\n" for one in shown)
+    command, _, options = run.partition(" ")
+    file = edits.mounts.get(smi.CONTAINER_PATH)
+    if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
+        return f"sh: {command}: not found\n"
+    return smi.output(Path(file).read_text(encoding="utf-8"), options, paths)
+
+
+def _makes_nodes(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
+    """Whether a container may make device files: it is root, and asks for the capability."""
+    own = container.get("securityContext") or {}
+    user = own.get("runAsUser", (pod["spec"].get("securityContext") or {}).get("runAsUser"))
+    return user == 0 and "MKNOD" in ((own.get("capabilities") or {}).get("add") or ())
+
+
+def _device_files(
+    nodes: Iterable[DeviceNode], cgroup: DeviceCgroup, *, makes: bool
+) -> Iterator[DeviceFile]:
+    """A container's device files, and with ``makes`` those of other numbers that it makes."""
+    numbers = {node: f"{node.major}:{node.minor}" for node in nodes}
+    given = {number for node, number in numbers.items() if "r" in (node.permissions or "rwm")}
+
+    def opened(path: str, number: str) -> DeviceFile:
+        refused = not cgroup.permits(number, given)
+        return DeviceFile(path, number, f"{path}: {REFUSED}" if refused else "")
+
+    for node, number in numbers.items():
+        yield opened(node.path, number)
+        for other in devicefiles.beside(number) if makes else ():
+            yield opened(f"{OTHERS}{other.replace(':', '-')}", other)

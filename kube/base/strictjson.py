@@ -1,0 +1,180 @@
+"""JSON that reads the same for everybody, from files that anybody may have written.
+
+Python takes ``NaN`` and, of a key that is there twice, the last; another reader takes the first. So
+one file could say different things to different readers. And two bytes of text, an empty list, take
+a hundred times as much memory: what a text comes to is counted before anything is made of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from kube.base.errors import UsageError
+from kube.base.files import read_regular
+
+MAX_VALUES: Final = 2_500_000
+"""Of a text. A snapshot of 5,000 nodes with 8 devices each and 20,000 claims has 1.6 million. Each
+takes some 200 bytes once it is looked at, one with a key of its own 300."""
+
+MAX_TEXT: Final = 128 << 20
+"""Bytes that a text takes in memory. Such a snapshot has 27 MB, the evidence of a run 15 MB; some
+three copies of a text are there at once (the file, the decoded text, the strings in it)."""
+
+MAX_DEPTH: Final = 128
+"""Lists and objects within one another; a result file, the deepest, has 15."""
+
+_CHUNK = 1 << 18
+_BACKSLASHES = re.compile(rb"\\*+")
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+# Python's text takes as many bytes for each character as for the widest in it. In UTF-8 a character
+# beyond Latin-1 begins with C4 or more, one beyond 16 bits with F0 or more; escaped, with D8 to DB.
+_UP_TO_C3 = bytes(range(0xC4))
+_UP_TO_EF = bytes(range(0xF0))
+_ESCAPED_BEYOND_LATIN_1 = re.compile(rb"\\u(?!00)")
+_ESCAPED_BEYOND_16_BITS = re.compile(rb"\\u[dD][89abAB]")
+
+
+class BoundsError(ValueError):
+    """A text would take too much memory; says what there is too much of, without the file."""
+
+
+def loads(data: bytes, most_values: int = MAX_VALUES, most_text: int = MAX_TEXT) -> Any:
+    """The document of a JSON text in UTF-8.
+
+    Raises BoundsError: as `check_bounds`; ValueError: it is not JSON that reads the same for all.
+    """
+    check_bounds(data, most_values, most_text)
+    return json.loads(
+        data.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates
+    )
+
+
+def check_bounds(
+    data: bytes,
+    most_values: int = MAX_VALUES,
+    most_text: int = MAX_TEXT,
+    most_depth: int | None = MAX_DEPTH,
+) -> None:
+    """Refuse a JSON text that would take too much memory once it is parsed.
+
+    Whether it is JSON at all is not looked at: up to where it is not, it is counted as a parser
+    would meet it, an empty list or object as two values. With a ``most_depth`` of None it may be
+    several texts, one to a line.
+    Raises BoundsError.
+    """
+    if len(data) * _bytes_of_character(data) > most_text:
+        raise BoundsError(f"its text takes more than {most_text >> 20} MiB of memory")
+    # Every value but the first follows one of these; with those in strings it is too many at most.
+    opening = data.count(b"[") + data.count(b"{")
+    values = opening + data.count(b",") + 1
+    if values <= most_values and (most_depth is None or opening <= most_depth):
+        return
+    values, brackets = 1, []
+    for part in _outside_strings(data):
+        values += part.count(b"[") + part.count(b"{") + part.count(b",")
+        if values > most_values:
+            raise BoundsError(f"it has more than {most_values} values")
+        brackets.append(part.translate(_BRACKETS, _NO_BRACKETS))
+    if most_depth is not None and _is_deeper(b"".join(brackets), most_depth):
+        raise BoundsError(f"it is nested deeper than {most_depth}")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a regular file within the bounds, also when it is unpacked (gzip).
+
+    Raises UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
+    """
+    try:
+        document = loads(_unpacked(read_regular(path, MAX_TEXT)))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except BoundsError as error:
+        raise UsageError(
+            f"{path}: is not read, {error}; give a file of fewer nodes and claims"
+        ) from None
+    except json.JSONDecodeError as error:
+        if not error.doc.strip():
+            raise UsageError(f"{path}: is empty; take it from its source again") from None
+        raise UsageError(f"{path}:{error.lineno}: is not JSON: {error.msg}") from None
+    except zlib.error as error:
+        raise UsageError(
+            f"{path}: cannot be unpacked: {error}; take it from its source again"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON in UTF-8: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: $: must be an object")
+    return document
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Raises zlib.error: it is damaged or cut off; BoundsError: it is too large."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    unpacking = zlib.decompressobj(wbits=31)
+    unpacked = unpacking.decompress(data, MAX_TEXT + 1)
+    if len(unpacked) > MAX_TEXT:
+        raise BoundsError(f"its text takes more than {MAX_TEXT >> 20} MiB of memory")
+    if not unpacking.eof:
+        raise zlib.error("it is cut off")
+    return unpacked
+
+
+def _bytes_of_character(data: bytes) -> int:
+    """The most bytes that Python needs for a character of the text, or of a string in it.
+
+    What looks like an escape in a string in a string counts too: too much, never too little.
+    """
+    if _ESCAPED_BEYOND_16_BITS.search(data):
+        return 4
+    if not data.isascii():
+        wide = data.translate(None, _UP_TO_C3)
+        if wide:
+            return 4 if wide.translate(None, _UP_TO_EF) else 2
+    return 2 if _ESCAPED_BEYOND_LATIN_1.search(data) else 1
+
+
+def _outside_strings(data: bytes) -> Iterator[bytes]:
+    """A JSON text without its strings, part by part, so that no second copy of it is made."""
+    start, within = 0, 0
+    while start < len(data):
+        end = start + _CHUNK
+        if data[end - 1 : end] == b"\\":  # so that what is escaped stays beside its backslash
+            found = _BACKSLASHES.match(data, end)
+            end = found.end() + 1 if found is not None else end
+        part = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = part.split(b'"')
+        yield b"".join(pieces[within::2])
+        within ^= (len(pieces) - 1) % 2
+        start = end
+
+
+def _is_deeper(brackets: bytes, most: int) -> bool:
+    """Whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
+    for _ in range(most):
+        outer = brackets.replace(b"[]", b"")
+        if len(outer) == len(brackets):
+            break
+        brackets = outer
+    # Of a text that is cut off, those stay that are never closed.
+    return b"[]" in brackets or brackets.count(b"[") > most
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice[:60]!r} occurs twice")
+    return found

@@ -1,0 +1,143 @@
+"""What a container runtime makes of the CDI specs in its folders.
+
+The rules: github.com/cncf-tags/container-device-interface, pkg/cdi (cache.go, container-edits.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from kube.base.text import one_line
+from kube.cdi.spec import CdiDevice, DeviceNode, Spec, parse
+
+MAX_FILES: Final = 4096
+
+
+class UnresolvableError(Exception):
+    """No valid spec defines a CDI device, or two do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEdits:
+    """What a container gets: environment, device files, each path once, and mounts.
+
+    ``mounts``: path in the container -> path on the node.
+    """
+
+    env: Mapping[str, str]
+    device_nodes: tuple[DeviceNode, ...]
+    mounts: Mapping[str, str] = field(default_factory=dict)
+
+
+def device_ids(folders: Iterable[Path]) -> dict[str, CdiDevice]:
+    """CDI id -> device, of all valid spec files; files that are not valid are left out."""
+    found, _ = read(folders)
+    return found
+
+
+def read(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
+    """CDI id -> device of each valid spec, and a message for each file that is not valid.
+
+    Also for each device that two files define: a runtime then takes neither.
+    """
+    found: dict[str, CdiDevice] = {}
+    wrong: list[str] = []
+    for name, device, file, _ in _devices(folders, wrong):
+        if name in found:
+            wrong.append(f"{file.name}: another file defines {name}, too")
+        found[name] = device
+    return found, wrong
+
+
+def resolve(folder: Path, ids: Iterable[str]) -> ContainerEdits:
+    """What a container with these CDI devices gets.
+
+    The edits of a spec come once, before those of its devices in the order given; a later value of
+    a variable, a device file or a mount of a path replaces an earlier one.
+
+    Raises:
+        UnresolvableError: a runtime would not start the container.
+    """
+    wrong: list[str] = []
+    defined: dict[str, list[tuple[CdiDevice, Spec]]] = {}
+    for name, device, _, spec in _devices([folder], wrong):
+        defined.setdefault(name, []).append((device, spec))
+    env: dict[str, str] = {}
+    nodes: dict[str, DeviceNode] = {}
+    mounts: dict[str, str] = {}
+    applied: set[int] = set()
+    for name in ids:
+        if len(found := defined.get(name, [])) != 1:
+            why = [f"{len(found)} specs in {folder} define it", *wrong]
+            raise UnresolvableError(f"unresolvable CDI device {name}: {'; '.join(why)}")
+        [(device, spec)] = found
+        common = () if id(spec) in applied else (spec.container_edits,)
+        applied.add(id(spec))
+        for edits in (*common, device.container_edits):
+            env |= {key: value for key, _, value in (one.partition("=") for one in edits.env)}
+            nodes |= {node.path: node for node in edits.device_nodes}
+            mounts |= {mount.container_path: mount.host_path for mount in edits.mounts}
+    return ContainerEdits(env, tuple(nodes.values()), mounts)
+
+
+def node_paths(folders: Iterable[Path], ids: Iterable[str]) -> set[str]:
+    """What the specs that define such ids need of a node: sources of mounts, and device files.
+
+    Not those device files whose type and numbers they say, which a runtime need not look at
+    (pkg/cdi/container-edits_unix.go, fillInfo).
+    """
+    found: set[str] = set()
+    wanted = set(ids)
+    for file in _files(folders):
+        with suppress(OSError, ValueError):
+            spec = parse(file)
+            if wanted.isdisjoint(f"{spec.kind}={device.name}" for device in spec.devices):
+                continue
+            for edits in (spec.container_edits, *(one.container_edits for one in spec.devices)):
+                found.update(one.host_path for one in edits.mounts)
+                found.update(
+                    node.host_path or node.path
+                    for node in edits.device_nodes
+                    if not (node.type and (node.major or node.type == "p"))
+                )
+    return {path for path in found if path.startswith("/")}  # a tmpfs has none
+
+
+def _devices(
+    folders: Iterable[Path], wrong: list[str]
+) -> Iterator[tuple[str, CdiDevice, Path, Spec]]:
+    """Id, device, file and spec of all that valid files define; ``wrong`` gets the others."""
+    for file in _files(folders):
+        try:
+            spec = parse(file)
+        except FileNotFoundError:
+            continue  # removed since it was listed
+        except (OSError, ValueError) as error:
+            wrong.append(f"{file.name}: {_why(error)}")
+            continue
+        for device in spec.devices:
+            yield f"{spec.kind}={device.name}", device, file, spec
+
+
+def _files(folders: Iterable[Path]) -> list[Path]:
+    found = [
+        file
+        for folder in folders
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.suffix in (".json", ".yaml") and not file.name.startswith(".")
+    ]
+    return sorted(found)[:MAX_FILES]
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {one_line(first['msg'], 150)}"
+    return one_line(error, 200)

@@ -1,0 +1,162 @@
+"""The errors of requests: the one place that wraps those of the client and the libraries.
+
+The client library lets urllib3's, the socket's and its own exceptions through. Above this module
+there are only `ApiError` (the server refused: a result that a scenario may expect) and
+`TargetError` (there was no answer, or none that says anything about the scenario).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kube.base.errors import TargetError, TargetGoneError, UsageError
+from kube.base.redaction import redact_log
+from kube.base.text import one_line
+
+BUSY = frozenset({429, 503})
+"""The server did not look at the request: repeating it is safe, whatever it was."""
+
+PASSING = frozenset({429, 500, 502, 503, 504})
+"""Status codes that say nothing about the object, and are likely to pass."""
+
+UNAUTHORIZED = 401  # The server does not know who asks, and did not look at the request.
+
+_PREFIX = re.compile(r"^(?:<[^>]*>|HTTPS?Connection(?:Pool)?\([^)]*\)): ")
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One of the ``details.causes`` of a Status: the field path and what is wrong there."""
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(Exception):
+    """The API server refused a request (``metav1.Status`` with status Failure).
+
+    Attributes:
+        code: HTTP status, for example 422.
+        reason: ``Status.reason``, for example ``Invalid``, ``NotFound``, ``Conflict``.
+        message: ``Status.message``.
+        causes: ``Status.details.causes``.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, causes: Sequence[Cause] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.causes = tuple(causes)
+
+
+class KubeconfigError(UsageError):
+    """A kubeconfig file, or its context, cannot be used. The message says what to do."""
+
+
+class UnsureError(TargetError):
+    """A creation got no answer: it may have been carried out or not."""
+
+
+def api_error(code: int, body: bytes, http_reason: str = "") -> ApiError:
+    """The refusal in a response: its ``metav1.Status``, or whatever stood in its place."""
+    try:
+        status: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        text = body.decode("utf-8", "replace").strip()
+        return ApiError(code, http_reason.replace(" ", ""), text[:500] or f"HTTP {code}")
+    return of_status(status, code)
+
+
+def of_status(status: dict[str, Any], code: int = 0) -> ApiError:
+    """The refusal in a ``metav1.Status``, as responses and watches carry it."""
+    details = status.get("details")
+    found = details.get("causes") if isinstance(details, dict) else None
+    causes = [
+        Cause(*(str(cause.get(name) or "") for name in ("field", "reason", "message")))
+        for cause in (found if isinstance(found, list) else ())
+        if isinstance(cause, dict)
+    ]
+    said = status.get("code")
+    return ApiError(
+        said if isinstance(said, int) and said else code,
+        str(status.get("reason") or ""),
+        str(status.get("message") or ""),
+        causes,
+    )
+
+
+def not_served(api_version: str, kind: str) -> ApiError:
+    """The refusal of a kind that no served group and version has."""
+    return ApiError(404, "NotFound", f'no matches for kind "{kind}" in version "{api_version}"')
+
+
+def reason_of(error: BaseException) -> str:
+    """One line that says what went wrong, without the objects that libraries put around it."""
+    text = str(getattr(error, "reason", None) or error)
+    text = _PREFIX.sub("", " ".join(text.split()))
+    return text or type(error).__name__
+
+
+_TLS_REMEDIES = (
+    ("hostname mismatch", "use a server address that its certificate names, or tls-server-name"),
+    ("ip address mismatch", "use a server address that its certificate names, or tls-server-name"),
+    ("has expired", "renew the server's certificate, or correct this machine's clock"),
+    ("not yet valid", "correct this machine's clock"),
+    (
+        "certificate_verify_failed",
+        "its certificate has another signer: correct the kubeconfig's certificate-authority",
+    ),
+    ("wrong_version_number", "this port does not speak TLS: is it an http:// address?"),
+    ("record_layer_failure", "this port does not speak TLS: is it an http:// address?"),
+)
+
+
+def tls_remedy(error: BaseException) -> str | None:
+    """What a user can do about a failure of TLS; None where it is another failure."""
+    text = f"{type(error).__name__} {reason_of(error)}".lower()
+    if "ssl" not in text:
+        return None
+    return next(
+        (what for sign, what in _TLS_REMEDIES if sign in text),
+        "check the certificates of the kubeconfig and of the server",
+    )
+
+
+def unavailable(
+    where: str, method: str, path: str, failure: ApiError, patience: float
+) -> ApiError | TargetError:
+    """The error of a request that was refused with 401, 429 or 5xx for ``patience`` seconds."""
+    if failure.code == 500:
+        return failure
+    if failure.code == UNAUTHORIZED:
+        return TargetGoneError(
+            f"{where} no longer accepts the credentials that it had accepted (401 for "
+            f"{patience:g} s): they have expired or were revoked; take new ones, and go on "
+            "with --resume"
+        )
+    return TargetError(
+        f"{where} is overloaded or not available: it answered {method} {path} with "
+        f"{failure.code} for {patience:g} s: {one_line(redact_log(str(failure)))}; see the API "
+        "server's log"
+    )
+
+
+def no_answer(
+    where: str, method: str, path: str, error: Exception, *, sent: bool = False
+) -> TargetError:
+    """The error of a request without an answer; a POST that was sent may have been carried out."""
+    unsure = sent and method == "POST"
+    aside = " (it may have been carried out)" if unsure else ""
+    advice = tls_remedy(error) or "check that it runs and can be reached from this machine"
+    return (UnsureError if unsure else TargetError)(
+        f"no answer from the API server {where} to {method} {path}{aside}: "
+        f"{one_line(redact_log(reason_of(error)))}; {advice}"
+    )

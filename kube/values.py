@@ -1,0 +1,138 @@
+"""The Kubernetes API as values: objects, what names them, and requests that change them.
+
+Objects are plain JSON (``dict`` with the API's camelCase names, ``apiVersion`` and ``kind`` set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Obj = dict[str, Any]
+"""One Kubernetes object, or a part of one, as JSON."""
+
+POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""On a generated ResourceClaim (k8s.io/api/resource/v1, PodResourceClaimAnnotation)."""
+
+_MAX_GENERATE_NAME: Final = 57
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Names one object: ``namespace`` is None for a cluster-scoped kind."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Ref:
+        """The reference to an object that has ``apiVersion``, ``kind`` and ``metadata.name``."""
+        meta = obj["metadata"]
+        return cls(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which objects of one kind are meant, in the words that lists and watches have.
+
+    Attributes:
+        namespace: in which they are; None is the scope's (or none, for a cluster-scoped kind).
+        fields: a field selector, which the API server evaluates.
+    """
+
+    api_version: str
+    kind: str
+    labels: Mapping[str, str] | None = None
+    namespace: str | None = None
+    fields: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A service account in whose name a request is made.
+
+    ``node``: the node on which it acts, as the token of a pod there says; empty for none.
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Who applies fields by server-side apply, and whether against the will of others."""
+
+    name: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that changes something, as a scenario words it.
+
+    Attributes:
+        ref: the object; for ``deletecollection`` its name is empty.
+        body: the object, the patch (a mapping is a merge patch, a list a JSON patch), or the
+            options of a deletion (``metav1.DeleteOptions``).
+        subresource: for example ``status``; with ``create`` ``eviction`` or ``binding``.
+        labels: of what is deleted by ``deletecollection``.
+        user: in whose name; None is the user who runs the suite.
+        manager: of a patch that is a server-side apply; the body is what is applied.
+    """
+
+    verb: Literal["create", "update", "patch", "delete", "deletecollection"]
+    ref: Ref
+    body: Any = None
+    subresource: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+    user: User | None = None
+    manager: FieldManager | None = None
+
+
+def cells_of(table: Mapping[str, Any]) -> Mapping[str, str]:
+    """Column -> text of the only row of a ``meta.k8s.io/v1`` Table; nothing where it has none."""
+    names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
+    rows: Sequence[Any] = table.get("rows") or ()
+    return dict(zip(names, map(str, rows[0]["cells"]), strict=True)) if len(rows) == 1 else {}
+
+
+def device_key(entry: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """What tells the device, or share of one, of a result or a report from any other."""
+    return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
+
+
+def selected_node(selector: Mapping[str, Any] | None) -> str:
+    """The one node that a NodeSelector names, "" where it names none or says more.
+
+    As ``nodeNameFromAllocation`` of pkg/registry/resource/utils.go.
+    """
+    match selector:
+        case {"nodeSelectorTerms": [{"matchFields": [field], **more}]} if not any(more.values()):
+            match field:
+                case {"key": "metadata.name", "operator": "In", "values": [node]}:
+                    return str(node)
+    return ""
+
+
+def generate_name(pod: str, pod_claim: str) -> str:
+    """``metadata.generateName`` of the claim that is made for an entry of a pod's resourceClaims.
+
+    As pkg/controller/resourceclaim/controller.go of Kubernetes: both are cut where it is too long.
+    """
+    name = f"{pod}-{pod_claim}-"
+    if len(name) <= _MAX_GENERATE_NAME:
+        return name
+    cut_pod = pod[: len(pod) * _MAX_GENERATE_NAME // len(name)]
+    cut_claim = pod_claim[: len(pod_claim) * _MAX_GENERATE_NAME // len(name)]
+    return f"{cut_pod}-{cut_claim}"

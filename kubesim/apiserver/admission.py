@@ -1,0 +1,186 @@
+"""The admission plugins ResourceQuota and Priority.
+
+Sources: plugin/pkg/admission/priority/admission.go (without the two system classes);
+pkg/quota/v1/evaluator/core/resource_claims.go and pods.go, CheckRequest in k8s.io/apiserver. A
+quota limits what its status says, once the controller has noted it there (`QuotaController`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.conversion import device_requests
+from kubesim.cluster import Cluster
+from kubesim.store import Store, clone, forbidden, name_of, namespace_of
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
+from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
+
+
+def set_priority(store: Store, pod: Obj) -> None:
+    """Give a new pod the priority of its class, or of the default class, in place.
+
+    Raises ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
+    """
+    spec = pod["spec"]
+    wanted = spec.get("priorityClassName")
+    if wanted:
+        found = store.get("PriorityClass", "", wanted)
+        if found is None:
+            raise forbidden(pod, f"no PriorityClass with name {wanted} was found")
+    else:
+        defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
+        found = min(defaults, key=lambda c: int(c["value"]), default=None)
+        if found is not None:
+            spec["priorityClassName"] = name_of(found)
+    value = found["value"] if found is not None else 0
+    if spec.get("priority", value) != value:
+        text = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(pod, text)
+    policy = found["preemptionPolicy"] if found is not None else "PreemptLowerPriority"
+    if spec.get("preemptionPolicy", policy) != policy:
+        text = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
+            f"provided in pod spec; priority admission controller computed {policy} from the given "
+            "PriorityClass name"
+        )
+        raise forbidden(pod, text)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+_COUNT: Final = "count/resourceclaims.resource.k8s.io"
+_OF_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
+_REQUESTS: Final = "requests."
+_ONE: Final = 10**9
+
+Usage = Counter[str]
+
+
+class Quotas:
+    """The quotas of all namespaces."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def admit(self, obj: Obj) -> None:
+        """Refuse a new claim or pod that is more than a quota of its namespace leaves.
+
+        Raises ApiError: 403 Forbidden.
+        """
+        wanted = self.usage_of(obj)
+        for quota in self._cluster.store.all("ResourceQuota", namespace_of(obj)):
+            hard = quota["status"].get("hard") or {}
+            limited = sorted(hard.keys() & wanted.keys())
+            used = self.used_in(namespace_of(obj))
+            over = [name for name in limited if used[name] + wanted[name] > _amount(hard[name])]
+            if over:
+                texts = (
+                    f"{title}: {','.join(f'{name}={amounts[name]}' for name in over)}"
+                    for title, amounts in (("requested", wanted), ("used", used), ("limited", hard))
+                )
+                raise forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
+
+    def used_in(self, namespace: str) -> Usage:
+        """What the claims and pods of a namespace use of whatever a quota can limit."""
+        used: Usage = Counter()
+        for claim in self._cluster.store.all("ResourceClaim", namespace):
+            used += self.usage_of(claim)
+        for pod in self._cluster.store.all("Pod", namespace):
+            if not pods.is_finished(pod):
+                used += self.usage_of(pod)
+        return used
+
+    def usage_of(self, obj: Obj) -> Usage:
+        """What one object counts for; nothing if no quota counts its kind."""
+        match obj["kind"]:
+            case "Pod":
+                return _of_pod(obj)
+            case "ResourceClaim":
+                return _of_claim(self._cluster, obj)
+        return Counter()
+
+
+class QuotaController:
+    """Writes into the status of each ResourceQuota what it limits, and what of that is used."""
+
+    watches = frozenset({"DeviceClass", "Pod", "ResourceClaim", "ResourceQuota"})
+
+    def __init__(self, cluster: Cluster, quotas: Quotas) -> None:
+        self._store = cluster.store
+        self._quotas = quotas
+
+    def sync(self) -> None:
+        for quota in self._store.all("ResourceQuota"):
+            hard = dict(quota["spec"].get("hard") or {})
+            used = self._quotas.used_in(namespace_of(quota))
+            status = {"hard": hard, "used": {name: str(used.get(name, 0)) for name in hard}}
+            self._store.replace({**clone(quota), "status": status})
+
+
+def _of_pod(pod: Obj) -> Usage:
+    """Extended resources that the containers ask for."""
+    wanted = {name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)}
+    return Counter({f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in wanted.items()})
+
+
+def _of_claim(cluster: Cluster, claim: Obj) -> Usage:
+    used: Usage = Counter({_COUNT: 1})
+    for request in device_requests(claim):
+        if request.get("exactly"):
+            used += _of_class(request["exactly"])
+            continue
+        most: Usage = Counter()  # of each class the worst case
+        for alternative in request.get("firstAvailable") or []:
+            most |= _of_class(alternative)
+        used += most
+    if cluster.gates.get("DRAExtendedResource"):
+        _extended(cluster, claim, used)
+    return used
+
+
+def _of_class(wanted: Mapping[str, Any]) -> Usage:
+    everything = wanted.get("allocationMode") == "All"
+    amount = ALLOCATION_RESULTS_MAX if everything else int(wanted.get("count", 1))
+    return Counter({f"{wanted['deviceClassName']}{_OF_CLASS}": amount})
+
+
+def _extended(cluster: Cluster, claim: Obj, used: Usage) -> None:
+    """Devices of a class count for its extended resources too, but for what the pod counts."""
+    pod = _pod_served(cluster, claim)
+    counted: Usage = _of_pod(pod) if pod is not None else Counter()
+    for name, amount in list(used.items()):
+        if not name.endswith(_OF_CLASS):
+            continue
+        class_name = name.removesuffix(_OF_CLASS)
+        found = cluster.store.get("DeviceClass", "", class_name)
+        extended = (found or {"spec": {}})["spec"].get("extendedResourceName")
+        resources = [f"{IMPLICIT_PREFIX}{class_name}", *([extended] if extended else [])]
+        names = [f"{_REQUESTS}{resource}" for resource in resources]
+        used.update({each: max(0, amount - counted[each]) for each in names})
+
+
+def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
+    """The pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
+
+    Unlike upstream every claim is believed that says so while the pod names none, not the oldest.
+    """
+    meta = claim["metadata"]
+    if (meta.get("annotations") or {}).get(ANNOTATION) != "true":
+        return None
+    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    pod = cluster.store.by_uid(owners[0]["uid"]) if owners else None
+    if pod is None or pod["kind"] != "Pod":
+        return None
+    named = pod["status"].get("extendedResourceClaimStatus") or {}
+    return pod if named.get("resourceClaimName") in {None, meta.get("name")} else None
+
+
+def _amount(value: Any) -> int:
+    return parse_quantity(str(value)).nanos // _ONE

@@ -1,0 +1,174 @@
+"""What accounts may do: RBAC's rules of a namespace, and who may write what of a claim's status.
+
+Who runs the suite may do everything. An account may do what its rules say, in the namespace of its
+rules alone (``RulesAllow`` of plugin/pkg/auth/authorizer/rbac).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kube.errors import ApiError
+from kube.values import Obj, User, device_key, selected_node
+from kubesim.apiserver.server import StatusCheck
+from kubesim.cluster import Cluster
+from kubesim.resources import Kind
+from kubesim.validation.errors import FieldError, forbidden
+
+_GRANULAR: Final = "DRAResourceClaimGranularStatusAuthorization"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a request wants, as an authorizer sees it."""
+
+    verb: str
+    kind: Kind
+    subresource: str
+    namespace: str
+    name: str = ""
+
+    @property
+    def resource(self) -> str:
+        return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
+
+    @property
+    def place(self) -> str:
+        """The namespace whose Roles count beside ClusterRoles; empty: none's."""
+        return self.namespace if self.kind.namespaced else ""
+
+    def covered_by(self, rule: Obj) -> bool:
+        """Whether a PolicyRule covers it (``RuleAllows`` of plugin/pkg/auth/authorizer/rbac)."""
+
+        def has(field: str, *values: str) -> bool:
+            return not {"*", *values}.isdisjoint(rule.get(field) or ())
+
+        subresources = [f"*/{self.subresource}"] if self.subresource else []
+        names = rule.get("resourceNames")
+        return (
+            has("verbs", self.verb)
+            and has("apiGroups", self.kind.group)
+            and has("resources", self.resource, *subresources)
+            and (not names or self.name in names)
+        )
+
+    def refusal(self, user: User) -> str:
+        """``ForbiddenStatusError`` of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+        name = f' "{self.name}"' if self.name else ""
+        place = f'in the namespace "{self.place}"' if self.place else "at the cluster scope"
+        return (
+            f'{self.kind.resource}{name} is forbidden: User "{user}" cannot {self.verb} resource'
+            f' "{self.resource}" in API group "{self.kind.group}" {place}'
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathAttributes:
+    """A request for a path that is no resource, as an authorizer sees it."""
+
+    verb: str
+    path: str
+    place: str = ""
+
+    def covered_by(self, rule: Obj) -> bool:
+        """Whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end only)."""
+        verbs, paths = (rule.get(field) or () for field in ("verbs", "nonResourceURLs"))
+        return not {"*", self.verb}.isdisjoint(verbs) and any(
+            path in ("*", self.path)
+            or (path.endswith("*") and self.path.startswith(path.rstrip("*")))
+            for path in paths
+        )
+
+    def refusal(self, user: User) -> str:
+        return f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"'
+
+
+Wanted = Attributes | PathAttributes
+
+
+class Authorizer:
+    """The rights of accounts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rules: dict[tuple[str, str], tuple[Obj, ...]] = {}
+
+    def grant(self, user: User, rules: Sequence[Obj]) -> None:
+        """Give an account rules of a Role in its own namespace."""
+        self._rules[user.namespace, user.name] = tuple(rules)
+
+    def allows(self, user: User, *wanted: Wanted) -> bool:
+        """Whether some rule allows one of them. No Role allows what is in all namespaces."""
+        rules = self._rules.get((user.namespace, user.name), ())
+        return any(
+            one.place == user.namespace and one.covered_by(rule) for one in wanted for rule in rules
+        )
+
+    def check(self, user: User, wanted: Wanted) -> None:
+        """Refuse what an account may not do. Raises ApiError: 403."""
+        if not self.allows(user, wanted):
+            raise ApiError(403, "Forbidden", wanted.refusal(user))
+
+    def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
+        """What a change of a claim's status asks for beside ``resourceclaims/status``.
+
+        ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus`` (pkg/registry/resource/utils.go).
+        """
+        on = self._cluster.gates.get(_GRANULAR, False)
+        if not on or wanted.kind.name != "ResourceClaim" or wanted.subresource != "status":
+            return None
+
+        def check(new: Obj, old: Obj) -> list[FieldError]:
+            return [
+                *self._binding(user, wanted, new["status"], old["status"]),
+                *self._devices(user, wanted, new["status"], old["status"]),
+            ]
+
+        return check
+
+    def _binding(
+        self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
+    ) -> list[FieldError]:
+        if all(new.get(field) == old.get(field) for field in ("allocation", "reservedFor")):
+            return []
+        asked = Attributes(wanted.verb, wanted.kind, "binding", "")
+        if self.allows(user, asked):
+            return []
+        text = (
+            "changing status.allocation or status.reservedFor requires"
+            f' resource="resourceclaims/binding", verb="{wanted.verb}" permission:'
+            f" {asked.refusal(user)}"
+        )
+        return [forbidden("status.allocation", text)]
+
+    def _devices(
+        self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
+    ) -> list[FieldError]:
+        if "allocation" not in new:
+            return []  # what was reported goes with the allocation
+        verbs = [f"arbitrary-node:{wanted.verb}"]
+        if user.node and user.node == selected_node(new["allocation"].get("nodeSelector")):
+            verbs.insert(0, f"associated-node:{wanted.verb}")
+        errors = []
+        for driver in sorted(_changed_drivers(new, old)):
+            asked = [
+                Attributes(verb, wanted.kind, "driver", wanted.namespace, driver) for verb in verbs
+            ]
+            if not self.allows(user, *asked):
+                text = (
+                    'changing status.devices requires resource="resourceclaims/driver",'
+                    f' verb="[{" ".join(verbs)}]" permission: {asked[0].refusal(user)}'
+                )
+                errors.append(forbidden("status.devices", text))
+        return errors
+
+
+def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:
+    """Drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
+    before, after = (
+        {device_key(item): item for item in status.get("devices") or []} for status in (old, new)
+    )
+    keys = before.keys() | after.keys()
+    return {str(key[0]) for key in keys if before.get(key) != after.get(key)}

@@ -1,0 +1,67 @@
+"""resource.k8s.io between its served versions: stored once, as v1, returned as asked.
+
+v1beta2 and v1 have the same shape. v1beta1 differs in two places (staging/src/k8s.io/api/resource/
+v1beta1/types.go): a request carries the fields of ``exactly`` itself, and a device of a slice has
+everything but its name below ``basic``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.values import Obj
+from kubesim.resources import DRA_GROUP, KINDS
+from kubesim.store import clone
+from reference_allocator.api.schema import types
+
+_EXACTLY = "resource/v1.ExactDeviceRequest"
+_FLAT = f"{DRA_GROUP}/v1beta1"
+
+
+def to_storage(obj: Obj) -> Obj:
+    """A copy of a decoded object in the version that the store keeps."""
+    new = clone(obj)
+    if obj["apiVersion"] == _FLAT:
+        for request in device_requests(new):
+            exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
+            if exactly:
+                request["exactly"] = exactly
+        for device in devices(new):
+            device.update(device.pop("basic", None) or {})
+    new["apiVersion"] = KINDS[obj["kind"]].api_version
+    return new
+
+
+def to_version(obj: Obj, api_version: str) -> Obj:
+    """A copy of a stored object in a served version."""
+    new = clone(obj)
+    new["apiVersion"] = api_version
+    if api_version == _FLAT:
+        for request in device_requests(new):
+            request.update(request.pop("exactly", None) or {})
+        for device in devices(new):
+            basic = {name: device.pop(name) for name in list(device) if name != "name"}
+            device["basic"] = basic
+    return new
+
+
+def claim_devices(obj: Obj) -> Obj:
+    """``spec.devices`` of a claim or claim template, empty for any other kind."""
+    if obj["kind"] not in {"ResourceClaim", "ResourceClaimTemplate"}:
+        return {}
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "ResourceClaimTemplate":
+        spec = spec.get("spec") or {}
+    return spec.get("devices") or {}
+
+
+def device_requests(obj: Obj) -> list[Any]:
+    """The requests of a claim or claim template, empty for any other kind."""
+    return claim_devices(obj).get("requests") or []
+
+
+def devices(obj: Obj) -> list[Any]:
+    """The devices of a slice, empty for any other kind."""
+    if obj["kind"] != "ResourceSlice":
+        return []
+    return (obj.get("spec") or {}).get("devices") or []

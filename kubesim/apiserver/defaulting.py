@@ -1,0 +1,180 @@
+"""What the API server fills in, as far as DRA or a scenario's expectations can see it.
+
+Sources: pkg/apis/{resource,core,batch,apps}/v1/defaults.go, and the admission plugin
+DefaultTolerationSeconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube.slices import results_of
+from kube.values import Obj, device_key
+from kubesim.apiserver.conversion import device_requests, devices
+from kubesim.clock import VirtualClock
+from kubesim.pods import containers
+from kubesim.store import keep
+
+_NOT_READY_SECONDS = 300
+_WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
+_WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
+
+
+def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
+    """Complete a new object in its stored version, in place.
+
+    Args:
+        clock: virtual time.
+        submitted_as: ``apiVersion`` that the client used; v1beta1 has rules of its own.
+    """
+    _complete(obj, clock, flat=submitted_as.endswith("/v1beta1"))
+    if obj["kind"] in _WITH_STATUS:
+        obj["status"] = {}
+    match obj["kind"]:
+        case "Pod":
+            obj["spec"] = _pod_spec(obj.get("spec") or {})
+            _tolerations(obj["spec"])
+            obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
+        case "DeviceClass":
+            obj.setdefault("spec", {})  # no pointer in Go: the field is always there
+        case "PriorityClass":
+            obj.setdefault("value", 0)
+            obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        case "Namespace":
+            obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
+            obj["status"] = {"phase": "Active"}
+            labels = obj["metadata"].setdefault("labels", {})
+            if obj["metadata"].get("name"):
+                labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+
+
+def _complete(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
+    """What is filled in at every write. ``flat``: it came in v1beta1."""
+    for request in device_requests(obj):
+        _device_request(request, flat=flat)
+    for device in devices(obj):
+        for taint in device.get("taints") or []:
+            _taint(taint, clock)
+    if obj["kind"] in _WORKLOADS:
+        _workload(obj)
+    elif obj["kind"] == "DeviceTaintRule":
+        _taint((obj.get("spec") or {}).get("taint"), clock)
+
+
+def drop_deallocated(new: Obj, old: Obj) -> None:
+    """Drop a claim's reports on devices that it has no more (``dropDeallocatedStatusDevices``)."""
+    gone = {*map(device_key, results_of(old))}.difference(map(device_key, results_of(new)))
+    if any(device_key(report) in gone for report in new["status"].get("devices") or []):
+        keep(new["status"], "devices", lambda report: device_key(report) not in gone)
+
+
+def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
+    """Complete a changed object in its stored version, in place, as far as defaults can matter."""
+    _complete(obj, clock, flat=False)
+    if obj["kind"] == "DeviceTaintRule":
+        taint, before = obj["spec"].get("taint") or {}, old["spec"]["taint"]
+        # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).
+        same_time = taint.get("timeAdded") == before["timeAdded"]
+        if same_time and taint.get("effect") != before["effect"]:
+            taint["timeAdded"] = clock.timestamp()
+
+
+def _device_request(request: Obj, *, flat: bool) -> None:
+    exact = [request["exactly"]] if request.get("exactly") is not None else []
+    if flat:
+        # Without a class such a request should be one of alternatives and gets no defaults.
+        exact = [wanted for wanted in exact if wanted.get("deviceClassName")]
+    for wanted in [*exact, *(request.get("firstAvailable") or [])]:
+        mode = wanted.setdefault("allocationMode", "ExactCount")
+        # 0 is the same as absent: the field is a plain integer.
+        if not wanted.get("count"):
+            wanted.pop("count", None)
+            if mode == "ExactCount":
+                wanted["count"] = 1
+        for toleration in wanted.get("tolerations") or []:
+            toleration.setdefault("operator", "Equal")
+
+
+def _taint(taint: Any, clock: VirtualClock) -> None:
+    if isinstance(taint, dict):
+        taint.setdefault("timeAdded", clock.timestamp())
+
+
+def _set_defaults(obj: Obj, **defaults: Any) -> None:
+    for field, value in defaults.items():
+        obj.setdefault(field, value)
+
+
+def _pod_spec(spec: Obj) -> Obj:
+    _set_defaults(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        schedulerName="default-scheduler",
+        securityContext={},
+        enableServiceLinks=True,
+    )
+    for container in containers(spec):
+        container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
+        container.setdefault("terminationMessagePath", "/dev/termination-log")
+        container.setdefault("terminationMessagePolicy", "File")
+        _resources(container.setdefault("resources", {}))
+    return spec
+
+
+def _pull_policy(image: str) -> str:
+    tag = image.rsplit("/", 1)[-1].partition(":")[2]
+    return "Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent"
+
+
+def _resources(requirements: Obj) -> None:
+    """Requests default to limits."""
+    if requirements.get("limits"):
+        requests = requirements.setdefault("requests", {})
+        for name, amount in requirements["limits"].items():
+            requests.setdefault(name, amount)
+
+
+def _tolerations(spec: Obj) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(entry.get("key") in {key, None, ""} for entry in tolerations):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _NOT_READY_SECONDS,
+                }
+            )
+
+
+def _workload(obj: Obj) -> None:
+    spec = obj.setdefault("spec", {})
+    match obj["kind"]:
+        case "Job":
+            if "completions" not in spec and "parallelism" not in spec:
+                spec["completions"] = 1
+            _set_defaults(
+                spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False
+            )
+        case "DaemonSet":
+            spec.setdefault("updateStrategy", {}).setdefault("type", "RollingUpdate")
+        case "ReplicaSet":
+            spec.setdefault("replicas", 1)
+        case "StatefulSet":
+            _set_defaults(
+                spec, replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady"
+            )
+            strategy = spec.setdefault("updateStrategy", {})
+            if not strategy:
+                strategy |= {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+        case "Deployment":
+            _set_defaults(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+            strategy = spec.setdefault("strategy", {})
+            if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+                rolling = strategy.setdefault("rollingUpdate", {})
+                _set_defaults(rolling, maxUnavailable="25%", maxSurge="25%")
+    template = spec.setdefault("template", {})
+    template["spec"] = _pod_spec(template.get("spec") or {})

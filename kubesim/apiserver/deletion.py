@@ -1,0 +1,99 @@
+"""Deletion: of an object at once or later, and what that means for new objects of a namespace.
+
+Follows ``BeforeDelete`` and ``deletionFinalizersForGarbageCollection`` of k8s.io/apiserver/pkg/
+registry, but that Jobs that are deleted without a policy do not orphan their pods: nobody here
+asks so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kube.errors import Cause
+from kube.values import Obj
+from kubesim.clock import VirtualClock
+from kubesim.resources import KINDS, Kind
+from kubesim.store import Store, forbidden, namespace_of, not_found
+
+ORPHAN: Final = "orphan"
+"""Finalizer: what belongs to the object must lose it as an owner before it goes."""
+
+FOREGROUND: Final = "foregroundDeletion"  # Finalizer: what belongs to the object must go before it.
+
+_FINALIZERS: Final = {"Background": [], "Foreground": [FOREGROUND], "Orphan": [ORPHAN]}
+
+
+def finalizers(obj: Obj, propagation: str | None) -> list[str]:
+    """An object's finalizers once it is deleted; without a policy they stay as they are."""
+    present: list[str] = obj["metadata"].get("finalizers") or []
+    if propagation is None:
+        return present
+    return [one for one in present if one not in {FOREGROUND, ORPHAN}] + _FINALIZERS[propagation]
+
+
+def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
+    """Note that an object is being deleted. ``grace``: seconds that it has."""
+    meta = obj["metadata"]
+    meta["deletionTimestamp"] = moment
+    meta["deletionGracePeriodSeconds"] = grace
+    meta["finalizers"] = kept
+    if "generation" in meta:
+        meta["generation"] += 1
+    if obj["kind"] == "Namespace":
+        del meta["deletionGracePeriodSeconds"]
+        meta["finalizers"] = ["kubernetes"]
+        obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+
+
+def pod_grace(pod: Obj, wanted: int | None) -> int:
+    """Seconds (``podStrategy.CheckGracefulDelete``): none for a pod that does not run."""
+    phase = (pod.get("status") or {}).get("phase")
+    if not pod["spec"].get("nodeName") or phase in {"Failed", "Succeeded"}:
+        return 0
+    grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
+    return 1 if grace < 0 else int(grace)
+
+
+def delete(
+    store: Store, clock: VirtualClock, obj: Obj, grace_seconds: int | None, propagation: str | None
+) -> None:
+    """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry)."""
+    meta, kept = obj["metadata"], finalizers(obj, propagation)
+    grace = pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
+    if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
+        if kept != (meta.get("finalizers") or []):
+            store.modify(obj, lambda new: new["metadata"].update(finalizers=kept))
+        return
+    if not grace and not kept and obj["kind"] != "Namespace":
+        store.remove(obj)
+        return
+    if grace:
+        clock.wake_in(grace)
+    moment = clock.timestamp(grace)
+    store.modify(obj, lambda new: mark(new, grace, moment, kept))
+
+
+def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
+    """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
+
+    Raises ApiError: 404, there is no such namespace; 403, it is being deleted.
+    """
+    if not kind.namespaced:
+        return {}
+    namespace = namespace_of(obj)
+    found = store.get("Namespace", "", namespace)
+    if found is None:
+        raise not_found(KINDS["Namespace"], namespace)
+    if "deletionTimestamp" in found["metadata"]:
+        raise forbidden(
+            obj,
+            f"unable to create new content in namespace {namespace} because it is being terminated",
+            Cause(
+                "metadata.namespace",
+                "NamespaceTerminating",
+                f"namespace {namespace} is being terminated",
+            ),
+        )
+    labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+    return labels

@@ -1,0 +1,144 @@
+"""Fields whose gate is off, and devices that only nodes with a declared feature may have.
+
+Fields behind a gate that is off are dropped without a word from what did not have them before.
+Sources: the functions dropDisabled... in pkg/registry/resource, and for devices that stand for a
+node's own resources the admission plugin NodeDeclaredFeatures
+(plugin/pkg/admission/nodedeclaredfeatures).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.conversion import claim_devices, device_requests, devices
+from kubesim.store import Store, forbidden, name_of
+from reference_allocator.api import NodeSelector
+from reference_allocator.rules.node_eligibility import selector_matches
+
+_REQUEST_FIELDS: Final = {
+    "adminAccess": ("DRAAdminAccess",),
+    "capacity": ("DRAConsumableCapacity",),
+    "derivedAttributes": ("DRADerivedAttributes",),
+    "tolerations": ("DRADeviceTaints",),
+}
+_SLICE_FIELDS: Final = {
+    "partitionTypeAttribute": ("DRAPartitionableDevicesType",),
+    "perDeviceNodeSelection": ("DRAPartitionableDevices",),
+    "sharedCounters": ("DRAPartitionableDevices",),
+    "skipNodeOperations": ("DRAOptionalNodeOperations",),
+}
+_BINDING: Final = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+_NODE_FEATURE: Final = "DRANodeAllocatableResources"
+_DEVICE_FIELDS: Final = {
+    "allNodes": ("DRAPartitionableDevices",),
+    "allowMultipleAllocations": ("DRAConsumableCapacity",),
+    "bindingConditions": _BINDING,
+    "bindingFailureConditions": _BINDING,
+    "bindsToNode": _BINDING,
+    "consumesCounters": ("DRAPartitionableDevices",),
+    "nodeAllocatableResources": (_NODE_FEATURE,),
+    "nodeName": ("DRAPartitionableDevices",),
+    "nodeSelector": ("DRAPartitionableDevices",),
+    "taints": ("DRADeviceTaints",),
+}
+
+
+_ATTRIBUTE_FIELDS: Final = dict.fromkeys(
+    ("bools", "ints", "strings", "versions"), ("DRAListTypeAttributes",)
+)
+
+
+def drop(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
+    """Drop what is off from a new or changed object in its stored version, in place.
+
+    What belongs to a gate stays if there was something of it before the change, in ``old``.
+    """
+    used = {
+        gate: True
+        for part, fields in (() if old is None else _gated(old))
+        for field, needed in fields.items()
+        if field in part
+        for gate in needed
+    }
+    for part, fields in _gated(obj):
+        _drop({**gates, **used}, part, fields)
+
+
+def _gated(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Each part of an object that may have fields of gates, and these fields."""
+    spec = obj.get("spec") or {}
+    if obj["kind"] == "DeviceClass":
+        yield spec, {"extendedResourceName": ("DRAExtendedResource",)}
+    elif obj["kind"] == "Pod":
+        gate = ("DynamicResourceAllocation",)
+        yield spec, {"resourceClaims": gate}
+        for container in pods.containers(spec):
+            yield container.get("resources") or {}, {"claims": gate}
+    elif obj["kind"] == "ResourceSlice":
+        yield spec, _SLICE_FIELDS
+        for device in devices(obj):
+            yield from _gated_of_device(device)
+    for request in device_requests(obj):
+        yield request, {"firstAvailable": ("DRAPrioritizedList",)}
+        for wanted in (request.get("exactly") or {}, *(request.get("firstAvailable") or [])):
+            yield wanted, _REQUEST_FIELDS
+    for constraint in claim_devices(obj).get("constraints") or []:
+        yield constraint, {"distinctAttribute": ("DRAConsumableCapacity",)}
+
+
+def _gated_of_device(device: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    yield device, _DEVICE_FIELDS
+    for attribute in (device.get("attributes") or {}).values():
+        yield attribute, _ATTRIBUTE_FIELDS
+    for capacity in (device.get("capacity") or {}).values():
+        yield capacity, {"requestPolicy": ("DRAConsumableCapacity",)}
+    for consumed in device.get("consumesCounters") or []:
+        yield consumed, {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
+
+
+def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
+    """Refuse a slice with devices of a node's own resources where the node does not know of them.
+
+    Raises ApiError: 403 Forbidden.
+    """
+    if obj["kind"] != "ResourceSlice" or not gates.get(_NODE_FEATURE):
+        return
+    spec = obj["spec"]
+    for device in devices(obj):
+        if not device.get("nodeAllocatableResources"):
+            continue
+        place = device if spec.get("perDeviceNodeSelection") else spec
+        for node in _nodes(store, obj, device, place):
+            if _NODE_FEATURE not in ((node.get("status") or {}).get("declaredFeatures") or []):
+                text = f'node "{name_of(node)}" does not support {_NODE_FEATURE} feature'
+                raise forbidden(obj, text)
+
+
+def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
+    if place.get("nodeName"):
+        node = store.get("Node", "", place["nodeName"])
+        if node is None:
+            text = f'node "{place["nodeName"]}" not found for device "{device["name"]}"'
+            raise forbidden(obj, text)
+        yield node
+    elif place.get("nodeSelector") or place.get("allNodes"):
+        for node in store.all("Node"):
+            if place.get("allNodes") or selector_matches(
+                NodeSelector.from_dict(place["nodeSelector"]), node
+            ):
+                yield node
+    else:
+        text = (
+            f'device "{device["name"]}" in ResourceSlice has NodeAllocatableResources but does '
+            "not map to any nodes"
+        )
+        raise forbidden(obj, text)
+
+
+def _drop(gates: Mapping[str, bool], part: Any, fields: Mapping[str, tuple[str, ...]]) -> None:
+    for field, needed in fields.items():
+        if field in part and not all(gates.get(gate) for gate in needed):
+            del part[field]

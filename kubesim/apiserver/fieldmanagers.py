@@ -1,0 +1,217 @@
+"""Server-side apply: which manager has applied which field, and who may change it.
+
+As sigs.k8s.io/structured-merge-diff does it (merge/update.go), for the kinds of DRA, pods, and
+the metadata of all. A field is a manager's as long as it has the value that this manager applied,
+and of several if all applied the same; a write in another way takes it over. Lists are whole
+values but for those below (``+listType=map`` and ``set`` in the Go types).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from kube.errors import ApiError, Cause
+from kube.values import Obj, Request
+from kubesim.store import clone
+
+Key = tuple[tuple[str, Any], ...]
+"""Key fields of an element of a list, with their values; a member of a set has the name ''."""
+Path = tuple[str | Key, ...]
+Fields = dict[Path, Any]
+
+_LISTS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("metadata", "finalizers"): ("",),
+    ("metadata", "ownerReferences"): ("uid",),
+    ("status", "conditions"): ("type",),
+    ("status", "devices"): ("device", "driver", "pool", "shareID"),
+    ("status", "devices", "conditions"): ("type",),
+    ("status", "reservedFor"): ("uid",),
+}
+"""Lists whose elements have owners of their own -> their key fields, sorted."""
+
+_POD_LISTS: Final = {
+    "containers": ("name",),
+    "env": ("name",),
+    "initContainers": ("name",),
+    "resourceClaims": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumes": ("name",),
+}
+"""The same of a pod's spec, wherever that is, by the last part of the path."""
+
+_ATOMIC: Final = frozenset({("status", "devices", "data")})
+_SUITE: Final = "dra-conformance"  # Stands for all who write in another way, the controllers too.
+
+
+class FieldManagers:
+    """What each manager has applied, by object and subresource."""
+
+    def __init__(self) -> None:
+        self._applied: dict[tuple[str, str], dict[str, Fields]] = {}
+
+    def applied(self, request: Request, stored: Obj) -> None:
+        """Note what a manager has applied, with the values that came of it (defaults are added)."""
+        assert request.manager is not None
+        key = stored["metadata"]["uid"], request.subresource
+        there = dict(_leaves(stored, ()))
+        fields = {path: there.get(path, value) for path, value in _wanted(request).items()}
+        self._applied.setdefault(key, {})[request.manager.name] = fields
+
+    def change(self, request: Request) -> Callable[[Obj], Obj]:
+        """The change that a request makes of an object.
+
+        The change raises:
+            ApiError: 409, another manager has a field with another value.
+        """
+        return lambda live: self._changed(live, request)
+
+    def _changed(self, live: Obj, request: Request) -> Obj:
+        assert request.manager is not None
+        wanted, name = _wanted(request), request.manager.name
+        there = dict(_leaves(live, ()))
+        managers = self._managers(live, request.subresource, there)
+        before = managers.get(name, {})
+        others = {
+            other: {path for path, value in fields.items() if there.get(path) == value}
+            for other, fields in managers.items()
+            if other != name
+        }
+        changed = [path for path, value in wanted.items() if there.get(path, value) != value]
+        conflicts = [
+            (other, path) for path in changed for other, paths in others.items() if path in paths
+        ]
+        if conflicts and not request.manager.force:
+            raise _conflict(conflicts, request.ref.api_version)
+        kept = set().union(*others.values())
+        new = clone(live)
+        for path, value in before.items():
+            if path not in wanted and path not in kept and there.get(path) == value:
+                _remove(new, path)
+        for path, value in wanted.items():
+            _set(new, path, value)
+        if "resourceVersion" in request.body["metadata"]:
+            new["metadata"]["resourceVersion"] = request.body["metadata"]["resourceVersion"]
+        return new
+
+    def _managers(self, live: Obj, subresource: str, there: Fields) -> dict[str, Fields]:
+        """What each manager has of an object: the suite what no other has applied as it is.
+
+        So that of its fields which others have applied since, as they were, the suite has still.
+        """
+        managers = self._applied.setdefault((live["metadata"]["uid"], subresource), {})
+        appliers = [fields for name, fields in managers.items() if name != _SUITE]
+        own = managers.get(_SUITE, {})
+        managers[_SUITE] = {
+            path: value
+            for path, value in there.items()
+            if (path in own and own[path] == value)
+            or not any(path in fields and fields[path] == value for fields in appliers)
+        }
+        return managers
+
+
+def _wanted(request: Request) -> Fields:
+    """What a request applies: of the status, or of all else (``GetResetFields``)."""
+    status = request.subresource == "status"
+    own = {"apiVersion", "kind", "metadata"} if status else {"apiVersion", "kind", "status"}
+    body = {field: value for field, value in request.body.items() if field not in own}
+    fields = dict(_leaves(body, ()))
+    unowned = ("name", "namespace", "resourceVersion", "uid")
+    return {
+        path: v for path, v in fields.items() if path[:2] not in {("metadata", n) for n in unowned}
+    }
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return tuple(part for part in path if isinstance(part, str))
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Every field that can have an owner of its own, with its value."""
+    names = _names(path)
+    keys = None
+    if isinstance(value, list):
+        keys = _LISTS.get(names) or (_POD_LISTS.get(names[-1]) if "spec" in names else None)
+    if keys is not None:
+        for item in value:
+            yield from _leaves(item, (*path, _key(item, keys)))
+    elif isinstance(value, dict) and value and names not in _ATOMIC:
+        for field, inner in value.items():
+            yield from _leaves(inner, (*path, field))
+    elif value != {}:
+        yield path, value
+
+
+def _key(item: Any, keys: tuple[str, ...]) -> Key:
+    if keys == ("",):
+        return (("", item),)
+    return tuple((field, item[field]) for field in keys if field in item)
+
+
+def _conflict(conflicts: list[tuple[str, Path]], version: str) -> ApiError:
+    """409, as ``NewConflictError`` of apimachinery's managedfields has it."""
+    causes = [
+        Cause(_told(path), "FieldManagerConflict", f'conflict with "{owner}" using {version}')
+        for owner, path in conflicts
+    ]
+    what = "conflict" if len(causes) == 1 else "conflicts"
+    told = "\n".join(f"{cause.message}: {cause.field}" for cause in causes)
+    return ApiError(409, "Conflict", f"Apply failed with {len(causes)} {what}: {told}", causes)
+
+
+def _told(path: Path) -> str:
+    return "".join(f".{part}" if isinstance(part, str) else f"[{_listed(part)}]" for part in path)
+
+
+def _listed(key: Key) -> str:
+    return ",".join(f"{field}={json.dumps(value)}" for field, value in key)
+
+
+def _holder(obj: Any, path: Path, *, make: bool) -> Any:
+    """What holds the last part of a path; None if it is not there and not to be made."""
+    for part, after in pairwise(path):
+        if isinstance(part, str):
+            if part not in obj:
+                if not make:
+                    return None
+                obj[part] = {} if isinstance(after, str) else []
+            obj = obj[part]
+            continue
+        found = next((item for item in obj if set(part) <= {*_scalars(item)}), None)
+        if found is None:
+            if not make:
+                return None
+            found = dict(part)
+            obj.append(found)
+        obj = found
+    return obj
+
+
+def _scalars(item: Any) -> list[tuple[str, Any]]:
+    if not isinstance(item, dict):
+        return [("", item)]
+    return [(key, value) for key, value in item.items() if not isinstance(value, dict | list)]
+
+
+def _set(obj: Obj, path: Path, value: Any) -> None:
+    holder, last = _holder(obj, path, make=True), path[-1]
+    if isinstance(last, str):
+        holder[last] = clone(value)
+    elif value not in holder:
+        holder.append(value)
+
+
+def _remove(obj: Obj, path: Path) -> None:
+    """Take a field away; with a key field of an element, which nobody else has, the element."""
+    *before, last = path
+    element = before[-1] if before and not isinstance(before[-1], str) else ()
+    if last in dict(element):
+        path, last = path[:-1], path[-2]
+    holder = _holder(obj, path, make=False)
+    if isinstance(last, str) and holder is not None:
+        holder.pop(last, None)
+    elif holder is not None:
+        holder[:] = [item for item in holder if not set(last) <= {*_scalars(item)}]

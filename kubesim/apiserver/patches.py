@@ -1,0 +1,159 @@
+"""What a patch makes of an object: JSON patches, merge patches and strategic merge patches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from kube.errors import ApiError
+from kube.values import Obj
+from kubesim.store import clone
+
+_MERGE_KEYS: Final = {
+    "addresses": "type",
+    "conditions": "type",
+    "containers": "name",
+    "env": "name",
+    "ephemeralContainers": "name",
+    "hostAliases": "ip",
+    "imagePullSecrets": "name",
+    "initContainers": "name",
+    "ownerReferences": "uid",
+    "ports": "containerPort",
+    "reservedFor": "uid",
+    "resourceClaimStatuses": "name",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
+    "topologySpreadConstraints": "topologyKey",
+    "volumeDevices": "devicePath",
+    "volumeMounts": "mountPath",
+    "volumes": "name",
+}
+"""``patchMergeKey`` of the Go types: list -> the field by which its elements are merged."""
+
+_SETS: Final = frozenset({"finalizers"})  # Lists of scalars with ``patchStrategy:"merge"``.
+
+_ORDER, _DELETE, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$retainKeys"
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7386: null deletes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return clone(patch)
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
+def as_merge_patch(live: Obj, patch: Obj) -> Obj:
+    """The merge patch that does to an object what a strategic merge patch would.
+
+    Follows k8s.io/apimachinery/pkg/util/strategicpatch, but that ``$setElementOrder`` is ignored:
+    elements stay in their order, and new ones come last.
+    """
+    result: Obj = {}
+    directive = patch.get("$patch")
+    if directive in {"delete", "replace"} or _RETAIN in patch:
+        kept = patch.get(_RETAIN, ())
+        result = {field: None for field in live if directive or field not in kept}
+    for field, value in patch.items() if directive != "delete" else ():
+        found = live.get(field)
+        if field.startswith(_DELETE):
+            name = field.removeprefix(_DELETE)
+            now = result.get(name) or live.get(name) or []
+            result[name] = [item for item in now if item not in value]
+        elif field.startswith("$"):
+            continue
+        elif isinstance(value, list) and field in _SETS:
+            result[field] = list(dict.fromkeys([*(found or ()), *value]))
+        elif isinstance(value, list) and field in _MERGE_KEYS:
+            result[field] = _merged(found or [], value, _MERGE_KEYS[field])
+        elif isinstance(value, dict):
+            result[field] = as_merge_patch(found if isinstance(found, dict) else {}, value)
+        else:
+            result[field] = value
+    return result
+
+
+def _merged(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
+    if any(item.get("$patch") == "replace" for item in patch):
+        return [item for item in patch if "$patch" not in item]
+    merged = {item.get(key): item for item in live}
+    for item in patch:
+        if item.get("$patch") == "delete":
+            merged.pop(item.get(key), None)
+        else:
+            before = merged.get(item.get(key), {})
+            merged[item.get(key)] = merge(before, as_merge_patch(before, item))
+    return list(merged.values())
+
+
+def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
+    """The change that an update, a merge patch or (a list) a JSON patch makes of an object.
+
+    An update without a resourceVersion is one of whatever there is. The change raises:
+        ApiError: 422, a path of a JSON patch is not there or its test failed.
+    """
+
+    def change(obj: Obj) -> Obj:
+        if verb == "update":
+            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return {**body, "metadata": {**version, **body["metadata"]}}
+        changed: Obj = _json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
+        return changed
+
+    return change
+
+
+def _json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
+    """RFC 6902, without move."""
+    changed = clone(obj)
+    for operation in operations:
+        try:
+            _operate(changed, operation)
+        except (KeyError, IndexError, ValueError, TypeError):
+            text = "the server rejected our request due to an error in our request"
+            raise ApiError(422, "Invalid", text) from None
+    return changed
+
+
+def _operate(obj: Any, operation: Obj) -> None:
+    kind, value = operation["op"], operation.get("value")
+    if kind == "copy":
+        kind, value = "add", clone(_at(obj, _parts(operation["from"])))
+    *parents, last = _parts(operation["path"])
+    obj = _at(obj, parents)
+    if isinstance(obj, list):
+        place: Any = len(obj) if last == "-" and kind == "add" else int(last)
+        if kind == "add":
+            if place > len(obj):
+                raise IndexError(place)
+            obj.insert(place, value)
+            return
+        found = obj[place]
+    else:
+        place = last
+        if kind == "add":
+            obj[place] = value
+            return
+        found = obj.get(place) if kind == "test" else obj[place]
+    if kind == "remove":
+        del obj[place]
+    elif kind == "replace":
+        obj[place] = value
+    elif found != value:
+        raise ValueError(value)
+
+
+def _parts(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _at(obj: Any, parts: Sequence[str]) -> Any:
+    for part in parts:
+        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
+    return obj

@@ -1,0 +1,252 @@
+"""The API server: every request goes through here, and through nothing else.
+
+Decoding is strict, objects are converted to their stored version, completed and checked, and come
+back in the version that was asked for. Controllers bypass it where what they write is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kube.errors import ApiError
+from kube.store import has_labels
+from kube.values import Obj, Ref
+from kubesim import validation
+from kubesim.apiserver import conversion, decoding, defaulting, deletion, disabled_fields, tables
+from kubesim.apiserver.admission import Quotas, set_priority
+from kubesim.apiserver.watches import Tell, Watch, selects
+from kubesim.cluster import Cluster
+from kubesim.resources import Kind, kind_of, resolve
+from kubesim.store import clone, namespace_of, not_found
+from kubesim.validation.errors import FieldError, invalid_status
+
+StatusCheck = Callable[[Obj, Obj], list[FieldError]]
+"""From a new and an old object to what is not permitted of the difference of their status."""
+
+_SYSTEM_METADATA = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+)
+_IMMUTABLE_METADATA = ("name", "namespace", "generateName", *_SYSTEM_METADATA)
+
+
+class ApiServer:
+    """Requests of clients against the store."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._expressions = validation.Expressions(cluster.minor, cluster.gates)
+        self.quotas = Quotas(cluster)
+
+    def create(self, obj: Obj, default_namespace: str) -> Obj:
+        """Store a new object.
+
+        ``obj``: as the client sends it; not changed.
+        Raises ApiError: refused (400, 403, 404, 409 or 422).
+        """
+        kind = kind_of(obj, self._cluster.gates)
+        new = conversion.to_storage(decoding.decode(kind, obj))
+        meta = new["metadata"] = {
+            field: value
+            for field, value in (new.get("metadata") or {}).items()
+            if field not in _SYSTEM_METADATA and value is not None
+        }
+        if kind.namespaced:
+            meta.setdefault("namespace", default_namespace)
+        else:
+            meta.pop("namespace", None)
+        status = new.pop("status", None)
+        defaulting.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
+        if kind.name == "Node":
+            new["status"] = status or {}
+        if kind.name == "Pod":
+            set_priority(self._store, new)
+        disabled_fields.drop(self._cluster.gates, new)
+        self.admit(kind, new)
+        return conversion.to_version(self._store.add(new), obj["apiVersion"])
+
+    def admit(self, kind: Kind, new: Obj) -> None:
+        """Whether a new object may be stored, complete but for a name that is generated.
+
+        Raises ApiError: refused (403, 404 or 422).
+        """
+        meta = new["metadata"]
+        labels = deletion.namespace_labels(self._store, kind, new)
+        checked = new
+        if not meta.get("name") and meta.get("generateName"):
+            checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
+        disabled_fields.admit(self._cluster.gates, self._store, checked)
+        self.validate_new(kind, checked, labels)
+        self.quotas.admit(checked)
+
+    def table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
+        """Objects of a kind as ``kubectl get`` prints them; None: it has no columns of its own."""
+        return tables.table(kind, objects, self._store.age, metadata)
+
+    def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
+        """Check a new object in its stored version, complete with name and defaults.
+
+        Raises ApiError: 422 with a cause for each violated rule.
+        """
+        validation.check_create(kind, obj, namespace_labels, self._expressions)
+
+    def validate_change(self, kind: Kind, new: Obj, old: Obj, *, status: bool) -> None:
+        """Check a change of an object, or of its status, both in their stored version.
+
+        Raises ApiError: 422 with a cause for each violated rule.
+        """
+        validation.check_update(kind, new, old, self._expressions, status=status)
+
+    def get(self, ref: Ref, default_namespace: str) -> Obj | None:
+        """An object in the version that the reference names, or None. Raises ApiError."""
+        found = self._find(ref, default_namespace)
+        return None if found is None else conversion.to_version(found, ref.api_version)
+
+    def list(
+        self,
+        api_version: str,
+        kind_name: str,
+        namespace: str,
+        labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Obj]:
+        """Objects of a kind that carry all the labels, by name, of one namespace if it has one.
+
+        Raises ApiError: 404 for a kind or version that is not served; 400 for a field by which
+        objects of the kind cannot be selected.
+        """
+        kind = resolve(api_version, kind_name, self._cluster.gates)
+        matching = [
+            obj
+            for obj in self._store.all(kind.name, namespace if kind.namespaced else None)
+            if has_labels(obj, labels) and selects(kind, fields or {}, obj)
+        ]
+        matching.sort(key=lambda obj: obj["metadata"]["name"])
+        return [conversion.to_version(obj, api_version) for obj in matching]
+
+    def watch(
+        self,
+        api_version: str,
+        kind_name: str,
+        namespace: str,
+        labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None,
+        tell: Tell,
+    ) -> Watch:
+        """Tell every change of what `list` would show, from now on. Raises ApiError."""
+        kind = resolve(api_version, kind_name, self._cluster.gates)
+        selects(kind, fields or {}, {})  # are there such fields?
+
+        def selected(obj: Obj) -> bool:
+            place = namespace if kind.namespaced else ""
+            return (
+                namespace_of(obj) == place
+                and has_labels(obj, labels)
+                and selects(kind, fields or {}, obj)
+            )
+
+        def told(change: str, obj: Obj) -> None:
+            tell(change, conversion.to_version(obj, api_version))
+
+        return Watch(self._store, kind.name, selected, told)
+
+    def change(
+        self,
+        ref: Ref,
+        change: Callable[[Obj], Obj],
+        subresource: str | None,
+        default_namespace: str,
+        authorize: StatusCheck | None = None,
+    ) -> Obj:
+        """Change an object in the version that the reference names, or its status.
+
+        Args:
+            change: from the object to what it becomes, such as `patches.of` gives.
+            subresource: ``status``, or none, which leaves the status as it is.
+            authorize: what the requester may not change of a status.
+
+        Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
+        """
+        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+        old = self._find(ref, default_namespace)
+        if old is None:
+            raise not_found(kind, ref.name)
+        merged = change(conversion.to_version(old, ref.api_version))
+        version = merged["metadata"].get("resourceVersion")
+        if version is not None and version != old["metadata"]["resourceVersion"]:
+            raise ApiError(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {kind.resource} "{ref.name}": the object has '
+                "been modified; please apply your changes to the latest version and try again",
+            )
+        merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
+        new = conversion.to_storage(decoding.decode(kind, merged))
+        forbidden: list[FieldError] = []
+        if subresource == "status":
+            new = {**clone(old), "status": new.get("status") or {}}
+            if kind.name == "ResourceClaim":
+                defaulting.drop_deallocated(new, old)
+                forbidden += validation.check_admin_status(new, old, self._labels_of_namespace(new))
+            elif kind.name == "Pod":
+                validation.keep_claims(new, old)
+            forbidden += [] if authorize is None else authorize(new, old)
+        else:
+            for field in _IMMUTABLE_METADATA:
+                new["metadata"].pop(field, None)
+                if field in old["metadata"]:
+                    new["metadata"][field] = old["metadata"][field]
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = clone(old["status"])
+            defaulting.apply_to_change(new, old, self._cluster.clock)
+            disabled_fields.drop(self._cluster.gates, new, old)
+            disabled_fields.admit(self._cluster.gates, self._store, new)
+        try:
+            self.validate_change(kind, new, old, status=subresource == "status")
+        except ApiError as error:
+            forbidden += (FieldError(c.field, c.reason, c.message) for c in error.causes)
+            if not error.causes:
+                raise
+        if forbidden:
+            raise invalid_status(kind, ref.name, forbidden)
+        return conversion.to_version(self._store.replace(new), ref.api_version)
+
+    def delete(
+        self,
+        ref: Ref,
+        grace_seconds: int | None,
+        default_namespace: str,
+        propagation: str | None = None,
+    ) -> None:
+        """Ask for deletion: at once, after the grace period, or when finalizers are gone.
+
+        An object that is already gone is not an error. Raises:
+            ApiError: 404 for a kind or version that is not served.
+        """
+        found = self._find(ref, default_namespace)
+        if found is not None:
+            self.delete_stored(found, grace_seconds, propagation)
+
+    def delete_stored(
+        self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
+    ) -> None:
+        """The same for a stored object."""
+        deletion.delete(self._store, self._cluster.clock, obj, grace_seconds, propagation)
+
+    def _labels_of_namespace(self, obj: Obj) -> Mapping[str, str]:
+        found = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
+        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+        return labels
+
+    def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
+        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+        namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
+        return self._store.get(kind.name, namespace, ref.name)

@@ -1,0 +1,113 @@
+"""Objects as rows of a table, which ``kubectl get`` prints (``meta.k8s.io/v1`` Table).
+
+Columns and cells are those of pkg/printers/internalversion/printers.go, ages those of
+apimachinery's pkg/util/duration. Of a kind without columns here there is no table: a client that
+asked for one takes the objects instead, and prints name and age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from kube.values import Obj
+
+_Age = Callable[[str], str]
+"""How long ago a timestamp was."""
+
+_Cells = Callable[[Obj, _Age], Sequence[str]]
+
+
+def claim_state(claim: Obj) -> str:
+    """What a claim is at the moment: pending, allocated, reserved, deleted."""
+    status = claim.get("status") or {}
+    deleted, allocated = "deletionTimestamp" in claim["metadata"], "allocation" in status
+    states = {
+        "deleted": deleted,
+        "pending": not allocated and not deleted,
+        "allocated": allocated,
+        "reserved": allocated and bool(status.get("reservedFor")),
+    }
+    return ",".join(name for name, so in states.items() if so)
+
+
+def _of_slice(item: Obj, _age: _Age) -> Sequence[str]:
+    spec = item["spec"]
+    return spec.get("nodeName") or "", spec["driver"], spec["pool"]["name"]
+
+
+def _of_rule(rule: Obj, age: _Age) -> Sequence[str]:
+    taint = rule["spec"]["taint"]
+    added = age(taint["timeAdded"]) if "timeAdded" in taint else ""
+    return taint["key"], taint.get("value") or "", taint["effect"], added
+
+
+_COLUMNS: Final[Mapping[str, tuple[Sequence[str], _Cells]]] = {
+    "DeviceClass": ((), lambda _, _age: ()),
+    "DeviceTaintRule": (("Key", "Value", "Effect", "TimeAdded"), _of_rule),
+    "ResourceClaim": (("State",), lambda claim, _age: (claim_state(claim),)),
+    "ResourceClaimTemplate": ((), lambda _, _age: ()),
+    "ResourceSlice": (("Node", "Driver", "Pool"), _of_slice),
+}
+"""Kind -> the columns between name and age, and their cells."""
+
+
+def table(
+    kind: str, objects: Sequence[Obj], age_of: Callable[[str], int], metadata: Obj
+) -> Obj | None:
+    """The Table of some objects of a kind; None: it has none.
+
+    Args:
+        age_of: how many seconds ago a timestamp was.
+        metadata: of the list.
+    """
+    if kind not in _COLUMNS:
+        return None
+    names, cells = _COLUMNS[kind]
+
+    def age(timestamp: str) -> str:
+        return human_duration(age_of(timestamp))
+
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": [
+            {"name": name, "type": "string", "format": form, "description": "", "priority": 0}
+            for name, form in (("Name", "name"), *((one, "") for one in (*names, "Age")))
+        ],
+        "rows": [
+            {
+                "cells": [
+                    one["metadata"]["name"],
+                    *cells(one, age),
+                    age(one["metadata"]["creationTimestamp"]),
+                ],
+                "object": {
+                    "kind": "PartialObjectMetadata",
+                    "apiVersion": "meta.k8s.io/v1",
+                    "metadata": one["metadata"],
+                },
+            }
+            for one in objects
+        ],
+    }
+
+
+def human_duration(seconds: int) -> str:
+    """Seconds as far as a person wants to know them (duration.HumanDuration)."""
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    for under, whole, rest, unit in (
+        (600, minutes, seconds % 60, "ms"),
+        (3 * 3600, minutes, 0, "m"),
+        (8 * 3600, hours, minutes % 60, "hm"),
+        (2 * 86400, hours, 0, "h"),
+        (8 * 86400, days, hours % 24, "dh"),
+        (2 * 365 * 86400, days, 0, "d"),
+        (8 * 365 * 86400, days // 365, days % 365, "yd"),
+    ):
+        if seconds < under:
+            return f"{whole}{unit[0]}" + (f"{rest}{unit[1]}" if rest else "")
+    return f"{days // 365}y"

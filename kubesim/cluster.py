@@ -1,0 +1,181 @@
+"""What all parts of the reference share: one store, one clock, one source of names, one log."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kube.observations import CREATES, Sample
+from kube.values import Obj
+from kubesim import pods
+from kubesim.clock import VirtualClock
+from kubesim.store import Identity, Store, clone, name_of, namespace_of, uid_of
+from reference_allocator.features import Features
+from reference_allocator.rules.taints import apply_taint_rules
+
+_Series = tuple[str, str, tuple[tuple[str, str], ...]]  # Component, metric, labels.
+
+
+class Counts:
+    """The counters of all components; ``node-1/kubelet`` is that of a node."""
+
+    def __init__(self) -> None:
+        self._series: Counter[_Series] = Counter()
+
+    def count(self, component: str, metric: str, **labels: str) -> None:
+        self._series[component, metric, tuple(sorted(labels.items()))] += 1
+
+    def created(self, component: str, claim: Obj, *, success: bool) -> None:
+        """A claim was made for a pod, or refused.
+
+        The labels are those of getClaimCreateMetricLabels
+        (pkg/controller/resourceclaim/controller.go).
+        """
+        self.count(
+            component,
+            CREATES,
+            status="success" if success else "failure",
+            admin_access=admin_access(claim),
+            owner_api_group="",
+            owner_api_kind="Pod",
+        )
+
+    def forget(self, component: str) -> None:
+        """A new process counts from 0."""
+        for series in [series for series in self._series if series[0] == component]:
+            del self._series[series]
+
+    def samples(self, component: str, metric: str) -> list[Sample]:
+        """The series of a metric; one without an event is not there, as in Go's client library."""
+        return [
+            Sample(dict(labels), float(value))
+            for (of, name, labels), value in self._series.items()
+            if (of, name) == (component, metric)
+        ]
+
+
+def admin_access(claim: Obj) -> str:
+    """``true`` where some request asks for it; alternatives cannot."""
+    requests = (claim["spec"].get("devices") or {}).get("requests") or []
+    asks = ((request.get("exactly") or {}).get("adminAccess") for request in requests)
+    return str(any(asks)).lower()
+
+
+_LOG_LINES: Final = 10_000
+
+
+@dataclass
+class Cluster:
+    """The state that controllers, scheduler and kubelets work on.
+
+    Attributes:
+        features: what the allocator may use, from the Kubernetes version and gates.
+        minor: of Kubernetes, for example ``1.37``.
+        log: namespace and line of what happened lately, for diagnostics.
+    """
+
+    clock: VirtualClock
+    identity: Identity
+    store: Store
+    features: Features
+    gates: Mapping[str, bool]
+    minor: str
+    counts: Counts = field(default_factory=Counts)
+    log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
+
+    def slices(self) -> list[Obj]:
+        """All ResourceSlices, with the taints of DeviceTaintRules where there are such rules.
+
+        That is how the scheduler sees them (the slice tracker of
+        k8s.io/dynamic-resource-allocation/resourceslice/tracker).
+        """
+        slices = self.store.all("ResourceSlice")
+        rules = self.store.all("DeviceTaintRule")
+        if not rules or not self.gates.get("DRADeviceTaintRules"):
+            return slices
+        return [dict(item) for item in apply_taint_rules(slices, rules)]
+
+    def claims_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
+        """Each entry of ``spec.resourceClaims`` with its claim, None where there is none.
+
+        An entry without a claim name in the pod's status needs no claim, and is left out.
+        """
+        for entry in pod["spec"].get("resourceClaims") or []:
+            name = pods.claim_name(pod, entry)
+            if name is None:
+                if all(known["name"] != entry["name"] for known in pods.claim_statuses(pod)):
+                    yield entry, None
+            else:
+                yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
+
+    def extended_claim_of(self, pod: Mapping[str, Any]) -> Obj | None:
+        """The claim that the scheduler made for a pod's extended resources, None without one."""
+        made = pod["status"].get("extendedResourceClaimStatus")
+        if made is None:
+            return None
+        return self.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
+
+    def note(self, namespace: str, text: str) -> None:
+        """Keep a line for the diagnostics of a namespace, with the virtual time."""
+        self.log.append((namespace, f"{self.clock.now:10.3f} {text}"))
+
+    def event(
+        self, obj: Mapping[str, Any], level: str, reason: str, message: str, component: str
+    ) -> None:
+        """Record an Event for a namespaced object; the same one again only counts.
+
+        Args:
+            level: ``Normal`` or ``Warning``.
+            reason: in CamelCase, for example ``FailedScheduling``.
+            component: who says so, for example ``default-scheduler``.
+        """
+        namespace = namespace_of(obj)
+        self.note(namespace, f"{component}: {reason} {obj['kind']} {name_of(obj)}: {message}")
+        now = self.clock.timestamp()
+        for event in self.store.all("Event", namespace):
+            same = event["involvedObject"]["uid"] == uid_of(obj)
+            if same and event["reason"] == reason and event["message"] == message:
+                again = {"count": event["count"] + 1, "lastTimestamp": now}
+                self.store.replace({**clone(event), **again})
+                return
+        event_uid = self.identity.uid("Event", namespace, f"{name_of(obj)}/{reason}")
+        self.store.add(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {
+                    "name": f"{name_of(obj)}.{event_uid.replace('-', '')[:16]}",
+                    "namespace": namespace,
+                },
+                "involvedObject": {
+                    "apiVersion": obj["apiVersion"],
+                    "kind": obj["kind"],
+                    "name": name_of(obj),
+                    "namespace": namespace,
+                    "uid": uid_of(obj),
+                },
+                "type": level,
+                "reason": reason,
+                "message": message,
+                "count": 1,
+                "firstTimestamp": now,
+                "lastTimestamp": now,
+                "source": {"component": component},
+                "reportingComponent": component,
+                "reportingInstance": "",
+            }
+        )
+
+
+def set_condition(status: Obj, condition: Obj, now: str) -> None:
+    """Put a condition into ``status.conditions``; the transition time moves with its status."""
+    conditions = status.setdefault("conditions", [])
+    for index, present in enumerate(conditions):
+        if present["type"] == condition["type"]:
+            moved = present["status"] != condition["status"]
+            since = now if moved else present.get("lastTransitionTime", now)
+            conditions[index] = {**condition, "lastTransitionTime": since}
+            return
+    conditions.append({**condition, "lastTransitionTime": now})

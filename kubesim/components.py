@@ -1,0 +1,169 @@
+"""Which parts of a reference run, by the names that the components of a local cluster have.
+
+A part that is stopped does nothing until it is started. What it knows then is what a new process
+would know: the API server's objects, the kubelet's and the driver's checkpoints, and the containers
+that run on. A node that is switched off loses its containers and what lies in memory, such as CDI
+specs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol, runtime_checkable
+
+from kube.base.errors import TargetError
+from kube.components import API, OTHER_DRIVER, REMOVE, role_of
+from kubesim.nodes.kubelet import Kubelet
+
+MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
+_ON_NODES: Final = ("containerd", "kubelet", "driver", OTHER_DRIVER)
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A part of the control plane that keeps something in memory."""
+
+    def restart(self) -> None:
+        """Forget it, as a new process has not seen what the old one saw."""
+        ...
+
+
+class Components:
+    """The components of one reference.
+
+    Args:
+        control_plane: component -> its parts that keep something in memory.
+        kubelets: of the nodes that have one; each stands for all that runs on its node.
+
+    ``beside``: drivers whose next version runs beside them, each with whether that is registered.
+    """
+
+    def __init__(
+        self, control_plane: Mapping[str, Sequence[Remembers]], kubelets: Sequence[Kubelet]
+    ) -> None:
+        self._control_plane = control_plane
+        self._kubelets = {kubelet.node: kubelet for kubelet in kubelets}
+        self.beside: dict[str, bool] = {}
+        self._brought: set[str] = set()
+        on_nodes = [
+            f"{kubelet.node}/{role}"
+            for kubelet in kubelets
+            for role in ("node", *_ON_NODES)
+            if (role != "driver" or kubelet.driver is not None)
+            and (role != OTHER_DRIVER or kubelet.make_other is not None)
+        ]
+        self.down = {name for name in on_nodes if role_of(name) == OTHER_DRIVER}
+        self.names = (*sorted(API), MANAGER, SCHEDULER, *on_nodes)
+
+    def runs(self, name: str) -> bool:
+        """Whether a part can do anything; the empty name is that of one that nobody stops."""
+        return name not in self.down and not self.down & API
+
+    def disturb(self, name: str, action: str) -> None:
+        """Do what a step ``fault`` says (`Faults.disturb`)."""
+        if action in {"restart", "kill", "stop"}:
+            self.stop(name)
+        if action in {"restart", "start"}:
+            self.start(name)
+        elif action in {"startNext", "startUnregistered"}:
+            self.start_next(name, registers=action == "startNext")
+        elif action == "killNext":
+            self.kill_next(name)
+        elif action == "replace":
+            self.replace(name)
+        elif action == REMOVE:
+            self.remove(name)
+
+    def serves(self, driver: str) -> bool:
+        """Whether an instance of a driver runs that the kubelet has registered."""
+        return driver not in self.down or self.beside.get(driver, False)
+
+    def start_next(self, driver: str, *, registers: bool = True) -> None:
+        """Start a driver's next version beside it; nothing happens if one is there."""
+        if driver not in self.beside:
+            self.beside[driver] = registers
+            if registers:
+                self._kubelet_of(driver).register_next_driver()
+
+    def kill_next(self, driver: str) -> None:
+        """End what was started beside a driver; nothing happens if nothing was."""
+        if self.beside.pop(driver, False):
+            self._kubelet_of(driver).lose_next_driver()
+            if driver in self.down:
+                self._kubelet_of(driver).stop_driver()
+
+    def replace(self, driver: str) -> None:
+        """Have a driver's next version take its place. Raises TargetError."""
+        self.start_next(driver)
+        if not self.beside[driver]:
+            raise TargetError(
+                f"{driver}: what runs beside it never registers, and replaces nothing"
+            )
+        self.stop(driver)
+        self.beside.pop(driver)
+        self.down.discard(driver)
+
+    def remove(self, driver: str) -> None:
+        """End the other driver of a node, and have nothing left of it."""
+        if driver in self._brought:
+            self.stop(driver)
+            self._brought.discard(driver)
+            self._kubelet_of(driver).remove_other()
+
+    def _roles_of(self, node: str) -> list[str]:
+        """What is switched off and on with a node."""
+        brought = f"{node}/{OTHER_DRIVER}" in self._brought
+        return [role for role in _ON_NODES if role != OTHER_DRIVER or brought]
+
+    def _kubelet_of(self, component: str) -> Kubelet:
+        return self._kubelets[component.rpartition("/")[0]]
+
+    def stop(self, name: str) -> None:
+        """Stop one; nothing happens if it is stopped."""
+        if name in self.down:
+            return
+        self.down.add(name)
+        node, _, role = name.rpartition("/")
+        kubelet = self._kubelets.get(node)
+        if kubelet is None:
+            return
+        if role == "kubelet":
+            kubelet.stop()
+        elif role == "driver":
+            if not self.serves(name):
+                kubelet.stop_driver()
+        elif role == OTHER_DRIVER:
+            kubelet.stop_driver(role)
+        elif role == "containerd":
+            kubelet.runtime_runs = False
+        elif role == "node":
+            self.kill_next(f"{node}/driver")
+            for one in reversed(self._roles_of(node)):
+                self.stop(f"{node}/{one}")
+            kubelet.switch_off()
+
+    def start(self, name: str) -> None:
+        """Start one that is stopped; nothing happens if it runs, and if it is a driver, alone."""
+        self.kill_next(name)
+        if name not in self.down:
+            return
+        self.down.discard(name)
+        for part in self._control_plane.get(name, ()):
+            part.restart()
+        node, _, role = name.rpartition("/")
+        kubelet = self._kubelets.get(node)
+        if kubelet is None:
+            return
+        if role == "kubelet":
+            kubelet.start()
+        elif role == "driver":
+            kubelet.start_driver()
+        elif role == OTHER_DRIVER:
+            self._brought.add(name)
+            kubelet.start_driver(role)
+        elif role == "containerd":
+            kubelet.runtime_runs = True
+        elif role == "node":
+            for one in self._roles_of(node):
+                self.start(f"{node}/{one}")

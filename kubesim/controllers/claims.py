@@ -1,0 +1,211 @@
+"""The resource claim controller: makes claims from templates and releases what nobody uses.
+
+Follows pkg/controller/resourceclaim/controller.go of Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kube.errors import ApiError
+from kube.values import POD_CLAIM_ANNOTATION, Obj, generate_name
+from kubesim import pods
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster
+from kubesim.resources import KINDS
+from kubesim.store import clone, keep, name_of, namespace_of, uid_of
+from reference_allocator.api.limits import RESERVED_FOR_MAX
+
+_COMPONENT: Final = "kube-controller-manager"
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+
+
+class ClaimController:
+    """Reconciles pods (claims they need) and claims (users they have)."""
+
+    watches = frozenset(
+        {"Namespace", "Pod", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota"}
+    )
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._reported: dict[str, str] = {}
+
+    def restart(self) -> None:
+        self._reported.clear()
+        self._cluster.counts.forget(_COMPONENT)
+
+    def sync(self) -> None:
+        for pod in self._store.all("Pod"):
+            if pod["spec"].get("resourceClaims") and not pods.is_deleted(pod):
+                self._sync_pod(pod)
+        for claim in self._store.all("ResourceClaim"):
+            self._sync_claim(claim)
+
+    def _sync_pod(self, pod: Obj) -> None:
+        if pods.is_finished(pod):
+            return
+        made: dict[str, str] = {}
+        entries = list(self._cluster.claims_of(pod))
+        if all(claim is not None for _, claim in entries):
+            entries = []  # Also where one is not the pod's: that must go first (`podNeedsWork`).
+        for entry, claim in entries:
+            template = entry.get("resourceClaimTemplateName")
+            if template is None or (claim is not None and self.belongs(claim, pod)):
+                continue
+            found = self.find(pod, entry["name"])
+            if found is None:
+                found = self.make(pod, entry["name"], template)
+            if found is None:
+                return
+            made[entry["name"]] = name_of(found)
+        if made:
+            pod = self._store.modify(pod, lambda new: _remember(new, made))
+        if pod["spec"].get("nodeName"):
+            self.reserve(pod)
+
+    def belongs(self, claim: Obj, pod: Obj) -> bool:
+        """The claim was made for this pod, and not for another one of the same name."""
+        return pods.is_controlled_by(claim, pod)
+
+    def find(self, pod: Obj, pod_claim: str) -> Obj | None:
+        """A claim that was made for the pod before, but not noted in its status."""
+        for claim in self._store.all("ResourceClaim", namespace_of(pod)):
+            annotations = claim["metadata"].get("annotations") or {}
+            named = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
+            if named and pods.is_controlled_by(claim, pod):
+                return claim
+        return None
+
+    def make(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
+        """Create a claim from its template; None, with an event, as long as there is none."""
+        template = self._store.get("ResourceClaimTemplate", namespace_of(pod), template_name)
+        if template is None:
+            message = (
+                f'PodResourceClaim {pod_claim}: resource claim template "{template_name}": '
+                f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
+            )
+            self._report(pod, message)
+            return None
+        claim = self.new_claim(pod, pod_claim, template)
+        try:
+            self._api.admit(KINDS["ResourceClaim"], claim)
+        except ApiError as error:
+            self._cluster.counts.created(_COMPONENT, claim, success=False)
+            self._report(
+                pod, f"PodResourceClaim {pod_claim}: create ResourceClaim : {error.message}"
+            )
+            return None
+        self._cluster.counts.created(_COMPONENT, claim, success=True)
+        return self._store.add(claim)
+
+    def _report(self, pod: Obj, message: str) -> None:
+        """Say once why a claim was not made."""
+        if self._reported.get(uid_of(pod)) != message:
+            self._reported[uid_of(pod)] = message
+            self._cluster.event(
+                pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
+            )
+
+    def new_claim(self, pod: Obj, pod_claim: str, template: Obj) -> Obj:
+        """The claim that a template makes for one entry of a pod's ``spec.resourceClaims``."""
+        extra = template["spec"].get("metadata") or {}
+        meta: Obj = {
+            "generateName": generate_name(name_of(pod), pod_claim),
+            "namespace": namespace_of(pod),
+            "annotations": {**(extra.get("annotations") or {}), POD_CLAIM_ANNOTATION: pod_claim},
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "name": name_of(pod),
+                    "uid": uid_of(pod),
+                    "controller": True,
+                }
+            ],
+        }
+        if extra.get("labels"):
+            meta["labels"] = dict(extra["labels"])
+        return {
+            "apiVersion": template["apiVersion"],
+            "kind": "ResourceClaim",
+            "metadata": meta,
+            "spec": clone(template["spec"]["spec"]),
+            "status": {},
+        }
+
+    def reserve(self, pod: Obj) -> None:
+        """Reserve the allocated claims of a pod that got its node without the scheduler."""
+        for _, claim in self._cluster.claims_of(pod):
+            if claim is None or "allocation" not in claim["status"]:
+                continue
+            users = claim["status"].get("reservedFor") or []
+            if not pods.is_reserved(claim, pod) and len(users) < RESERVED_FOR_MAX:
+                self._store.modify(claim, lambda new: _add_user(new, pods.reservation(pod)))
+
+    def _sync_claim(self, claim: Obj) -> None:
+        users = claim["status"].get("reservedFor") or []
+        remaining = self.remaining_users(claim)
+        protected = FINALIZER in (claim["metadata"].get("finalizers") or [])
+        if len(remaining) < len(users):
+            claim = self.set_users(claim, remaining, release=not remaining and protected)
+        elif protected and pods.is_deleted(claim) and not remaining:
+            claim = self.set_users(claim, [], release=True)
+        if not remaining:
+            self._delete_unneeded(claim)
+
+    def remaining_users(self, claim: Obj) -> list[Obj]:
+        """The entries of ``status.reservedFor`` whose pods still need the claim."""
+        users = claim["status"].get("reservedFor") or []
+        return [user for user in users if not self._is_stale(user, namespace_of(claim))]
+
+    def set_users(self, claim: Obj, users: list[Obj], *, release: bool) -> Obj:
+        """Write ``status.reservedFor``, and take the allocation back if it is to be released."""
+        return self._store.modify(claim, lambda new: _set_users(new, users, release))
+
+    def _is_stale(self, user: Obj, namespace: str) -> bool:
+        if user.get("apiGroup") or user["resource"] != "pods":
+            return False
+        pod = self._store.get("Pod", namespace, user["name"])
+        return pod is None or uid_of(pod) != user["uid"] or pods.will_not_run(pod)
+
+    def _delete_unneeded(self, claim: Obj) -> None:
+        """A generated claim goes when its pod is done, even if the pod stays."""
+        for owner in claim["metadata"].get("ownerReferences") or []:
+            if not owner.get("controller") or owner["kind"] != "Pod":
+                continue
+            pod = self._store.get("Pod", namespace_of(claim), owner["name"])
+            if pod is not None and (uid_of(pod) != owner["uid"] or pods.will_not_run(pod)):
+                current = self._store.by_uid(uid_of(claim))
+                if current is not None:
+                    self._api.delete_stored(current)
+
+
+def _remember(pod: Obj, made: dict[str, str]) -> None:
+    known = {
+        status["name"]: status.get("resourceClaimName")
+        for status in pod["status"].get("resourceClaimStatuses") or []
+    }
+    pod["status"]["resourceClaimStatuses"] = [
+        {"name": name, "resourceClaimName": claim}
+        for name, claim in sorted({**known, **made}.items())
+    ]
+
+
+def _add_user(claim: Obj, entry: Obj) -> None:
+    claim["status"].setdefault("reservedFor", []).append(entry)
+
+
+def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
+    status = claim["status"]
+    if users:
+        status["reservedFor"] = users
+    else:
+        status.pop("reservedFor", None)
+    if release:
+        status.pop("allocation", None)
+        # What is said of devices that are no longer allocated is dropped by the API server.
+        status.pop("devices", None)
+        keep(claim["metadata"], "finalizers", lambda name: name != FINALIZER)

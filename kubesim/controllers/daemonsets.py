@@ -1,0 +1,99 @@
+"""The DaemonSet controller: one pod on each node that suits.
+
+A changed template reaches pods that are made anew and no others, as if its updateStrategy were
+always OnDelete. Follows pkg/controller/daemon/daemon_controller.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kube.values import Obj, selected_node
+from kubesim import pods
+from kubesim.controllers.node_lifecycle import taints_of
+from kubesim.controllers.workloads import WorkloadController
+from kubesim.store import clone, name_of
+from reference_allocator.rules.node_eligibility import node_problem
+
+_TOLERATED: Final = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+"""What pods of a DaemonSet tolerate whatever its template says."""
+
+
+class DaemonSetController(WorkloadController):
+    """Reconciles DaemonSets."""
+
+    kind = "DaemonSet"
+    component = "daemonset-controller"
+    watches = WorkloadController.watches | {"Node"}
+
+    def nodes(self, daemon_set: Obj) -> list[str]:
+        """The nodes on which a pod of it should be."""
+        spec = pod_spec(daemon_set)
+        return [name_of(node) for node in self._store.all("Node") if not node_problem(node, spec)]
+
+    def reconcile(self, daemon_set: Obj) -> None:
+        """Have a pod on each node that suits, and none on any other."""
+        found: dict[str, list[Obj]] = {}
+        for pod in self.owned(daemon_set):
+            found.setdefault(_node_of(pod), []).append(pod)
+        spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
+        for name, there in found.items():
+            # One that has ended is replaced once it is gone; of several the oldest stays.
+            staying = [pod for pod in there if pods.is_active(pod)]
+            staying = staying[:1] if self._may_stay(name, spec) else []
+            self.delete(*(pod for pod in there if pod not in staying))
+        for name in wanted:
+            if name not in found:
+                made = self._add_pod(daemon_set, name)
+                found[name] = [made] if made is not None else []
+        on_nodes = {name for name, there in found.items() if there}
+        current = [found[name][0] for name in wanted if name in on_nodes]
+        status = {
+            "currentNumberScheduled": len(current),
+            "desiredNumberScheduled": len(wanted),
+            "numberMisscheduled": len(on_nodes.difference(wanted)),
+            "numberReady": sum(1 for pod in current if pods.is_ready(pod)),
+        }
+        self.report(daemon_set, status)
+
+    def _may_stay(self, name: str, spec: Obj) -> bool:
+        """Whether a pod that is on a node may go on there (``nodeShouldRunDaemonPod``)."""
+        node = self._store.get("Node", "", name)
+        if node is None:
+            return False
+        running = {**node, "spec": {"taints": taints_of(node, "NoExecute")}}
+        return node_problem(running, spec) is None
+
+    def _add_pod(self, daemon_set: Obj, node: str) -> Obj | None:
+        spec = pod_spec(daemon_set)
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        here = {"key": "metadata.name", "operator": "In", "values": [node]}
+        affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+        return self.make_pod(daemon_set, spec)
+
+
+def pod_spec(daemon_set: Obj) -> Obj:
+    """The spec of its pods, without the node (``CreatePodTemplate``)."""
+    spec: Obj = clone(daemon_set["spec"]["template"]["spec"])
+    spec["tolerations"] = [
+        *(spec.get("tolerations") or []),
+        *(
+            {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
+            for key, effect in _TOLERATED
+        ),
+    ]
+    return spec
+
+
+def _node_of(pod: Obj) -> str:
+    """The node for which a pod was made."""
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]
+    return selected_node(affinity["requiredDuringSchedulingIgnoredDuringExecution"])

@@ -1,0 +1,194 @@
+"""The device taint eviction controller: deletes pods whose devices have a NoExecute taint.
+
+It also says in the status of each DeviceTaintRule what the rule does, or would do. Follows
+pkg/controller/devicetainteviction/device_taint_eviction.go of Kubernetes 1.37. Gates:
+DRADeviceTaints, DRADeviceTaintRules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster, set_condition
+from kubesim.controllers.evictor import Eviction, Evictor, published_devices, selects
+from kubesim.store import clone, namespace_of, uid_of
+from reference_allocator.api import DeviceId
+
+_CONDITION: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByDeviceTaintManager",
+    "message": "Device Taint manager: deleting due to NoExecute taint",
+}
+
+
+class EvictionController:
+    """Evicts pods from tainted devices."""
+
+    watches = frozenset({"Pod", "ResourceClaim", "ResourceSlice", "DeviceTaintRule"})
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._evicted: Counter[str] = Counter()
+        """Rule uid -> pods that had to go because of it."""
+        self._waiting: set[str] = set()
+        """Uids of pods that have to go later."""
+        self.reporter = RuleReporter(cluster, self._evicted)
+
+    def restart(self) -> None:
+        self._evicted.clear()
+        self._waiting.clear()
+        self.reporter.restart()
+
+    def sync(self) -> None:
+        """One round over all rules, then over all pods that have a node."""
+        if not self._cluster.gates.get("DRADeviceTaints"):
+            return
+        self.reporter.report()
+        evictor = Evictor.of(self._cluster)
+        if not (evictor.published or evictor.rules or self._waiting):
+            return
+        for pod in self._store.all("Pod"):
+            evictions = self.evictions(evictor, pod)
+            due = min((eviction.when for eviction in evictions), default=None)
+            if due is not None and due <= self._cluster.clock.now:
+                self._evict(pod, evictions)
+            elif due is not None:
+                self._waiting.add(uid_of(pod))
+                self._cluster.clock.wake_in(due - self._cluster.clock.now)
+            elif uid_of(pod) in self._waiting and not pods.is_deleted(pod):
+                self._waiting.discard(uid_of(pod))
+                self._event(pod, "Cancelling deletion")
+
+    def evictions(self, evictor: Evictor, pod: Obj) -> list[Eviction]:
+        """Why and when a pod has to leave its devices."""
+        return list(evictor.evictions(pod))
+
+    def _evict(self, pod: Obj, evictions: list[Eviction]) -> None:
+        self._event(pod, "Marking for deletion")
+        self._waiting.discard(uid_of(pod))
+        now = self._cluster.clock.timestamp()
+        pod = self._store.modify(pod, lambda new: set_condition(new["status"], _CONDITION, now))
+        self._evicted.update({uid_of(item.rule) for item in evictions if item.rule is not None})
+        self._api.delete_stored(pod)
+
+    def _event(self, pod: Obj, message: str) -> None:
+        reason = "DeviceTaintManagerEviction"
+        self._cluster.event(pod, "Normal", reason, message, "device-taint-eviction")
+
+
+_PERIOD: Final = 10.0  # Seconds between two updates of one rule.
+
+_TYPE: Final = "EvictionInProgress"
+_NOT_AGAIN: Final = (
+    "if the effect was NoExecute. This information will not be updated again. Recreate the "
+    "DeviceTaintRule to trigger an update."
+)
+
+
+class RuleReporter:
+    """Writes the condition EvictionInProgress of DeviceTaintRules.
+
+    With the effect None it says how many pods a rule would evict. Follows maybeUpdateRuleStatus in
+    pkg/controller/devicetainteviction/device_taint_eviction.go.
+
+    ``evicted``: rule uid -> pods that were evicted because of it.
+    """
+
+    def __init__(self, cluster: Cluster, evicted: Mapping[str, int]) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._evicted = evicted
+        self._reported: dict[str, tuple[int, float]] = {}
+
+    def restart(self) -> None:
+        """What was reported stands in the rules."""
+        self._reported.clear()
+
+    def report(self) -> None:
+        """One round: at once for a new or changed rule, later not more often than each period."""
+        now = self._cluster.clock.now
+        for rule in self._store.all("DeviceTaintRule"):
+            generation, since = self._reported.get(uid_of(rule), (0, 0.0))
+            is_new = generation != rule["metadata"]["generation"]
+            if not is_new and rule["spec"]["taint"]["effect"] != "NoExecute":
+                continue
+            changed = self._with(rule, self.condition(rule))
+            if not is_new and changed == rule:
+                continue
+            if not is_new and now < since + _PERIOD:
+                self._cluster.clock.wake_in(since + _PERIOD - now)
+                continue
+            self._reported[uid_of(rule)] = rule["metadata"]["generation"], now
+            self._store.replace(changed)
+
+    def _with(self, rule: Obj, said: Obj) -> Obj:
+        new = clone(rule)
+        condition = {**said, "type": _TYPE, "observedGeneration": rule["metadata"]["generation"]}
+        set_condition(new["status"], condition, self._cluster.clock.timestamp())
+        return new
+
+    def condition(self, rule: Obj) -> Obj:
+        """What the condition says of a rule now, type and times aside."""
+        effect = rule["spec"]["taint"]["effect"]
+        evicted = self._evicted.get(uid_of(rule), 0)
+        status, reason, message = "False", "OtherEffect", ""
+        if effect == "NoExecute":
+            concerned, namespaces = self._concerned(rule)
+            reason = "Completed" if evicted else "NotStarted"
+            if concerned:
+                status, reason = "True", "PodsPendingEviction"
+                verb = "needs" if concerned == 1 else "need"
+                message = (
+                    f"{_count(concerned, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+                )
+        elif effect == "None":
+            concerned, namespaces = self._concerned(rule)
+            published, allocated = self._devices(rule)
+            reason = "NoEffect"
+            message = (
+                f"{_count(published, 'published device')} selected. "
+                f"{_count(allocated, 'allocated device')} selected. "
+                f"{_count(concerned, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
+            )
+        else:
+            message = "Eviction only happens for the NoExecute effect."
+        if evicted:
+            said = f"{_count(evicted, 'pod')} evicted since starting the controller."
+            message = f"{message} {said}".strip()
+        return {"status": status, "reason": reason, "message": message}
+
+    def _concerned(self, rule: Obj) -> tuple[int, int]:
+        """Pods that have to go, now or later, if the effect is NoExecute; and their namespaces."""
+        taint = {**rule["spec"]["taint"], "effect": "NoExecute"}
+        alone = Evictor(self._cluster, {}, [{**rule, "spec": {**rule["spec"], "taint": taint}}])
+        found = [pod for pod in self._store.all("Pod") if any(alone.evictions(pod))]
+        return len(found), len({namespace_of(pod) for pod in found})
+
+    def _devices(self, rule: Obj) -> tuple[int, int]:
+        """Devices that a rule selects: published, and allocated (once for each claim)."""
+        allocated = [
+            DeviceId(result["driver"], result["pool"], result["device"])
+            for claim in self._store.all("ResourceClaim")
+            for result in results_of(claim)
+        ]
+        return (
+            sum(selects(rule, device) for device in published_devices(self._cluster)),
+            sum(selects(rule, device) for device in allocated),
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _places(namespaces: int) -> str:
+    return "1 namespace" if namespaces == 1 else f"{namespaces} different namespaces"

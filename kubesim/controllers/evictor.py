@@ -1,0 +1,117 @@
+"""Who has to leave a device because of a NoExecute taint, when, and by which rule.
+
+Follows claimEvictionTime and podEvictionTime in pkg/controller/devicetainteviction/
+device_taint_eviction.go of Kubernetes 1.37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim import pods
+from kubesim.cluster import Cluster
+from reference_allocator.api import DeviceId, Taint, Toleration
+from reference_allocator.rules.taints import tolerates
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod has to go at a moment, because of a published taint or of a DeviceTaintRule."""
+
+    when: float
+    rule: Obj | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evictor:
+    """Tells which pods have to go.
+
+    Attributes:
+        cluster: where the pods are.
+        published: NoExecute taints that drivers have published, by device.
+    """
+
+    cluster: Cluster
+    published: Mapping[DeviceId, Sequence[Obj]]
+    rules: Sequence[Obj]
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Evictor:
+        """For the taints that there are now."""
+        with_rules = cluster.gates.get("DRADeviceTaintRules")
+        rules = cluster.store.all("DeviceTaintRule") if with_rules else []
+        effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
+        published = {
+            device: taints
+            for device, body in published_devices(cluster).items()
+            if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+        }
+        return cls(cluster, published, effective)
+
+    def evictions(self, pod: Obj) -> Iterator[Eviction]:
+        """One for each device of the pod and taint on it that its claims do not tolerate."""
+        if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
+            return
+        # Upstream's controller looks at claims of spec.resourceClaims only (kubernetes#141290).
+        named = (claim for _, claim in self.cluster.claims_of(pod))
+        for claim in (*named, self.cluster.extended_claim_of(pod)):
+            if claim is not None and pods.is_reserved(claim, pod):
+                for result in results_of(claim):
+                    yield from self._of_device(result)
+
+    def _of_device(self, result: Obj) -> Iterator[Eviction]:
+        device = DeviceId(result["driver"], result["pool"], result["device"])
+        taints: list[tuple[Obj, Obj | None]] = [(t, None) for t in self.published.get(device, ())]
+        # A rule also counts for a device that is no longer published.
+        taints += [(rule["spec"]["taint"], rule) for rule in self.rules if selects(rule, device)]
+        for taint, rule in taints:
+            tolerated_for = _tolerated_for(taint, result.get("tolerations") or [])
+            if tolerated_for is not None:
+                added = self.cluster.clock.seconds_of(taint["timeAdded"])
+                yield Eviction(added + tolerated_for, rule)
+
+
+def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
+    """The devices of the newest generation of each pool, as their drivers publish them."""
+    found: dict[DeviceId, Obj] = {}
+    newest: dict[tuple[str, str], int] = {}
+    slices = [item["spec"] for item in cluster.store.all("ResourceSlice")]
+    for spec in slices:
+        pool = spec["driver"], spec["pool"]["name"]
+        newest[pool] = max(newest.get(pool, 0), spec["pool"].get("generation", 0))
+    for spec in slices:
+        pool = spec["driver"], spec["pool"]["name"]
+        if spec["pool"].get("generation", 0) == newest[pool]:
+            for device in spec.get("devices") or []:
+                found[DeviceId(*pool, device["name"])] = device
+    return found
+
+
+def selects(rule: Obj, device: DeviceId) -> bool:
+    """Whether a rule is about a device; one without a selector is about none."""
+    selector = rule["spec"].get("deviceSelector")
+    if selector is None:
+        return False
+    return all(selector.get(field) in {None, value} for field, value in device._asdict().items())
+
+
+def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
+    """Seconds for which a taint is tolerated, None without end.
+
+    Only tolerations whose effect is NoExecute count: an empty effect, which covers every effect
+    when devices are allocated, does not count here.
+    """
+    found: float | None = None
+    for toleration in tolerations:
+        if toleration.get("effect") != "NoExecute":
+            continue
+        if not tolerates(Toleration.from_dict(toleration), Taint.from_dict(taint)):
+            continue
+        seconds = toleration.get("tolerationSeconds")
+        if seconds is None:
+            return None
+        found = max(seconds, 0) if found is None else min(found, max(seconds, 0))
+    return found or 0.0

@@ -1,0 +1,146 @@
+"""Collects what lost its owners, and empties namespaces that are being deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.deletion import FOREGROUND, ORPHAN
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster
+from kubesim.resources import KINDS
+from kubesim.store import keep, name_of, uid_of
+
+_ORPHAN_SECONDS: Final = 60
+"""How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
+
+
+class GarbageCollector:
+    """Deletes objects all of whose owners are gone, and pods of nodes that are gone.
+
+    An object that is being deleted it lets go once those that it owns are gone (foreground), or
+    own themselves (orphan). Follows pkg/controller/garbagecollector/garbagecollector.go.
+    """
+
+    watches = frozenset(KINDS)
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._orphaned_at: dict[str, float] = {}
+
+    def restart(self) -> None:
+        """Pods of gone nodes are waited for anew."""
+        self._orphaned_at.clear()
+
+    def sync(self) -> None:
+        for found in self._store.everything():
+            obj = self._store.by_uid(uid_of(found))
+            if obj is None:
+                continue  # It went with one before it.
+            finalizers = obj["metadata"].get("finalizers") or []
+            if not pods.is_deleted(obj):
+                if self.is_ownerless(obj):
+                    self._api.delete_stored(obj)
+            elif ORPHAN in finalizers:
+                self.orphan(obj)
+            elif FOREGROUND in finalizers:
+                self.delete_owned(obj)
+        self._collect_orphaned_pods()
+
+    def orphan(self, owner: Obj) -> None:
+        """Let an object go, and none of those that it owns."""
+        for obj in self._owned(owner):
+            self._store.modify(obj, lambda new: _disown(new, owner))
+        self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(ORPHAN))
+
+    def delete_owned(self, owner: Obj) -> None:
+        """Delete what an object owns; let it go when nothing is left for which it must wait."""
+        owned = self._owned(owner)
+        for obj in owned:
+            if any(map(self._stays, obj["metadata"]["ownerReferences"])):
+                self._store.modify(obj, lambda new: _disown(new, owner))
+            elif not pods.is_deleted(obj):
+                policy = "Foreground" if self._owned(obj) else None
+                self._api.delete_stored(obj, None, policy)
+        if not any(_blocks(obj, owner) for obj in owned):
+            self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(FOREGROUND))
+
+    def _owned(self, owner: Obj) -> list[Obj]:
+        uid = uid_of(owner)
+        return [
+            obj
+            for obj in self._store.everything()
+            if any(one["uid"] == uid for one in obj["metadata"].get("ownerReferences") or [])
+        ]
+
+    def _stays(self, reference: Obj) -> bool:
+        """Whether an owner is there, and does not wait for what it owns."""
+        owner = self._store.by_uid(reference["uid"])
+        if owner is None:
+            return False
+        meta = owner["metadata"]
+        return not pods.is_deleted(owner) or FOREGROUND not in (meta.get("finalizers") or [])
+
+    def is_ownerless(self, obj: Obj) -> bool:
+        """An object that has owners, all of which are gone."""
+        owners = obj["metadata"].get("ownerReferences")
+        return bool(owners) and not any(map(self._exists, owners))
+
+    def _exists(self, owner: Obj) -> bool:
+        found = self._store.by_uid(owner["uid"])
+        return found is not None and found["kind"] == owner["kind"]
+
+    def _collect_orphaned_pods(self) -> None:
+        waiting = {}
+        for pod in self._store.all("Pod"):
+            node = pod["spec"].get("nodeName")
+            if not node or self._store.get("Node", "", node) is not None:
+                continue
+            uid = pod["metadata"]["uid"]
+            due = self._orphaned_at.get(uid)
+            if due is None:
+                due = self._cluster.clock.wake_in(_ORPHAN_SECONDS)
+            if self._cluster.clock.now >= due:
+                self._api.delete_stored(pod, 0)
+            else:
+                waiting[uid] = due
+        self._orphaned_at = waiting
+
+
+def _blocks(obj: Obj, owner: Obj) -> bool:
+    """Whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
+    references = obj["metadata"]["ownerReferences"]
+    return any(one["uid"] == uid_of(owner) and one.get("blockOwnerDeletion") for one in references)
+
+
+def _disown(obj: Obj, owner: Obj) -> None:
+    keep(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
+
+
+class NamespaceController:
+    """Deletes the content of a namespace that is being deleted, then the namespace."""
+
+    watches = frozenset(KINDS)
+
+    def __init__(self, cluster: Cluster, api: ApiServer) -> None:
+        self._store = cluster.store
+        self._api = api
+
+    def sync(self) -> None:
+        for namespace in self._store.all("Namespace"):
+            if not pods.is_deleted(namespace):
+                continue
+            content = [
+                obj
+                for kind in KINDS.values()
+                if kind.namespaced
+                for obj in self._store.all(kind.name, name_of(namespace))
+            ]
+            if not content:
+                self._store.remove(namespace)
+            for obj in content:
+                if not pods.is_deleted(obj):
+                    self._api.delete_stored(obj)

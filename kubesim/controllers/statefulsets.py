@@ -1,0 +1,149 @@
+"""The StatefulSet controller: pods with numbers, one after another, that come again by their names.
+
+It knows no volumes, no partition, no minReadySeconds and no maxUnavailable other than 1, and takes
+over no pods that it has not made. Follows pkg/controller/statefulset/stateful_set_control.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.controllers.workloads import WorkloadController, template_hash
+from kubesim.store import clone, name_of
+
+_REVISION: Final = "controller-revision-hash"  # Label of a pod that says of which template it is.
+
+_INDEX: Final = "apps.kubernetes.io/pod-index"
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+
+
+class StatefulSetController(WorkloadController):
+    """Reconciles StatefulSets."""
+
+    kind = "StatefulSet"
+    component = "statefulset-controller"
+
+    def reconcile(self, stateful_set: Obj) -> None:
+        """Take the next step towards its pods, then say how many there are."""
+        self.step(stateful_set, self._pods(stateful_set))
+        self._tell(stateful_set)
+
+    def step(self, stateful_set: Obj, there: Mapping[int, Obj]) -> None:
+        """Make pods, end those that are too many, then those of another template.
+
+        In order, each of them waits for the one before; ``there``: ordinal -> pod.
+        """
+        ordinals, ordered = self.ordinals(stateful_set), self.in_order(stateful_set)
+        for ordinal in ordinals:
+            if not self._keep(stateful_set, ordinal, there.get(ordinal)) and ordered:
+                return
+        over = sorted({*there} - {*ordinals}, reverse=True)
+        if ordered and over:
+            self.end_last([there[ordinal] for ordinal in over])
+            return
+        self.delete(*(there[ordinal] for ordinal in over))
+        if stateful_set["spec"]["updateStrategy"]["type"] == "RollingUpdate":
+            self.roll(stateful_set, self._pods(stateful_set))
+
+    def ordinals(self, stateful_set: Obj) -> range:
+        """The numbers of the pods that it should have."""
+        spec = stateful_set["spec"]
+        start = int((spec.get("ordinals") or {}).get("start", 0))
+        return range(start, start + int(spec["replicas"]))
+
+    def in_order(self, stateful_set: Obj) -> bool:
+        """Whether each pod waits for the one before (``podManagementPolicy``)."""
+        policy: str = stateful_set["spec"]["podManagementPolicy"]
+        return policy == "OrderedReady"
+
+    def pod_name(self, stateful_set: Obj, ordinal: int) -> str:
+        """What its pod of a number is called, each time that it is made."""
+        return f"{name_of(stateful_set)}-{ordinal}"
+
+    def _keep(self, stateful_set: Obj, ordinal: int, pod: Obj | None) -> bool:
+        """Have a pod of a number; whether it is available (``processReplica``)."""
+        if pod is None:
+            self._make(stateful_set, ordinal)
+        elif pods.is_finished(pod):
+            self.delete(pod)
+        else:
+            return _is_available(pod)
+        return False
+
+    def _make(self, stateful_set: Obj, ordinal: int) -> None:
+        name = self.pod_name(stateful_set, ordinal)
+        spec = clone(stateful_set["spec"]["template"]["spec"])
+        spec["hostname"] = name
+        if stateful_set["spec"].get("serviceName"):
+            spec["subdomain"] = stateful_set["spec"]["serviceName"]
+        labels = {_REVISION: _revision(stateful_set), _INDEX: str(ordinal), _POD_NAME: name}
+        self.make_pod(stateful_set, spec, name=name, labels=labels)
+
+    def end_last(self, over: Sequence[Obj]) -> None:
+        """End the last of those that are too many, if that is none that others wait for.
+
+        The first of them that is not available is the one to wait for (``processCondemned``).
+        """
+        last, broken = over[0], [pod for pod in over if not _is_available(pod)]
+        waited_for = bool(broken) and last in broken and last is not broken[-1]
+        if not waited_for:
+            self.delete(last)
+
+    def roll(self, stateful_set: Obj, there: Mapping[int, Obj]) -> None:
+        """End the last pod of another template, if all after it are available."""
+        for ordinal in reversed(self.ordinals(stateful_set)):
+            pod = there.get(ordinal)
+            if pod is None:
+                return
+            if not _is_of(pod, _revision(stateful_set)) and not pods.is_deleted(pod):
+                self._api.delete_stored(pod)
+                return
+            if not _is_available(pod):
+                return
+
+    def _pods(self, stateful_set: Obj) -> dict[int, Obj]:
+        """Ordinal -> pod."""
+        return {
+            int(name_of(pod).rpartition("-")[2]): pod
+            for pod in self.owned(stateful_set)
+            if name_of(pod).rpartition("-")[2].isdecimal()
+        }
+
+    def _tell(self, stateful_set: Obj) -> None:
+        """Write its status (``updateStatus``, ``completeUpdate``)."""
+        there, update = list(self._pods(stateful_set).values()), _revision(stateful_set)
+        current = (stateful_set.get("status") or {}).get("currentRevision", update)
+        staying = [pod for pod in there if not pods.is_deleted(pod)]
+        ready = sum(map(pods.is_ready, there))
+        updated = sum(1 for pod in staying if _is_of(pod, update))
+        if {len(there), ready, updated} == {int(stateful_set["spec"]["replicas"])}:
+            current = update
+        self.report(
+            stateful_set,
+            {
+                "replicas": len(there),
+                "availableReplicas": ready,
+                "collisionCount": 0,
+                "currentRevision": current,
+                "updateRevision": update,
+            },
+            readyReplicas=ready,
+            currentReplicas=sum(1 for pod in staying if _is_of(pod, current)),
+            updatedReplicas=updated,
+        )
+
+
+def _revision(stateful_set: Obj) -> str:
+    return f"{name_of(stateful_set)}-{template_hash(stateful_set)}"
+
+
+def _is_of(pod: Obj, revision: str) -> bool:
+    return (pod["metadata"].get("labels") or {}).get(_REVISION) == revision
+
+
+def _is_available(pod: Obj) -> bool:
+    running = pod["status"].get("phase") == "Running"
+    return running and pods.is_ready(pod) and not pods.is_deleted(pod)

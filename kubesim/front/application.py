@@ -1,0 +1,264 @@
+"""Requests over HTTP, carried out by the API server: an ASGI application.
+
+Requests are those of kube-apiserver (staging/src/k8s.io/apiserver/pkg/endpoints/handlers). Answers
+are JSON, which every client takes. A field that is not known is refused unless the request has
+``fieldValidation=Ignore`` or ``Warn``: a real server's default would drop it without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from kube.errors import ApiError
+from kube.values import FieldManager, Obj, Ref, User
+from kube.values import Request as ApiRequest
+from kubesim.apiserver import conversion, patches
+from kubesim.front import body as bodies
+from kubesim.front.backend import Backend
+from kubesim.front.call import Call, read_call, wanted_of
+from kubesim.front.discovery import discovery
+from kubesim.front.watching import watch
+from kubesim.store import name_of, namespace_of, not_found
+
+_ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
+_NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
+
+
+def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> User | None:
+    """In whose name a request is made; None may do everything.
+
+    ``tokens``: bearer token -> the account that it is of, None for the administrator.
+    Raises ApiError: 401 without a known token; 403 where an account impersonates another, or
+    anybody is impersonated who is no service account.
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or token not in tokens:
+        raise ApiError(401, "Unauthorized", "Unauthorized")
+    user, wanted = tokens[token], headers.get("impersonate-user")
+    if wanted is None:
+        return user
+    account = _ACCOUNT.fullmatch(wanted)
+    if user is not None or account is None:
+        who = user or "system:admin"
+        text = f'users "{wanted}" is forbidden: User "{who}" cannot impersonate resource "users"'
+        raise ApiError(403, "Forbidden", f'{text} in API group "" at the cluster scope')
+    return User(account[1], account[2], headers.get(_NODE, ""))
+
+
+_WATCH_SECONDS: Final = 300
+_KEPT_LISTS: Final = 50
+_TAKEN: Final = ("application/json", "application/*", "*/*")
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Application:
+    """Serves one backend. ``tokens``: bearer token -> whose it is; None may do everything.
+
+    Attributes:
+        body_seconds: until a body must be there; kube-apiserver's ``--request-timeout``.
+    """
+
+    body_seconds = 60.0
+
+    def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
+        self.backend = backend
+        self._tokens = tokens
+        self._rest: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
+
+    def before(self, method: str, call: Call | None) -> None:
+        """Called before a request is carried out; ``call`` is None for one of discovery.
+
+        Raises ApiError: it is refused.
+        """
+
+    def refused(self, method: str, path: str, error: ApiError) -> None:
+        """Called when a request was refused."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ApiError as error:
+            self.refused(request.method, request.url.path, error)
+            response = JSONResponse(bodies.status(error), error.code)
+        except ClientDisconnect:
+            return
+        except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
+            _LOG.exception("%s %s", request.method, request.url.path)
+            broken = ApiError(500, "InternalError", "an error on the server: see its log")
+            response = JSONResponse(bodies.status(broken), broken.code)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        method, path = request.method, request.url.path
+        user = user_of(request.headers, self._tokens)
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                data = await _read(request)
+        except TimeoutError:
+            text = "Timeout: request did not complete within the allotted timeout"
+            raise ApiError(504, "Timeout", text) from None
+        query = dict(request.query_params)
+        if not any(kind in request.headers.get("accept", "*/*") for kind in _TAKEN):
+            raise ApiError(406, "NotAcceptable", "only application/json can be answered")
+        found = None
+        if method == "GET":
+            found = discovery(path, self.backend.kubernetes, self.backend.gates)
+        call = None if found else self._call(method, path, query, user)
+        await run_in_threadpool(self.before, method, call)
+        if call is None:
+            return JSONResponse(found)
+        if call.is_watch:
+            seconds = min(call.number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
+            self._authorize(call)
+            # What cannot be understood is refused before the stream begins.
+            call.selection()
+            call.number("resourceVersion")
+            return StreamingResponse(
+                watch(self.backend, call, seconds), media_type="application/json"
+            )
+        content_type = request.headers.get("content-type", "")
+        # In a thread, because others are answered meanwhile.
+        body = await run_in_threadpool(bodies.decode, method, content_type, data)
+        result = await run_in_threadpool(self._carry_out, call, content_type, body)
+        if method == "GET" and "as=Table" in request.headers.get("accept", ""):
+            rows = [result] if call.name else result["items"]
+            meta = {} if call.name else result["metadata"]
+            result = self.backend.api.table(call.kind.name, rows, meta) or result
+        return JSONResponse(result, 201 if method == "POST" else 200)
+
+    def _call(self, method: str, path: str, query: Mapping[str, str], user: User | None) -> Call:
+        try:
+            return read_call(method, path, query, self.backend.gates, user)
+        except ApiError:
+            # Who may not ask is not told that there is nothing: rights are looked at first.
+            if user is not None:
+                self.backend.handler.authorizer.check(user, wanted_of(method, path, query))
+            raise
+
+    def _carry_out(self, call: Call, content_type: str, body: Any) -> Obj:
+        if call.method == "GET":
+            with self.backend.lock:
+                self._authorize(call)
+                return self._get(call) if call.name else self._list(call)
+        with self.backend.changing():
+            return self._change(call, content_type, body)
+
+    def _authorize(self, call: Call) -> None:
+        if call.user is not None:
+            self.backend.handler.authorizer.check(call.user, call.attributes)
+
+    def _get(self, call: Call) -> Obj:
+        found = self.backend.api.get(call.ref, call.namespace)
+        if found is None:
+            raise not_found(call.kind, call.name)
+        if call.sub not in ("", "status"):
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        return found
+
+    def _change(self, call: Call, content_type: str, body: Any) -> Obj:
+        handler, dry_run = self.backend.handler, "dryRun" in call.query
+        if isinstance(body, dict) and call.method != "DELETE" and call.sub in ("", "status"):
+            body = bodies.without_unknown_fields(call, body)
+        done: Obj | None
+        match call.method:
+            case "POST" if not call.name:
+                new = bodies.check_object(call, body)
+                with self.backend.store.dry_run() if dry_run else nullcontext():
+                    return handler.create(new, call.namespace, call.user)
+            case "POST" if call.sub:
+                done = handler.handle(self._request(call, "create", body), call.namespace)
+            case "PUT" if call.name:
+                new = bodies.check_object(call, body)
+                done = handler.handle(self._request(call, "update", new), call.namespace)
+            case "PATCH" if call.name:
+                request = self._patch(call, content_type, body)
+                done = handler.handle(request, call.namespace)
+            case "DELETE" if call.name:
+                self._get(call)
+                done = handler.handle(self._request(call, "delete", body), call.namespace)
+            case "DELETE":
+                self._authorize(call)
+                for one in self.backend.select(call):
+                    ref = Ref(call.api_version, call.kind.name, name_of(one), namespace_of(one))
+                    handler.handle(ApiRequest("delete", ref, body, dry_run=dry_run), call.namespace)
+                done = None
+            case _:
+                text = "the server does not allow this method on the requested resource"
+                raise ApiError(405, "MethodNotAllowed", text)
+        return done or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def _request(
+        self, call: Call, verb: Any, body: Any, manager: FieldManager | None = None
+    ) -> ApiRequest:
+        return ApiRequest(
+            verb,
+            call.ref,
+            body,
+            call.sub,
+            dry_run="dryRun" in call.query,
+            user=call.user,
+            manager=manager,
+        )
+
+    def _patch(self, call: Call, content_type: str, body: Any) -> ApiRequest:
+        """The request that a patch is; a strategic one as a merge patch of what there is."""
+        manager = None
+        if content_type.startswith(bodies.APPLY):
+            if not call.query.get("fieldManager"):
+                raise ApiError(400, "BadRequest", "fieldManager is required for apply patch")
+            manager = FieldManager(call.query["fieldManager"], call.query.get("force") == "true")
+            body = bodies.check_object(call, body)
+            body["metadata"] = {"name": call.name, **body["metadata"]}
+        elif content_type.startswith(bodies.STRATEGIC):
+            body = patches.as_merge_patch(self._get(call), body)
+        return self._request(call, "patch", body, manager)
+
+    def _list(self, call: Call) -> Obj:
+        """A list, or the page of it that ``limit`` and ``continue`` ask for.
+
+        What is left of a list is kept as it is for later pages, until too many others were begun.
+        """
+        token, limit = call.query.get("continue", ""), call.number("limit")
+        if not token:
+            revision, left = self.backend.store.revision, self.backend.select(call)
+        elif token in self._rest:
+            revision, left = self._rest[token]
+        else:
+            text = "The provided continue parameter is too old to display a consistent list result."
+            raise ApiError(410, "Expired", text)
+        meta: Obj = {"resourceVersion": str(revision)}
+        page = left[:limit] if limit else left
+        if len(page) < len(left):
+            meta |= {"continue": secrets.token_hex(8), "remainingItemCount": len(left) - limit}
+            self._rest[meta["continue"]] = revision, left[limit:]
+            if len(self._rest) > _KEPT_LISTS:
+                self._rest.popitem(last=False)
+        return {
+            "kind": f"{call.kind.name}List",
+            "apiVersion": call.api_version,
+            "metadata": meta,
+            "items": [conversion.to_version(one, call.api_version) for one in page],
+        }
+
+
+async def _read(request: Request) -> bytes:
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > bodies.MAX_BODY:
+            text = f"Request entity too large: limit is {bodies.MAX_BODY}"
+            raise ApiError(413, "RequestEntityTooLarge", text)
+    return bytes(data)

@@ -1,0 +1,143 @@
+"""What a front serves: an API server's objects, their history, and who may change them when."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from kube.errors import ApiError
+from kube.values import Obj
+from kubesim.apiserver.handling import Handler
+from kubesim.apiserver.server import ApiServer
+from kubesim.apiserver.watches import Matches, as_seen
+from kubesim.cluster import Cluster
+from kubesim.front.call import Call
+from kubesim.resources import KINDS
+from kubesim.store import Store, name_of, namespace_of, uid_of
+
+CAPACITY: Final = 10_000  # Events that are kept.
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change.
+
+    Attributes:
+        obj: the object after it, or as it was last, with the resourceVersion of the change.
+        old: the object before it; None where there was none.
+    """
+
+    type: str
+    obj: Obj
+    old: Obj | None
+
+    @property
+    def revision(self) -> int:
+        """Of the store, after the change."""
+        return int(self.obj["metadata"]["resourceVersion"])
+
+    def seen(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
+        """The event as a watch of some objects has it; None: it has none of it."""
+        if self.obj["kind"] != kind:
+            return None
+        before = self.old if self.old is not None and selects(self.old) else None
+        return as_seen(self.type, self.obj, before, selects)
+
+
+class History:
+    """Events of a store since this was made; the lock guards both.
+
+    As the watch cache of k8s.io/apiserver (pkg/storage/cacher/watch_cache.go) it keeps a limited
+    number of events, and refuses to begin before them.
+    """
+
+    def __init__(self, store: Store, lock: threading.RLock, capacity: int = CAPACITY) -> None:
+        self._grown = threading.Condition(lock)
+        self._events: deque[Event] = deque(maxlen=capacity)
+        self._oldest = store.revision
+        self._known = {uid_of(obj): obj for obj in store.everything()}
+        self._followers: list[Callable[[Event | None], None]] = []
+        self.closed = False
+        for kind in KINDS:
+            store.listen(kind, self._hear)
+
+    def since(self, revision: int) -> list[Event]:
+        """The events after a revision of the store, oldest first. Raises ApiError."""
+        if revision < self._oldest:
+            text = f"too old resource version: {revision} ({self._oldest})"
+            raise ApiError(410, "Expired", text)
+        return [event for event in self._events if event.revision > revision]
+
+    def follow(self, hear: Callable[[Event | None], None]) -> Callable[[], None]:
+        """Call a function with each event from now on, and with None at the end.
+
+        Returns what ends that.
+        """
+        self._followers.append(hear)
+        if self.closed:
+            hear(None)
+        return lambda: self._followers.remove(hear)
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds of the objects; it is asked after each change."""
+        with self._grown:
+            return self._grown.wait_for(condition, seconds)
+
+    def close(self) -> None:
+        with self._grown:
+            self.closed = True
+            self._publish(None)
+
+    def _hear(self, change: str, obj: Obj) -> None:
+        uid = uid_of(obj)
+        old = self._known.pop(uid, None)
+        if change != "DELETED":
+            self._known[uid] = obj
+            change = "ADDED" if old is None else "MODIFIED"
+        with self._grown:
+            if len(self._events) == self._events.maxlen:
+                self._oldest = self._events[0].revision
+            event = Event(change, obj, old)
+            self._events.append(event)
+            self._publish(event)
+
+    def _publish(self, event: Event | None) -> None:
+        for hear in tuple(self._followers):
+            hear(event)
+        self._grown.notify_all()
+
+
+class Backend:
+    """The objects of one cluster. ``kubernetes``: version that is reported, for example 1.37.1."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        api: ApiServer,
+        handler: Handler,
+        kubernetes: str,
+        lock: threading.RLock,
+    ) -> None:
+        self.api = api
+        self.handler = handler
+        self.kubernetes = kubernetes
+        self.store = cluster.store
+        self.gates = cluster.gates
+        self.lock = lock
+        self.history = History(cluster.store, lock)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Held by a request that changes something."""
+        with self.lock:
+            yield
+
+    def select(self, call: Call) -> list[Obj]:
+        """The stored objects that a call selects, in the order of their keys in etcd."""
+        selects = call.selection()
+        found = [one for one in self.store.all(call.kind.name) if selects(one)]
+        return sorted(found, key=lambda one: (namespace_of(one), name_of(one)))

@@ -1,0 +1,125 @@
+"""Which groups, versions and resources there are, for clients that ask.
+
+OpenAPI has only what kubectl needs to know that the server validates fields by itself
+(``QueryParamVerifierV3`` of k8s.io/cli-runtime).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kube.values import Obj
+from kubesim.resources import KINDS, Kind
+
+_VERBS: Final = [
+    *("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+]
+_SHORT: Final = {
+    "DaemonSet": ["ds"],
+    "Deployment": ["deploy"],
+    "Event": ["ev"],
+    "Namespace": ["ns"],
+    "Node": ["no"],
+    "Pod": ["po"],
+    "PriorityClass": ["pc"],
+    "ReplicaSet": ["rs"],
+    "ResourceQuota": ["quota"],
+    "StatefulSet": ["sts"],
+}
+_ALL: Final = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "StatefulSet"})
+_NO_STATUS: Final = frozenset(
+    {"DeviceClass", "Event", "PriorityClass", "ResourceClaimTemplate", "ResourceSlice"}
+)
+_POD_SUBRESOURCES: Final = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+}
+
+
+def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
+    """What a path of discovery answers; None for any other path.
+
+    ``kubernetes``: the version of the server, for example 1.37.1.
+    """
+    kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        for version in kind.api_versions:
+            if version not in groups.setdefault(kind.group, []):
+                groups[kind.group].append(version)
+    found: Obj | None = None
+    match path.rstrip("/").split("/")[1:]:
+        case ["version"]:
+            major, minor, _ = kubernetes.split(".")
+            found = {"major": major, "minor": minor, "gitVersion": f"v{kubernetes}"}
+        case ["healthz" | "livez" | "readyz"]:
+            found = {"status": "ok"}
+        case ["api"]:
+            found = {"kind": "APIVersions", "versions": ["v1"]}
+        case ["apis"]:
+            listed = [_group(name, versions) for name, versions in groups.items() if name]
+            found = {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        case ["apis", group] if group in groups:
+            found = {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
+        case ["api", "v1"]:
+            found = _resources("v1", kinds)
+        case ["apis", group, version] if f"{group}/{version}" in groups.get(group, ()):
+            found = _resources(f"{group}/{version}", kinds)
+        case ["openapi", "v3"]:
+            paths = [_path(version) for versions in groups.values() for version in versions]
+            found = {"paths": {one: {"serverRelativeURL": f"/openapi/v3/{one}"} for one in paths}}
+        case ["openapi", "v3", *parts]:
+            version = "/".join(parts[1:])
+            if any(version in versions for versions in groups.values()):
+                found = _openapi(version, kinds)
+    return found
+
+
+def _path(api_version: str) -> str:
+    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+
+
+def _group(name: str, versions: list[str]) -> Obj:
+    listed = [{"groupVersion": one, "version": one.rpartition("/")[2]} for one in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _resources(api_version: str, kinds: list[Kind]) -> Obj:
+    found: list[Obj] = []
+    for kind in kinds:
+        if api_version not in kind.api_versions:
+            continue
+        named = {"kind": kind.name, "namespaced": kind.namespaced, "singularName": ""}
+        more: Obj = {"shortNames": _SHORT[kind.name]} if kind.name in _SHORT else {}
+        if kind.name in _ALL:
+            more["categories"] = ["all"]
+        singular = kind.name.lower()
+        own = {**named, **more, "name": kind.plural, "singularName": singular, "verbs": _VERBS}
+        found.append(own)
+        if kind.name not in _NO_STATUS:
+            verbs = ["get", "patch", "update"]
+            found.append({**named, "name": f"{kind.plural}/status", "verbs": verbs})
+        if kind.name == "Pod":
+            for sub, (group, version, name) in _POD_SUBRESOURCES.items():
+                typed = {"group": group, "version": version, "kind": name}
+                found.append({**named, **typed, "name": f"pods/{sub}", "verbs": ["create"]})
+    listed = {"kind": "APIResourceList", "apiVersion": "v1"}
+    return {**listed, "groupVersion": api_version, "resources": found}
+
+
+def _openapi(api_version: str, kinds: list[Kind]) -> Obj:
+    """A document whose operations say that ``fieldValidation`` is known, and no more."""
+    parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
+    paths = {}
+    for kind in kinds:
+        if api_version in kind.api_versions:
+            version = api_version.rpartition("/")[2]
+            gvk = {"group": kind.group, "version": version, "kind": kind.name}
+            operation = {"parameters": [parameter], "x-kubernetes-group-version-kind": gvk}
+            place = "/namespaces/{namespace}" if kind.namespaced else ""
+            path = f"/{_path(api_version)}{place}/{kind.plural}/{{name}}"
+            paths[path] = {"patch": {**operation, "responses": {}}}
+    info = {"title": "dra-conformance reference", "version": api_version}
+    components: Obj = {"schemas": {}}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}

@@ -1,0 +1,168 @@
+"""A front on a port of loopback: HTTPS with its own certificate authority, and a kubeconfig.
+
+uvicorn serves it in a thread of its own. It reads requests, writes chunks, ends idle connections
+and does TLS; requests are carried out in other threads, one at a time by the backend's lock. That a
+client may take for ever to send its headers is the one thing that uvicorn has no limit for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from kube.base.errors import UsageError
+from kube.credentials import Authority, write_kubeconfig
+from kube.values import User
+from kubesim.front.application import Application
+from kubesim.front.backend import Backend
+
+_IDLE_SECONDS: Final = 120
+_END_SECONDS: Final = 1
+
+
+class Connection(H11Protocol):
+    """One client, who has to send the headers of a request in time once it has begun.
+
+    Another user of the machine needs no token to open connections, so that those which wait for
+    headers are bounded in time and in number; the oldest goes first.
+
+    Attributes:
+        header_seconds: from the connection, or from the first byte of a later request
+            (``ReadHeaderTimeout`` in pkg/server/secure_serving.go of k8s.io/apiserver).
+        most_waiting: connections of a server without the headers of a request.
+        headers_due: ends the connection; None while it does not wait for headers.
+    """
+
+    header_seconds = 32.0
+    most_waiting = 256
+    headers_due: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+        waiting = [
+            (one.headers_due.when(), one)
+            for one in self.connections
+            if isinstance(one, Connection) and one.headers_due is not None
+        ]
+        if len(waiting) > self.most_waiting:
+            _, oldest = min(waiting, key=lambda item: item[0])
+            oldest.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state is not h11.IDLE:
+            self._forget()
+        elif self.headers_due is None:
+            self.headers_due = self.loop.call_later(self.header_seconds, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self.headers_due is not None:
+            self.headers_due.cancel()
+            self.headers_due = None
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for requests; drop idle connections, whose clients would not answer TLS's end."""
+        self._abort(idle=True)
+        await super().shutdown(sockets)
+        self._abort(idle=False)
+        await asyncio.sleep(0.01)  # connections close in the loop
+
+    def _abort(self, *, idle: bool) -> None:
+        for connection in tuple(self.server_state.connections):
+            cycle: Any = getattr(connection, "cycle", None)
+            if not idle or cycle is None or cycle.response_complete:
+                connection.transport.abort()
+
+
+def listen(port: int = 0) -> socket.socket:
+    """Listen on a port of loopback; 0 is any free one.
+
+    Raises UsageError: it cannot be had.
+    """
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}; choose "
+            "another --port, or 0 for any free one"
+        ) from None
+
+
+class Front(Application):
+    """A server, from now until it is closed.
+
+    Args:
+        folder: of certificates and the kubeconfig ``kubeconfig`` of the administrator.
+        tokens: further bearer tokens -> the accounts that they are of.
+        listening: the socket on which it is served; None: one on any free port of loopback.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        folder: Path,
+        name: str,
+        tokens: Mapping[str, User] | None = None,
+        listening: socket.socket | None = None,
+    ) -> None:
+        admin = secrets.token_urlsafe(32)
+        super().__init__(backend, {**(tokens or {}), admin: None})
+        authority = Authority(folder / "pki", f"dra-conformance {name}")
+        pair = authority.issue("front", names=("localhost", "127.0.0.1"))
+        self._socket = listening or listen()
+        self.url = f"https://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.kubeconfig = folder / "kubeconfig"
+        self._certificate = authority.certificate
+        self._name = name
+        self.write_kubeconfig(self.kubeconfig, "admin", admin)
+        self._server = _Server(
+            uvicorn.Config(
+                self,
+                loop="asyncio",
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="error",  # not for half a request of a client that is killed
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_IDLE_SECONDS,
+                timeout_graceful_shutdown=_END_SECONDS,
+                ssl_certfile=pair.certificate,
+                ssl_keyfile=pair.key,
+            )
+        )
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="front", daemon=True
+        )
+        self._thread.start()
+
+    def write_kubeconfig(self, path: Path, user: str, token: str) -> None:
+        """Write a kubeconfig that only its owner may read, for the user with a token."""
+        write_kubeconfig(
+            path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
+        )
+
+    def close(self) -> None:
+        self.backend.history.close()
+        self._server.should_exit = True
+        self._thread.join()

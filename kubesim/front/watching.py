@@ -1,0 +1,91 @@
+"""The lines of a watch over HTTP, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+
+from kube.errors import ApiError
+from kube.values import Obj
+from kubesim.apiserver import conversion
+from kubesim.apiserver.watches import Matches
+from kubesim.front.backend import Backend, Event
+from kubesim.front.body import status
+from kubesim.front.call import Call
+
+_INITIAL_END: Final = "k8s.io/initial-events-end"
+
+
+async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[bytes]:
+    """One line of JSON for each event, for a time or until the backend's history is closed."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    queue: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def hear(event: Event | None) -> None:
+        loop.call_soon_threadsafe(queue.put_nowait, event)
+
+    unfollow = backend.history.follow(hear)
+    try:
+        revision, lines = await run_in_threadpool(_replay, backend, call)
+        for line in lines:
+            yield line
+        selects = call.selection()
+        while True:
+            async with asyncio.timeout_at(deadline):
+                event = await queue.get()
+            if event is None:
+                return
+            if event.revision > revision:  # else it is among the first lines
+                revision = event.revision
+                yield _line_of(event, call, selects)
+    except TimeoutError:
+        if call.query.get("allowWatchBookmarks") == "true":
+            yield _bookmark(call, revision)
+    finally:
+        unfollow()
+
+
+def _replay(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
+    """Up to which revision, and with which lines a watch begins.
+
+    These are all objects, or the events after a resourceVersion.
+    """
+    initial = call.query.get("sendInitialEvents") == "true"
+    after = call.number("resourceVersion")
+    selects = call.selection()
+    with backend.lock:
+        revision = backend.store.revision
+        if after and not initial:
+            try:
+                events = backend.history.since(after)
+            except ApiError as error:
+                return revision, [_line("ERROR", status(error))]
+            return revision, [_line_of(event, call, selects) for event in events]
+        found = [conversion.to_version(one, call.api_version) for one in backend.select(call)]
+    lines = [_line("ADDED", one) for one in found]
+    if initial:
+        lines.append(_bookmark(call, revision, {_INITIAL_END: "true"}))
+    return revision, lines
+
+
+def _line(kind: str, obj: Obj) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def _line_of(event: Event, call: Call, selects: Matches) -> bytes:
+    """An event as a watch has it; empty where it has none of it."""
+    seen = event.seen(call.kind.name, selects)
+    return b"" if seen is None else _line(seen[0], conversion.to_version(seen[1], call.api_version))
+
+
+def _bookmark(call: Call, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+    meta: Obj = {"resourceVersion": str(revision)}
+    if annotations:
+        meta["annotations"] = annotations
+    typed = {"kind": call.kind.name, "apiVersion": call.api_version}
+    return _line("BOOKMARK", {**typed, "metadata": meta})

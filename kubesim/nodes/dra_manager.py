@@ -1,0 +1,292 @@
+"""The kubelet's DRA manager: which claims are prepared, for which pods, and what containers get.
+
+Follows pkg/kubelet/cm/dra/manager.go: a claim is prepared once on a node and unprepared after the
+last of its pods stopped; a container gets the devices of the claims and requests that it names. A
+claim counts as prepared once all claims of a pod are, so after a refusal the driver is asked for
+each of them again; and what it was asked for is unprepared, whether it was refused or not. Of
+several drivers each is asked for the claims that have devices of it, one driver after the other. A
+driver is not asked where all of its devices in the claim say so (claiminfo.go, gate
+DRAOptionalNodeOperations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from kube.cdi.reading import ContainerEdits, UnresolvableError
+from kube.observations import CALLS, OPERATIONS
+from kube.values import Obj
+from kubesim import pods
+from kubesim.cluster import Cluster
+from kubesim.nodes.driver import DriverError, NodeDriver, PreparedDevice
+from kubesim.store import name_of, namespace_of, uid_of
+
+_PREPARE: Final = "NodePrepareResources"
+_UNPREPARE: Final = "NodeUnprepareResources"
+_SERVICE: Final = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
+
+
+class NotPreparedError(Exception):
+    """Why a pod's claims cannot be prepared now, in the kubelet's words."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A claim that the driver was asked for.
+
+    Attributes:
+        devices: what each driver answered.
+        pods: uids of the node's pods that use it.
+        complete: it is prepared, and the driver is not asked again.
+        unprepare: the drivers that are asked when no pod uses it any more.
+        claim: its namespace and name.
+    """
+
+    devices: dict[str, list[PreparedDevice]] = field(default_factory=dict)
+    pods: set[str] = field(default_factory=set)
+    complete: bool = False
+    unprepare: Sequence[str] = ()
+    claim: tuple[str, str] = ("", "")
+
+
+class DRAManager:
+    """The prepared claims of one node.
+
+    Attributes:
+        drivers: those of the node; the first of them knows where CDI specs are.
+        prepared: by the uid of the claim.
+    """
+
+    def __init__(self, cluster: Cluster, driver: NodeDriver | None, component: str) -> None:
+        self._cluster = cluster
+        self._component = component
+        self._asked: dict[str, None] = {}
+        self.drivers = [driver] if driver is not None else []
+        self.prepared: dict[str, Prepared] = {}
+
+    def prepare(self, pod: Obj) -> None:
+        """Prepare all claims of a pod, whether its containers use them or not.
+
+        Raises NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
+        """
+        with self._counted("PrepareResources"):
+            self._prepare_claims(pod)
+
+    def _prepare_claims(self, pod: Obj) -> None:
+        wanted = []
+        for _, claim in self.claims_of(pod):
+            if claim is None:
+                raise NotPreparedError("ResourceClaim not created yet")
+            if not pods.is_reserved(claim, pod):
+                raise NotPreparedError(
+                    f"ResourceClaim {name_of(claim)}: pod {name_of(pod)} ({uid_of(pod)}) is not "
+                    f"allowed to use ResourceClaim {name_of(claim)} ({uid_of(claim)})"
+                )
+            if "allocation" not in claim["status"]:
+                raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
+            for name in self.asked(claim["status"]["allocation"], _PREPARE):
+                self._registered(name)
+            wanted.append(claim)
+        asked = [self._entry_for(claim, pod) for claim in wanted]
+        with self._one_call(_PREPARE):
+            for entry, claim in zip(asked, wanted, strict=True):
+                if not entry.complete:
+                    entry.unprepare = self.asked(claim["status"]["allocation"], _UNPREPARE)
+            batches = [self.asked(claim["status"]["allocation"], _PREPARE) for claim in wanted]
+            for driver in self._in_order(batches):
+                for entry, claim, names in zip(asked, wanted, batches, strict=True):
+                    if not entry.complete and driver.name in names:
+                        entry.devices[driver.name] = self._prepare(driver, claim)
+        for entry in asked:
+            entry.complete = True
+
+    def restart(self) -> None:
+        """The kubelet knows the claims from its checkpoint, but not that they are prepared."""
+        for entry in self.prepared.values():
+            entry.complete = False
+
+    def unprepare(self, pod_uid: str) -> None:
+        """Let go of a pod's claims. Raises NotPreparedError."""
+        with self._counted("UnprepareResources"), self._one_call(_UNPREPARE):
+            self._let_go(pod_uid)
+
+    def _let_go(self, pod_uid: str) -> None:
+        for claim_uid, prepared in list(self.prepared.items()):
+            if pod_uid not in prepared.pods:
+                continue
+            if prepared.pods == {pod_uid}:
+                for name in prepared.unprepare:
+                    self._unprepare(self._registered(name), claim_uid)
+                del self.prepared[claim_uid]
+            prepared.pods.discard(pod_uid)
+
+    @contextmanager
+    def _counted(self, operation: str) -> Iterator[None]:
+        """Count an operation, also of a pod without claims, and whether it failed."""
+        is_error = "true"
+        try:
+            yield
+            is_error = "false"
+        finally:
+            counts = self._cluster.counts
+            counts.count(self._component, OPERATIONS, operation_name=operation, is_error=is_error)
+
+    @contextmanager
+    def _one_call(self, method: str) -> Iterator[None]:
+        """Count which drivers were asked, once for all claims of a pod.
+
+        What it says of a claim is in its answer, so the call itself succeeds
+        (newMetricsInterceptor of pkg/kubelet/cm/dra/plugin/dra_plugin.go).
+        """
+        self._asked = {}
+        try:
+            yield
+        finally:
+            for driver in self._asked:
+                self._cluster.counts.count(
+                    self._component,
+                    CALLS,
+                    driver_name=driver,
+                    method_name=f"{_SERVICE}/{method}",
+                    grpc_status_code="OK",
+                )
+
+    def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
+        """What a container of a prepared pod gets through CDI. Raises NotPreparedError."""
+        ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
+        if not ids or not self.drivers:
+            return ContainerEdits({}, ())
+        try:
+            return self.drivers[0].edits(ids)
+        except UnresolvableError as error:
+            raise NotPreparedError(f"CDI device injection failed: {error}") from None
+
+    def _in_order(self, batches: Iterable[Sequence[str]]) -> list[NodeDriver]:
+        """The drivers that are asked, in the order in which claims name them.
+
+        A kubelet has no order: it goes over a map.
+        """
+        names = dict.fromkeys(name for names in batches for name in names)
+        known = {driver.name: driver for driver in self.drivers}
+        return [known[name] for name in names if name in known]
+
+    def _registered(self, name: str) -> NodeDriver:
+        for driver in self.drivers:
+            if driver.name == name and driver.stopped_at is None:
+                return driver
+        raise NotPreparedError(f"DRA driver {name} is not registered")
+
+    def _entry_for(self, claim: Obj, pod: Obj) -> Prepared:
+        """A kubelet knows claims by their names: one waits until its namesake is unprepared."""
+        key = (namespace_of(claim), name_of(claim))
+        for uid, known in self.prepared.items():
+            if known.claim == key and uid != uid_of(claim):
+                raise NotPreparedError(
+                    f"old ResourceClaim with same name {key[1]} and different UID {uid} still "
+                    "exists (previous pod force-deleted?!)"
+                )
+        entry = self.prepared.setdefault(uid_of(claim), Prepared(claim=key))
+        entry.pods.add(uid_of(pod))
+        return entry
+
+    def asked(self, allocation: Obj, operation: str) -> list[str]:
+        """The drivers of an allocation that have a device for which an operation is not skipped."""
+        on = self._cluster.gates.get("DRAOptionalNodeOperations")
+        asked = {
+            result["driver"]: None
+            for result in (allocation.get("devices") or {}).get("results") or []
+            if not (on and {"*", operation} & {*(result.get("skipNodeOperations") or ())})
+        }
+        return list(asked)
+
+    def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
+        self._asked[driver.name] = None
+        try:
+            return list(driver.prepare(claim))
+        except DriverError as error:
+            raise NotPreparedError(
+                f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
+            ) from None
+
+    def _unprepare(self, driver: NodeDriver, claim_uid: str) -> None:
+        self._asked[driver.name] = None
+        try:
+            driver.unprepare(claim_uid)
+        except DriverError as error:
+            raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
+
+    def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
+        """Pod claim name -> claim; the special claim for extended resources has no name."""
+        for entry, claim in self._cluster.claims_of(pod):
+            yield entry["name"], claim
+        special = self._special_of(pod)
+        if special:
+            yield "", self._cluster.extended_claim_of(pod)
+
+    def _special_of(self, pod: Obj) -> Obj:
+        found: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
+        return found
+
+    def cdi_device_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
+        """The CDI devices of the claims and requests that a container names."""
+        wanted = [
+            (entry["name"], entry.get("request") or "")
+            for entry in (container.get("resources") or {}).get("claims") or []
+        ]
+        wanted += [
+            ("", mapping["requestName"])
+            for mapping in self._special_of(pod).get("requestMappings", [])
+            if mapping["containerName"] == container["name"]
+        ]
+        claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
+        for name, request in wanted:
+            if name in claims:
+                yield from self.devices_of(uid_of(claims[name]), request)
+
+    def allocated_resources_status(self, pod: Obj, container: Obj) -> list[Obj]:
+        """``allocatedResourcesStatus`` of a container: the health of what it was given.
+
+        Source: pkg/kubelet/cm/dra/manager.go, UpdateAllocatedResourcesStatus.
+        """
+        if not self._cluster.gates.get("ResourceHealthStatus"):
+            return []
+        claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
+        found = {}
+        for entry in (container.get("resources") or {}).get("claims") or []:
+            claim, request = claims.get(entry["name"]), entry.get("request") or ""
+            prepared = self.prepared.get(uid_of(claim)) if claim is not None else None
+            if prepared is not None:
+                name = f"claim:{entry['name']}" + (f"/{request}" if request else "")
+                base = request.partition("/")[0]
+                each = (
+                    self._health(driver, device)
+                    for driver in self.drivers
+                    for device in prepared.devices.get(driver.name, ())
+                    if _is_for(device, base)
+                )
+                health = {one["resourceID"]: one for one in each}
+                found[name] = [*health.values()]
+        return [{"name": name, "resources": health} for name, health in found.items() if health]
+
+    def _health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
+        health, message = driver.health(device.device_name)
+        fallback = f"{driver.name}/{device.pool_name}/{device.device_name}"
+        entry: Obj = {"resourceID": next(iter(device.cdi_device_ids), fallback), "health": health}
+        if message and self._cluster.gates.get("ResourceHealthStatusMessage"):
+            entry["message"] = message
+        return entry
+
+    def devices_of(self, claim_uid: str, request: str = "") -> Iterator[str]:
+        """The CDI devices of a prepared claim, or of one of its requests."""
+        for devices in self.prepared[claim_uid].devices.values():
+            for device in devices:
+                if _is_for(device, request):
+                    yield from device.cdi_device_ids
+
+
+def _is_for(device: PreparedDevice, request: str) -> bool:
+    """Whether a device is given to who names a request, or none."""
+    return not request or not device.request_names or request in device.request_names

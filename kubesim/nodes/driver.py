@@ -1,0 +1,233 @@
+"""The driver of a node: what the kubelet asks of it, and what it keeps published.
+
+What a container gets is read back from the CDI specs that the driver wrote to disk, as a container
+runtime does.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from kube.cdi.reading import ContainerEdits, resolve
+from kube.observations import Health
+from kube.values import Obj, Ref
+from kubesim.apiserver import patches
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster
+from kubesim.store import clone, name_of, uid_of
+
+
+class DriverError(Exception):
+    """A driver refuses a call; the message becomes its error to the kubelet."""
+
+
+class PreparedDevice(Protocol):
+    """What a driver answers of an allocated device that is ready for containers.
+
+    Attributes:
+        request_names: base names (``req`` of ``req/sub``) of the requests that it is for.
+        cdi_device_ids: fully qualified, ``vendor/class=name``.
+        share_id: set for a share of a device that allows several allocations.
+    """
+
+    @property
+    def request_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def pool_name(self) -> str: ...
+
+    @property
+    def device_name(self) -> str: ...
+
+    @property
+    def cdi_device_ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def share_id(self) -> str | None: ...
+
+
+class NodeDriver(ABC):
+    """A driver on one node, as the kubelet calls it; which driver it is, is not known here.
+
+    A driver defines five calls: ``prepare``, ``unprepare``, ``set_health``, ``known_health`` and
+    ``claim_of``. All others have an answer here, from the CDI specs that it has written.
+
+    ``stopped_at``: virtual time, None while it runs.
+    """
+
+    def __init__(self, name: str, cdi_root: Path, slices: Sequence[Obj]) -> None:
+        self.name = name
+        self.slices = self._plain = tuple(slices)
+        self.stopped_at: float | None = None
+        self._cdi_root = cdi_root
+        self._fixed: Mapping[str, Sequence[Obj]] = {}
+
+    @property
+    def devices(self) -> list[str]:
+        """Names of the devices that it publishes."""
+        found = [item["spec"].get("devices") or () for item in self.slices]
+        return [device["name"] for devices in found for device in devices]
+
+    def taint(self, taints: Mapping[str, Sequence[Obj]]) -> None:
+        """Publish taints too, whatever the health of devices: device -> taints."""
+        self._fixed = taints
+        self._publish({})
+
+    def health(self, device: str) -> tuple[Health, str]:
+        """The health that the driver reports to the kubelet, with a message."""
+        return self.known_health(device) if self.stopped_at is None else ("Unknown", "")
+
+    @abstractmethod
+    def set_health(self, device: str, health: Health) -> None:
+        """Find a device healthy or not from now on."""
+
+    @abstractmethod
+    def known_health(self, device: str) -> tuple[Health, str]:
+        """The health of a device as a driver that runs knows it, and a message."""
+
+    @abstractmethod
+    def claim_of(self, spec_file: Path) -> str | None:
+        """The uid of the claim that a CDI spec of this driver is for; None: it is not its own."""
+
+    def _publish(self, found: Mapping[str, Sequence[Obj]]) -> None:
+        """Publish taints beside those that are fixed: device -> taints."""
+        slices = (_tainted(item, self._fixed) for item in self._plain)
+        self.slices = tuple(_tainted(item, found) for item in slices)
+
+    @abstractmethod
+    def prepare(self, claim: Obj) -> Sequence[PreparedDevice]:
+        """NodePrepareResources for one claim. Raises DriverError: it could not be prepared."""
+
+    @abstractmethod
+    def unprepare(self, uid: str) -> None:
+        """NodeUnprepareResources for one claim. Raises DriverError: it could not be unprepared."""
+
+    def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
+        """Start again, with what is on disk."""
+
+    def start_next(self) -> None:  # noqa: B027 -- as restart
+        """A second instance begins, with what is on disk, and is asked from now on."""
+
+    def end_next(self) -> None:  # noqa: B027 -- as restart
+        """The second instance ends at once, and the first is asked again."""
+
+    def reboot(self) -> None:
+        """Lose what lies in memory: ``/run``, and with it the CDI specs."""
+        for path in self._cdi_root.glob("*"):
+            path.unlink()
+
+    def edits(self, cdi_device_ids: Iterable[str]) -> ContainerEdits:
+        """What a container with these CDI devices gets. Raises UnresolvableError."""
+        return resolve(self._cdi_root, cdi_device_ids)
+
+    def specs(self) -> list[tuple[str, Obj]]:
+        """Name and content of the CDI specs on disk."""
+        paths = sorted(self._cdi_root.glob("*.json"))
+        return [(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+
+    def spec_files(self) -> Mapping[str, list[str]]:
+        """Claim uid -> names of the CDI specs on disk that are for it."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self._cdi_root.glob("*.json")):
+            uid = self.claim_of(path)
+            if uid is not None:
+                found.setdefault(uid, []).append(path.name)
+        return found
+
+
+class SlicePublisher:
+    """Keeps the drivers' ResourceSlices published: made again when deleted, restored when edited.
+
+    A driver built on upstream's library does the same (k8s.io/dynamic-resource-allocation/
+    resourceslice); so a scenario that interferes finds what it would find in a cluster.
+    """
+
+    watches = frozenset({"Node", "ResourceSlice"})
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        api: ApiServer,
+        published: Iterable[tuple[str | None, Obj]],
+        gone: Collection[str],
+        runs: Callable[[str | None], bool],
+    ) -> None:
+        """Publish slices, each with the node that owns it, if one does.
+
+        Args:
+            cluster: where they are published.
+            api: through which, so that fields behind a gate that is off do not get in.
+            gone: nodes whose driver publishes once and then no more.
+        """
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._published = tuple(published)
+        self._gone = gone
+        self._runs = runs
+        self._stored: dict[str, Obj] = {}
+        """Name -> spec as the API server has stored it."""
+
+    def sync(self) -> None:
+        if not self._cluster.gates.get("DynamicResourceAllocation"):
+            return
+        for node_name, wanted in self._published:
+            if not self._runs(node_name):
+                continue
+            node = None if node_name is None else self._store.get("Node", "", node_name)
+            stored = self._stored.get(name_of(wanted))
+            if (node_name is not None and node is None) or (stored and node_name in self._gone):
+                continue
+            present = self._store.get("ResourceSlice", "", name_of(wanted))
+            if present is None:
+                self._stored[name_of(wanted)] = self._api.create(_owned(wanted, node), "")["spec"]
+            elif present["spec"] != stored:
+                self._store.replace({**clone(present), "spec": stored})
+
+    def change(self, node: str, slices: Sequence[Obj]) -> None:
+        """The driver of a node publishes these slices from now on, or others of their names."""
+        new = {name_of(item): item for item in slices}
+        before = {name_of(item) for _, item in self._published}
+        self._published = (
+            *((owner, new.get(name_of(item), item)) for owner, item in self._published),
+            *((node, item) for name, item in new.items() if name not in before),
+        )
+        for name, wanted in new.items():
+            if self._store.get("ResourceSlice", "", name) is None:
+                self._stored.pop(name, None)  # made anew when the driver publishes again
+                continue
+            changed = _owned(wanted, self._store.get("Node", "", node))
+            self._stored[name] = self._api.change(
+                Ref.of(wanted), patches.of("update", changed), None, ""
+            )["spec"]
+
+
+def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:
+    spec = resource_slice["spec"]
+    if not spec.get("devices"):
+        return resource_slice
+    devices = [
+        {**device, "taints": [*(device.get("taints") or []), *taints[device["name"]]]}
+        if device["name"] in taints
+        else device
+        for device in spec["devices"]
+    ]
+    return {**resource_slice, "spec": {**spec, "devices": devices}}
+
+
+def _owned(published: Obj, node: Obj | None) -> Obj:
+    if node is None:
+        return published
+    reference = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": name_of(node),
+        "uid": uid_of(node),
+        "controller": True,
+    }
+    meta = {**published["metadata"], "ownerReferences": [reference]}
+    return {**published, "metadata": meta}

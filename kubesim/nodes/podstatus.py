@@ -1,0 +1,207 @@
+"""What a kubelet says of its pods: their status, and the devices of their containers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kube.observations import ListedClaim, ListedDevice
+from kube.values import Obj
+from kubesim import pods
+from kubesim.clock import VirtualClock
+from kubesim.cluster import set_condition
+from kubesim.nodes.containers import TERM_SECONDS, ContainerRuntime, Run
+from kubesim.nodes.dra_manager import DRAManager
+from kubesim.store import clone, name_of, namespace_of, uid_of
+
+
+@dataclass(slots=True)
+class PodRun:
+    """What the kubelet knows of a pod.
+
+    Attributes:
+        problem: why it does not get on, empty if it does.
+        retry_at: virtual time of the next attempt.
+        runs: container name -> its latest run.
+        deadline: virtual time at which containers are killed, None if not deleted.
+        overdue: it has run for longer than its ``activeDeadlineSeconds``.
+    """
+
+    pod: Obj
+    started_at: float
+    prepared: bool = False
+    problem: str = ""
+    attempts: int = 0
+    retry_at: float = 0.0
+    runs: dict[str, Run] = field(default_factory=dict)
+    deadline: float | None = None
+    released: bool = False
+    overdue: bool = False
+
+    def look_at_the_time(self, clock: VirtualClock) -> None:
+        """Stop the containers once the pod has run for as long as it may."""
+        limit = self.pod["spec"].get("activeDeadlineSeconds")
+        if limit is None or self.overdue:
+            return
+        left = self.started_at + limit - clock.now
+        if left > 0:
+            clock.wake_in(left)
+            return
+        self.overdue = True
+        self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
+
+    def stop(self, clock: VirtualClock, grace: float) -> None:
+        """Tell all containers to end, after their hook ``preStop`` has slept."""
+        for container in pods.containers(self.pod["spec"]):
+            current = self.runs.get(container["name"])
+            if current is not None and current.ends_at is None:
+                hook = (container.get("lifecycle") or {}).get("preStop") or {}
+                sleeps = float((hook.get("sleep") or {}).get("seconds", 0))
+                current.ends_at = clock.wake_in(min(sleeps + TERM_SECONDS, grace))
+
+
+def has_ended(run: PodRun, now: float) -> bool:
+    """Whether all containers of a pod have ended for good."""
+    spec = run.pod["spec"]
+    if run.overdue:
+        return all(current.has_ended(now) for current in run.runs.values())
+    runs = [run.runs.get(container["name"]) for container in spec["containers"]]
+    over = all(one is not None and one.has_ended(now) for one in runs)
+    return over and spec["restartPolicy"] != "Always"
+
+
+def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
+    """The new ``status``; what others wrote into it stays.
+
+    A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
+    mergePodStatus).
+    """
+    status: Obj = clone(run.pod["status"])
+    spec, terminating = run.pod["spec"], run.deadline is not None
+    status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
+    status.setdefault("hostIP", "192.0.2.1")
+    if run.prepared:
+        status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
+    policy = "Never" if terminating or run.overdue else spec["restartPolicy"]
+    init = [_container(item, run, clock, runtime) for item in spec.get("initContainers") or []]
+    main = [_container(item, run, clock, runtime) for item in spec["containers"]]
+    if init:
+        status["initContainerStatuses"] = init
+    status["containerStatuses"] = main
+    status["phase"] = _phase(main, policy, terminating or run.overdue)
+    finished = status["phase"] in {"Succeeded", "Failed"}
+    if finished and not run.released:
+        status["phase"], finished = "Running", False
+    elif finished and run.overdue:
+        status["phase"], status["reason"] = "Failed", "DeadlineExceeded"
+    initialized = all("terminated" in item["state"] or item["started"] for item in init)
+    ready = bool(main) and all(item["ready"] for item in main)
+    reason = {"reason": "PodCompleted" if finished else "ContainersNotReady"}
+    for name, value, extra in (
+        ("PodReadyToStartContainers", run.prepared and not finished, {}),
+        ("Initialized", initialized, {}),
+        ("ContainersReady", ready, {} if ready else reason),
+        ("Ready", ready, {} if ready else reason),
+    ):
+        state = "True" if value else "False"
+        condition = {"type": name, "status": state, "lastProbeTime": None, **extra}
+        set_condition(status, condition, clock.timestamp())
+    return status
+
+
+def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
+    ended = [item for item in main if "terminated" in item["state"]]
+    if len(ended) == len(main) and policy != "Always":
+        return "Succeeded"
+    if terminating and not any("running" in item["state"] for item in main):
+        return "Failed"
+    started = any("waiting" not in item["state"] or item["restartCount"] for item in main)
+    return "Running" if started else "Pending"
+
+
+def _container(container: Obj, pod: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
+    run = pod.runs.get(container["name"])
+    running = run is not None and not run.has_ended(clock.now)
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": container["image"] if run else "",
+        "ready": running,
+        "started": running,
+        "restartCount": run.restarts if run else 0,
+        "state": _waiting(container, pod, runtime) if run is None else _state(run, clock),
+    }
+
+
+def _waiting(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
+    waiting = {"reason": "ContainerCreating"}
+    if pod.problem:
+        waiting["message"] = pod.problem
+    elif pod.prepared and runtime.command_of(container) is None:
+        waiting = {"reason": "CreateContainerError", "message": runtime.cannot_run}
+    return {"waiting": waiting}
+
+
+def _state(run: Run, clock: VirtualClock) -> Obj:
+    started = clock.timestamp(run.started_at - clock.now)
+    if not run.has_ended(clock.now):
+        return {"running": {"startedAt": started}}
+    ended = run.ends_at if run.ends_at is not None else clock.now
+    return {
+        "terminated": {
+            "exitCode": 0,
+            "reason": "Completed",
+            "startedAt": started,
+            "finishedAt": clock.timestamp(ended - clock.now),
+        }
+    }
+
+
+class PodResources:
+    """What one kubelet lists by its PodResources API.
+
+    Of pods that have not ended, without init containers that end, the claims that a container
+    names, each as a whole; none of a container if one of them is not known yet
+    (pkg/kubelet/apis/podresources/server_v1.go; GetContainerClaimInfos in
+    pkg/kubelet/cm/dra/manager.go).
+    """
+
+    def __init__(self, manager: DRAManager) -> None:
+        self._manager = manager
+
+    def listed(self, pod: Obj, container: str) -> Sequence[ListedClaim] | None:
+        """The claims of a container of a pod of the node; None: it is not listed."""
+        spec = pod["spec"]
+        sidecars = [
+            one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+        ]
+        for one in (*sidecars, *spec["containers"]):
+            if one["name"] == container and not pods.is_finished(pod):
+                claims = self.claims_of(pod, one)
+                known = all(uid_of(claim) in self._manager.prepared for claim in claims)
+                return [self._claim(claim) for claim in claims] if known else []
+        return None
+
+    def claims_of(self, pod: Obj, container: Obj) -> list[Obj]:
+        """The claims that a container names, or has for extended resources."""
+        named = {one["name"] for one in (container.get("resources") or {}).get("claims") or []}
+        special = pod["status"].get("extendedResourceClaimStatus") or {}
+        mappings = special.get("requestMappings") or []
+        if any(one["containerName"] == container["name"] for one in mappings):
+            named.add("")
+        claims = self._manager.claims_of(pod)
+        return [claim for name, claim in claims if claim is not None and name in named]
+
+    def _claim(self, claim: Obj) -> ListedClaim:
+        devices = tuple(
+            ListedDevice(
+                driver,
+                one.pool_name,
+                one.device_name,
+                tuple(one.cdi_device_ids),
+                one.share_id or "",
+            )
+            for driver, given in self._manager.prepared[uid_of(claim)].devices.items()
+            for one in given
+        )
+        return ListedClaim(namespace_of(claim), name_of(claim), devices)

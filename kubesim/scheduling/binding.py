@@ -1,0 +1,187 @@
+"""Writes what the scheduler decided: allocations and reservations first, then the pod's node.
+
+Follows PreBind of the dynamicresources plugin (bindClaim in pkg/scheduler/framework/plugins/
+dynamicresources/dynamicresources.go).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.cluster import Cluster, set_condition
+from kubesim.controllers.claims import FINALIZER
+from kubesim.store import clone, keep, name_of, namespace_of, uid_of
+
+COMPONENT: Final = "kube-scheduler"
+SCHEDULER: Final = "default-scheduler"
+
+
+@dataclass(slots=True)
+class Plan:
+    """A pod's claims, and what was found for them.
+
+    Attributes:
+        claims: the claims that the pod names, in its order.
+        node: the node that was chosen, None if there is none.
+        to_allocate: claims that get an allocation now; the special one is the last.
+        allocations: their allocations, in the same order.
+        special: the claim for extended resources, not stored yet.
+        mappings: which container gets the devices of which of the special claim's requests.
+        node_allocatable: what the devices take of the node's own resources, for the pod's status.
+        unavailable: claims whose devices cannot be used on a node that was looked at.
+    """
+
+    claims: list[Obj]
+    node: Obj | None = None
+    to_allocate: list[Obj] = field(default_factory=list)
+    allocations: tuple[Obj, ...] = ()
+    special: Obj | None = None
+    mappings: list[Obj] = field(default_factory=list)
+    node_allocatable: list[Obj] = field(default_factory=list)
+    unavailable: list[Obj] = field(default_factory=list)
+
+    def fill(self, other: Plan) -> None:
+        """Take over what was found for another plan of the same pod."""
+        self.node, self.to_allocate, self.allocations = (
+            other.node,
+            other.to_allocate,
+            other.allocations,
+        )
+        self.special, self.mappings = other.special, other.mappings
+        self.node_allocatable = other.node_allocatable
+
+
+class Binder:
+    """Binds pods in one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+
+    def reserve(self, pod: Obj, plan: Plan) -> tuple[Obj, ...]:
+        """Allocate and reserve the claims of a plan for which a node was found.
+
+        Returns ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
+        """
+        found = {
+            uid_of(claim): allocation
+            for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
+        }
+        written: dict[str, Obj] = {}
+        for claim in plan.claims:
+            written[uid_of(claim)] = self.reserve_claim(pod, claim, found.get(uid_of(claim)))
+        status: Obj = {}
+        if plan.special is not None:
+            stored = self._store.add(_unnamed(plan.special))
+            self._cluster.counts.created(COMPONENT, stored, success=True)
+            special_uid = uid_of(plan.special)
+            written[special_uid] = self.reserve_claim(pod, stored, found[special_uid])
+            status["extendedResourceClaimStatus"] = {
+                "resourceClaimName": name_of(stored),
+                "requestMappings": plan.mappings,
+            }
+        if plan.node_allocatable:
+            status["nodeAllocatableResourceClaimStatuses"] = plan.node_allocatable
+        if status:
+            self._store.modify(pod, lambda new: new["status"].update(status))
+        return tuple(written[uid_of(claim)]["status"]["allocation"] for claim in plan.to_allocate)
+
+    def bind(self, pod: Obj, node: str) -> None:
+        """Give a pod whose claims are reserved its node."""
+
+        def bound(new: Obj) -> None:
+            new["spec"]["nodeName"] = node
+            new["status"].pop("nominatedNodeName", None)
+            condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+
+        pod = self._store.modify(pod, bound)
+        message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
+        self._cluster.event(pod, "Normal", "Scheduled", message, SCHEDULER)
+
+    def wait(self, pod: Obj, node: str) -> None:
+        """Say that a pod whose claims are reserved is not bound yet."""
+        message = f"waiting for binding conditions for device on node {node}"
+        self._cluster.event(pod, "Normal", "BindingConditionsPending", message, SCHEDULER)
+
+    def unreserve(self, pod: Obj) -> None:
+        """Take back the reservations of a pod that could not be bound, and what was made for it."""
+        for _, claim in self._cluster.claims_of(pod):
+            if claim is not None and pods.is_reserved(claim, pod):
+                self._store.modify(claim, lambda new: _without(new, uid_of(pod)))
+        special = self._cluster.extended_claim_of(pod)
+        if special is not None:
+            self._store.remove(special)
+        self._store.modify(pod, _forget_devices)
+
+    def deallocate(self, pod: Obj, plan: Plan) -> None:
+        """Undo an allocation that keeps the pod from running and that nobody else uses.
+
+        PostFilter of the plugin: a claim that was allocated for another node.
+        """
+        for claim in plan.unavailable:
+            users = claim["status"].get("reservedFor") or []
+            if all(user["uid"] == uid_of(pod) for user in users):
+                self._store.modify(claim, _deallocate)
+                return
+
+    def fail(self, pod: Obj, reason: str, message: str) -> None:
+        """Say on the pod and in an event why it was not scheduled."""
+
+        def failed(new: Obj) -> None:
+            condition = {
+                "type": "PodScheduled",
+                "observedGeneration": new["metadata"]["generation"],
+                "status": "False",
+                "reason": reason,
+                "message": message,
+                "lastProbeTime": None,
+            }
+            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+
+        pod = self._store.modify(pod, failed)
+        self._cluster.event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
+
+    def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
+        """Reserve one claim for a pod, with its allocation if it has none yet.
+
+        Returns the claim as it is stored now.
+        """
+
+        def reserve(new: Obj) -> None:
+            if allocation is not None:
+                finalizers = new["metadata"].setdefault("finalizers", [])
+                if FINALIZER not in finalizers:
+                    finalizers.append(FINALIZER)
+                new["status"]["allocation"] = clone(allocation)
+                if self._cluster.features.device_binding_and_status:
+                    now = self._cluster.clock.timestamp()
+                    new["status"]["allocation"]["allocationTimestamp"] = now
+            if not pods.is_reserved(new, pod):
+                new["status"].setdefault("reservedFor", []).append(pods.reservation(pod))
+
+        return self._store.modify(claim, reserve)
+
+
+def _unnamed(claim: Obj) -> Obj:
+    """The special claim as it is created: the API server gives it name and uid."""
+    new = clone(claim)
+    del new["metadata"]["name"], new["metadata"]["uid"]
+    return new
+
+
+def _without(claim: Obj, uid: str) -> None:
+    keep(claim["status"], "reservedFor", lambda user: user["uid"] != uid)
+
+
+def _forget_devices(pod: Obj) -> None:
+    for name in ("extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses"):
+        pod["status"].pop(name, None)
+
+
+def _deallocate(claim: Obj) -> None:
+    for name in ("allocation", "reservedFor", "devices"):
+        claim["status"].pop(name, None)

@@ -1,0 +1,94 @@
+"""What the scheduler knows of the cluster's devices, classes and claims.
+
+The allocator's index is kept over all attempts and only told what changed, as the real scheduler
+keeps its caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+
+from kube.values import Obj
+from kubesim.cluster import Cluster
+from kubesim.store import name_of, namespace_of
+from reference_allocator.allocator import Allocator
+from reference_allocator.index import Index
+
+
+class Listers:
+    """What allocations depend on, kind by kind (``SharedDRAManager`` of the real scheduler)."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def resource_slices(self) -> list[Obj]:
+        """All ResourceSlices, with the taints of DeviceTaintRules."""
+        return self._cluster.slices()
+
+    def device_classes(self) -> list[Obj]:
+        return self._cluster.store.all("DeviceClass")
+
+    def claims(self) -> list[Obj]:
+        """All ResourceClaims; those that are allocated say which devices are in use."""
+        return self._cluster.store.all("ResourceClaim")
+
+
+class AllocatorCache:
+    """An allocator over what the listers have now."""
+
+    def __init__(self, cluster: Cluster, listers: Listers) -> None:
+        self._listers = listers
+        self._index = Index(cluster.features, kubernetes=cluster.minor)
+        self._slices: dict[Hashable, Obj] = {}
+        self._classes: dict[Hashable, Obj] = {}
+        self._claims: dict[Hashable, Obj] = {}
+
+    def allocator(self) -> Allocator:
+        """The allocator.
+
+        Raises InputError: an object in the store has not the form that the allocator expects.
+        """
+        index, listers = self._index, self._listers
+        _follow(
+            self._slices,
+            listers.resource_slices(),
+            name_of,
+            index.put_slice,
+            lambda obj: index.remove_slice(name_of(obj)),
+        )
+        _follow(
+            self._classes,
+            listers.device_classes(),
+            name_of,
+            index.put_class,
+            lambda obj: index.remove_class(name_of(obj)),
+        )
+        _follow(
+            self._claims,
+            listers.claims(),
+            _key,
+            index.put_claim,
+            lambda obj: index.remove_claim(*_key(obj)),
+        )
+        return Allocator(index)
+
+
+def _key(obj: Obj) -> tuple[str, str]:
+    return namespace_of(obj), name_of(obj)
+
+
+def _follow(
+    known: dict[Hashable, Obj],
+    present: Iterable[Obj],
+    key: Callable[[Obj], Hashable],
+    put: Callable[[Obj], object],
+    remove: Callable[[Obj], object],
+) -> None:
+    """Tell what changed; objects of the store are values, so the same object has not changed."""
+    found = {key(obj): obj for obj in present}
+    for gone in known.keys() - found.keys():
+        remove(known.pop(gone))
+    for name, obj in found.items():
+        if known.get(name) is not obj:
+            put(obj)
+            known[name] = obj

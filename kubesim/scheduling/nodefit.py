@@ -1,0 +1,185 @@
+"""Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
+
+The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices
+take of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the plugin
+dynamicresources (nodeallocatabledynamicresources.go, gate DRANodeAllocatableResources); the rules
+are in ``reference_allocator.allocatable``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kube.nodes import is_ready
+from kube.values import Obj
+from kubesim import pods
+from kubesim.store import name_of
+from reference_allocator import allocatable, api
+from reference_allocator.allocatable import PodClaim, demand
+from reference_allocator.api.quantity import Quantity, parse_quantity
+from reference_allocator.rules.node_eligibility import node_problem
+
+NO_NODES: Final = "no nodes available to schedule pods"
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a node does not suit.
+
+    Attributes:
+        resolvable: whether removing pods could help (Unschedulable as opposed to
+            UnschedulableAndUnresolvable).
+    """
+
+    reason: str
+    resolvable: bool = False
+
+
+STALE_EXTENDED_CLAIM: Final = Misfit("cannot schedule extended resource claim")
+"""What an earlier attempt made for the pod is still there."""
+
+
+def misfits(
+    pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
+) -> list[Misfit]:
+    """Why a pod cannot run on a node; empty if it can.
+
+    ``backed_by_devices``: extended resources that a DeviceClass provides.
+
+    Raises:
+        InputError: an object has not the form of its kind.
+        AllocationError: a node selector does not parse.
+    """
+    spec = node.get("spec") or {}
+    if not is_ready(node):
+        # What the node lifecycle controller sees to in a cluster.
+        spec = {**spec, "taints": [*(spec.get("taints") or []), _NOT_READY]}
+    problem = node_problem({**node, "spec": spec}, pod["spec"])
+    if problem is not None:
+        return [Misfit(problem)]
+    return _lacking(pod, node, others, backed_by_devices)
+
+
+def prefilter_message(nodes: int, reason: str) -> str:
+    """No node was looked at, for a reason that concerns the pod itself."""
+    return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
+
+
+def filter_message(nodes: Mapping[str, Sequence[Misfit]], preemption: str = "") -> str:
+    """Each node was looked at.
+
+    Args:
+        nodes: node -> why it does not suit.
+        preemption: what became of making room, empty where there was nothing to be gained.
+    """
+    reasons = [misfit.reason for misfits in nodes.values() for misfit in misfits]
+    return (
+        f"0/{len(nodes)} nodes are available: {_histogram(reasons)}. "
+        f"{preemption or _preemption(nodes, len(nodes))}"
+    )
+
+
+def _preemption(nodes: Mapping[str, Sequence[Misfit]], total: int) -> str:
+    helpful = sum(1 for misfits in nodes.values() if misfits and all(m.resolvable for m in misfits))
+    reasons = ["No preemption victims found for incoming pod"] * helpful
+    reasons += ["Preemption is not helpful for scheduling"] * (total - helpful)
+    return f"preemption: 0/{total} nodes are available: {_histogram(reasons)}."
+
+
+def _histogram(reasons: Sequence[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
+
+
+def _lacking(
+    pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
+) -> list[Misfit]:
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    used = sum(map(requests, others), Counter[str]())
+    found = []
+    if len(others) + 1 > amount_of(allocatable.get("pods", "0")):
+        found.append(Misfit("Too many pods", resolvable=True))
+    for name, amount in requests(pod).items():
+        free = amount_of(allocatable.get(name, "0")) - used[name]
+        from_devices = name in backed_by_devices and not amount_of(allocatable.get(name, "0"))
+        if amount > free and not from_devices:
+            never = amount > amount_of(allocatable.get(name, "0"))
+            found.append(Misfit(f"Insufficient {name}", resolvable=not never))
+    return found
+
+
+def requests(pod: Obj) -> Counter[str]:
+    """What a pod takes of its node, in units of 1e-9.
+
+    That is what its containers ask for, and what its devices take of the node's own resources,
+    once that is in its status.
+    """
+    taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
+    of_devices = {name: quantity.nanos for name, quantity in demand(taken).items()}
+    return pods.requests(pod) + Counter(of_devices)
+
+
+def amount_of(quantity: str) -> int:
+    """A quantity in units of 1e-9."""
+    return parse_quantity(quantity).nanos
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAllocatable:
+    """The devices of a cluster, as far as they stand for, or cost, what their node has anyway."""
+
+    slices: Sequence[api.ResourceSlice]
+
+    def shared(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
+        """Why an allocated claim cannot be used by one more pod; empty if it can.
+
+        Args:
+            claims: the pod's allocated claims, and whether others have reserved it and the pod
+                itself has not.
+            node: where the pod is to run.
+        """
+        here = api.Node.from_dict(node)
+        for claim, taken in claims:
+            if taken and allocatable.is_exclusive(claim["status"]["allocation"], self.slices, here):
+                text = (
+                    f"node allocatable resource claim {name_of(claim)} has a mapped device and "
+                    "cannot be shared across pods"
+                )
+                return [Misfit(text)]
+        return []
+
+    def fit(
+        self, pod: Obj, claims: Sequence[PodClaim], node: Obj, others: Iterable[Obj]
+    ) -> tuple[list[Obj], list[Misfit]]:
+        """What the claims come to on a node, and why the node has too little; empty if it has not.
+
+        Args:
+            claims: all its claims, with the allocations that they have or are to get.
+            node: where it is to run.
+
+        Returns ``status.nodeAllocatableResourceClaimStatuses`` for the pod, and the misfits.
+
+        Raises:
+            AllocatableError: a device is gone, or has not consumed what its mapping names.
+            InputError: an object has not its form.
+        """
+        statuses = allocatable.claim_statuses(pod, claims, self.slices, api.Node.from_dict(node))
+        if not statuses:
+            return [], []
+        room = {
+            name: parse_quantity(str(amount))
+            for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
+        }
+        own = _quantities(pods.requests(pod))
+        extra = allocatable.demand(statuses)
+        used = sum(map(requests, others), Counter[str]())
+        reasons = allocatable.lacking(own, extra, room, _quantities(used))
+        never = bool(allocatable.lacking(own, extra, room, {}))
+        return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]
+
+
+def _quantities(nanos: Mapping[str, int]) -> dict[str, Quantity]:
+    return {name: Quantity.from_nanos(amount) for name, amount in nanos.items()}

@@ -1,0 +1,105 @@
+"""Makes room for a pod of higher priority: which pods have to go, and from which node.
+
+Follows pkg/scheduler/framework/preemption/preemption.go and plugins/defaultpreemption of Kubernetes
+1.37, without disruption budgets. Nobody is preempted for a device: the dynamicresources plugin
+calls a node without a free one UnschedulableAndUnresolvable, and has no PreFilterExtensions, so
+that a device stays taken when the pod that has it is thought away (KEP 5690 is to change that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster, set_condition
+from kubesim.scheduling.binding import SCHEDULER, Plan
+from kubesim.scheduling.filtering import Filter, Round
+from kubesim.scheduling.nodefit import Misfit
+from kubesim.store import name_of, uid_of
+
+
+class Preemption:
+    """Deletes pods of lower priority where a pod of higher priority then has a place."""
+
+    def __init__(self, cluster: Cluster, api: ApiServer, filter_: Filter) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+        self._api = api
+        self._filter = filter_
+
+    def preempt(
+        self, pod: Obj, claims: Sequence[Obj], unfit: Mapping[str, Sequence[Misfit]]
+    ) -> str:
+        """Make room for a pod that has found no node.
+
+        ``unfit``: node -> why it does not suit.
+        Returns what the scheduler says of it, empty if nothing is to be gained by preemption.
+        """
+        if pod["spec"].get("preemptionPolicy") == "Never":
+            return "preemption: not eligible due to preemptionPolicy=Never."
+        round_ = self._filter.round(pod)
+        nominated = pod["status"].get("nominatedNodeName")
+        going = [p for p in round_.pods.get(nominated or "", ()) if pods.is_deleted(p)]
+        if any(pods.priority(other) < pods.priority(pod) for other in going):
+            return "preemption: not eligible due to a terminating pod on the nominated node."
+        found: list[tuple[Obj, list[Obj]]] = []
+        for name, misfits in unfit.items():
+            node = self._store.get("Node", "", name)
+            if node is not None and all(misfit.resolvable for misfit in misfits):
+                victims = self.victims(pod, claims, node, round_)
+                if victims:
+                    found.append((node, victims))
+        if not found:
+            return ""
+        node, victims = min(found, key=lambda candidate: _cost(candidate[1]))
+        self._actuate(pod, node, victims)
+        return (
+            f"preemption: found a potential placement for pod on node {name_of(node)}, "
+            f"preempting {len(victims)} victims"
+        )
+
+    def victims(self, pod: Obj, claims: Sequence[Obj], node: Obj, round_: Round) -> list[Obj]:
+        """The fewest pods without which a pod suits a node, the most important first.
+
+        Empty if there are none (``SelectVictimsOnNode``). A pod that is not bound yet is no victim,
+        unlike upstream, which takes back what such a pod waits with.
+        """
+        on_node = [other for other in round_.on(node) if other["spec"].get("nodeName")]
+        lower = [other for other in on_node if pods.priority(other) < pods.priority(pod)]
+        stay = [other for other in round_.on(node) if other not in lower]
+        if not lower or self._filter.fit(pod, Plan(list(claims)), node, stay, round_):
+            return []
+        victims = []
+        for other in sorted(lower, key=lambda other: -pods.priority(other)):
+            if self._filter.fit(pod, Plan(list(claims)), node, [*stay, other], round_):
+                victims.append(other)
+            else:
+                stay.append(other)
+        return victims
+
+    def _actuate(self, pod: Obj, node: Obj, victims: Sequence[Obj]) -> None:
+        now = self._cluster.clock.timestamp()
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{SCHEDULER}: preempting to accommodate a higher priority pod",
+        }
+
+        def mark(new: Obj) -> None:
+            set_condition(new["status"], condition, now)
+
+        for victim in victims:
+            marked = self._store.modify(victim, mark)
+            message = f"Preempted by pod {uid_of(pod)} on node {name_of(node)}"
+            self._cluster.event(marked, "Normal", "Preempted", message, SCHEDULER)
+            self._api.delete_stored(marked)
+        self._store.modify(pod, lambda new: new["status"].update(nominatedNodeName=name_of(node)))
+
+
+def _cost(victims: Sequence[Obj]) -> tuple[int, int, int]:
+    """By which of two nodes it is the worse one (``pickOneNodeForPreemption``)."""
+    priorities = [pods.priority(victim) for victim in victims]
+    return max(priorities), sum(priority + 2**31 for priority in priorities), len(priorities)

@@ -1,0 +1,213 @@
+"""Places pods, by priority, then oldest first: a node that suits and has devices for their claims.
+
+A pod whose claims are not all there is not looked at and gets no condition either, as in a real
+cluster, where PreEnqueue keeps it out of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kube.errors import ApiError
+from kube.observations import Decision
+from kube.values import Obj
+from kubesim import pods
+from kubesim.apiserver.server import ApiServer
+from kubesim.cluster import Cluster
+from kubesim.scheduling import nodefit
+from kubesim.scheduling.binding import COMPONENT, SCHEDULER, Binder, Plan
+from kubesim.scheduling.bindingconditions import BindingConditions, WaitingPods
+from kubesim.scheduling.filtering import Filter, SchedulingError
+from kubesim.scheduling.preemption import Preemption
+from kubesim.store import name_of, namespace_of, uid_of
+from reference_allocator.api.reading import InputError
+from reference_allocator.errors import AllocationError
+from reference_allocator.extended import ANNOTATION
+from reference_allocator.snapshot import Snapshot
+
+_EVENTS: Final = (
+    "DeviceClass",
+    "DeviceTaintRule",
+    "Node",
+    "ResourceClaim",
+    "ResourceQuota",
+    "ResourceSlice",
+)
+"""Kinds whose changes make another attempt worthwhile."""
+
+
+class Scheduler:
+    """Schedules the pending pods of a cluster.
+
+    Attributes:
+        name: ``spec.schedulerName`` of its pods.
+        decisions: the allocations that it decided on, oldest first.
+        conditions: what devices say before a pod may be bound.
+    """
+
+    watches = frozenset({"Pod", *_EVENTS})
+
+    def __init__(
+        self, cluster: Cluster, api: ApiServer, kubernetes_version: str, name: str = SCHEDULER
+    ) -> None:
+        self.name = name
+        self.decisions: list[Decision] = []
+        self._api = api
+        self._cluster = cluster
+        self._store = cluster.store
+        self._version = kubernetes_version
+        self.conditions = BindingConditions(cluster)
+        self.filter = Filter(cluster, self.conditions)
+        self.binder = Binder(cluster)
+        self.preemption = Preemption(cluster, api, self.filter)
+        self._tried: dict[str, Mapping[str, Any]] = {}
+        self.waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
+
+    def restart(self) -> None:
+        """Pods that were about to be bound are scheduled again."""
+        self._tried.clear()
+        self.filter.assumed.clear()
+        self._cluster.counts.forget(COMPONENT)
+
+    def sync(self) -> None:
+        """Try every pending pod for which something changed since it was tried."""
+        self.waiting.sync()
+        tried: dict[str, Mapping[str, Any]] = {}
+        for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority(pod)):
+            if not self._is_pending(pod) or pod in self.waiting:
+                continue
+            claims = self.ready_claims(pod)
+            if claims is None:
+                continue
+            state = self.state()
+            if self._tried.get(uid_of(pod)) != state:
+                self._schedule(pod, claims)
+            tried[uid_of(pod)] = state
+        self._tried = tried
+
+    def snapshot(self, claims: Sequence[Obj]) -> Obj:
+        """All that an allocation of these claims depends on, now."""
+        wanted = {uid_of(claim) for claim in claims}
+        return Snapshot(
+            kubernetes=self._version,
+            features=self._cluster.features,
+            slices=tuple(self._cluster.slices()),
+            device_classes=tuple(self._store.all("DeviceClass")),
+            nodes=tuple(self._nodes()),
+            claims=tuple(claims),
+            allocated=tuple(
+                claim
+                for claim in self._store.all("ResourceClaim")
+                if "allocation" in claim["status"] and uid_of(claim) not in wanted
+            ),
+        ).to_dict()
+
+    def _nodes(self) -> list[Obj]:
+        return sorted(self._store.all("Node"), key=name_of)
+
+    def state(self) -> Mapping[str, Any]:
+        """Differs from an earlier one when another attempt could end differently."""
+        bound = [
+            pod
+            for pod in self._store.all("Pod")
+            if pod["spec"].get("nodeName") and not pods.is_finished(pod)
+        ]
+        return {"bound pods": len(bound), **{kind: self._store.changed(kind) for kind in _EVENTS}}
+
+    def ready_claims(self, pod: Obj) -> list[Obj] | None:
+        """The pod's claims, None as long as one is missing, going, or another pod's."""
+        found = []
+        for entry, claim in self._cluster.claims_of(pod):
+            if claim is None or pods.is_deleted(claim):
+                return None
+            generated = "resourceClaimTemplateName" in entry
+            if generated and not pods.is_controlled_by(claim, pod):
+                return None
+            found.append(claim)
+        return found
+
+    def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
+        nodes = self._nodes()
+        if not nodes:
+            self.binder.fail(pod, "Unschedulable", nodefit.NO_NODES)
+            return
+        reason = self.filter.prefilter(pod, claims)
+        if reason is not None:
+            self.binder.fail(pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason))
+            return
+        if self.discard_stale(pod):
+            stale = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
+            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(stale))
+            return
+        plan = Plan(claims)
+        try:
+            unfit = self.filter.filter(pod, plan, nodes)
+            helped = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
+        except (SchedulingError, AllocationError, InputError) as error:
+            message = f'running "DynamicResources" filter plugin: {error}'
+            self.binder.fail(pod, "SchedulerError", message)
+            return
+        if plan.node is None:
+            self.binder.deallocate(pod, plan)
+            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit, helped))
+            return
+        problem = self._refused(plan)
+        if problem is not None:
+            self.binder.fail(pod, "SchedulerError", problem)
+            return
+        snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
+        written = self.binder.reserve(pod, plan)
+        self.waiting.bind(pod, name_of(plan.node))
+        if snapshot is not None:
+            # As on a real cluster: what is in the claims counts.
+            self.decisions.append(
+                Decision(
+                    pod=name_of(pod),
+                    namespace=namespace_of(pod),
+                    node=name_of(plan.node),
+                    claims=tuple(plan.to_allocate),
+                    allocations=written,
+                    snapshot=snapshot,
+                )
+            )
+
+    def _refused(self, plan: Plan) -> str | None:
+        """Why the claim for extended resources cannot be made, None if it can or is not needed."""
+        if plan.special is None:
+            return None
+        try:
+            self._api.quotas.admit(plan.special)
+        except ApiError as error:
+            self._cluster.counts.created(COMPONENT, plan.special, success=False)
+            return (
+                'running PreBind plugin "DynamicResources": create claim for extended resources '
+                f"{namespace_of(plan.special)}/: {error.message}"
+            )
+        return None
+
+    def discard_stale(self, pod: Obj) -> bool:
+        """Delete what an earlier attempt made for a pod's extended resources; True if it did.
+
+        The pod is tried again then: it may get other devices (``preFilterExtendedResources`` and
+        PostFilter of the dynamicresources plugin).
+        """
+        made = [
+            claim
+            for claim in self._store.all("ResourceClaim", namespace_of(pod))
+            if (claim["metadata"].get("annotations") or {}).get(ANNOTATION) == "true"
+            and pods.is_controlled_by(claim, pod)
+        ]
+        for claim in made:
+            self._store.remove(claim)
+        return bool(made)
+
+    def _is_pending(self, pod: Obj) -> bool:
+        spec = pod["spec"]
+        return (
+            not spec.get("nodeName")
+            and not pods.is_deleted(pod)
+            and not pods.is_finished(pod)
+            and not spec.get("schedulingGates")
+            and spec.get("schedulerName") == self.name
+        )

@@ -1,0 +1,102 @@
+"""The API server's checks, for the fields that DRA and its scenarios touch.
+
+Each check yields field errors in the order in which Kubernetes reports them, with the same path,
+reason and text. What no scenario writes (volumes, probes, security contexts ...) is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from kube.values import Obj
+from kubesim.resources import Kind
+from kubesim.validation import allocation, dra, names, pod, resource_slice, workloads
+from kubesim.validation.allocation import check_admin_status
+from kubesim.validation.constraints import Expressions
+from kubesim.validation.errors import FieldError, invalid_status
+from kubesim.validation.pod import keep_claims
+
+__all__ = [
+    "Expressions",
+    "check_admin_status",
+    "check_create",
+    "check_update",
+    "keep_claims",
+]
+
+Found = Iterable[FieldError]
+
+_NEW: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Found]]] = {
+    "Pod": lambda new, *_: pod.check_spec(new["spec"], "spec", mirror=pod.is_mirror(new)),
+    **dict.fromkeys(
+        ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+        lambda new, *_: workloads.check_selecting(new),
+    ),
+    "Job": lambda new, *_: workloads.check_job(new),
+    "PriorityClass": lambda new, *_: workloads.check_priority_class(new),
+    "ResourceClaim": dra.check_claim,
+    "ResourceClaimTemplate": dra.check_template,
+    "DeviceClass": lambda new, _, expressions: dra.check_class(new, None, expressions),
+    "ResourceSlice": lambda new, *_: resource_slice.check_slice(new),
+    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+}
+"""Kind -> the checks of a new object beside those of its metadata."""
+
+_CHANGED: Final[Mapping[str, Callable[[Obj, Obj, Expressions], Found]]] = {
+    "Pod": lambda new, old, _: pod.check_update(new["spec"], old["spec"]),
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet"),
+        lambda new, old, _: workloads.check_change(new, old),
+    ),
+    "PriorityClass": lambda new, old, _: workloads.check_priority_class_update(new, old),
+    **dict.fromkeys(
+        ("ResourceClaim", "ResourceClaimTemplate"),
+        lambda new, old, _: dra.check_immutable_spec(new, old),
+    ),
+    "DeviceClass": dra.check_class,
+    "ResourceSlice": lambda new, old, _: resource_slice.check_slice_update(new, old),
+    "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
+}
+"""The same of a changed object."""
+
+_STATUS: Final[Mapping[str, Callable[[Obj, Obj], Found]]] = {
+    "DeviceTaintRule": lambda new, _: resource_slice.check_taint_rule_status(new),
+    "Pod": lambda new, _: pod.check_status(new),
+    "ResourceClaim": allocation.check_status,
+}
+"""The same of a changed status."""
+
+
+def check_create(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
+) -> None:
+    """Check a new object in its stored version, complete with name and defaults.
+
+    Args:
+        namespace_labels: labels of its namespace (admin access depends on one).
+        expressions: what new CEL expressions may use.
+
+    Raises ApiError: 422 Invalid with a cause for each violated rule.
+    """
+    errors = list(names.check_metadata(kind, obj))
+    if kind.name in _NEW:
+        errors += _NEW[kind.name](obj, namespace_labels, expressions)
+    if errors:
+        raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
+
+
+def check_update(
+    kind: Kind, new: Obj, old: Obj, expressions: Expressions, *, status: bool = False
+) -> None:
+    """Check a change of an object (or of its status), both in their stored version.
+
+    Raises ApiError: 422 Invalid.
+    """
+    errors = [] if status else list(names.check_metadata(kind, new))
+    if status and kind.name in _STATUS:
+        errors += _STATUS[kind.name](new, old)
+    elif not status and kind.name in _CHANGED:
+        errors += _CHANGED[kind.name](new, old, expressions)
+    if errors:
+        raise invalid_status(kind, new["metadata"]["name"], errors)

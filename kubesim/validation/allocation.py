@@ -1,0 +1,163 @@
+"""Checks of what somebody writes into a claim's status: users, reports, and the allocation.
+
+Sources: validateResourceClaimStatusUpdate and what it calls in
+pkg/apis/resource/validation/validation.go, with the sizes and the form of ``shareID`` that
+k8s.io/api/resource/v1 declares, and AuthorizedForAdminStatus in pkg/registry/resource/utils.go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from kube.slices import results_of
+from kube.values import Obj
+from kubesim.validation import names
+from kubesim.validation.conditions import check_conditions
+from kubesim.validation.constraints import check_references, request_names
+from kubesim.validation.device import check_binding
+from kubesim.validation.device_requests import claim_config, toleration
+from kubesim.validation.errors import (
+    FieldError,
+    each,
+    fields,
+    forbidden,
+    invalid,
+    needed,
+    one_of,
+    there,
+    too_long,
+    unique,
+)
+from kubesim.validation.nodes import check_node_selector
+from kubesim.validation.resource_slice import check_skipped
+from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX, CONFIGS_MAX, RESERVED_FOR_MAX
+
+ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+_PATH: Final = "status.allocation"
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DATA_MAX: Final = 10 * 1024
+_IPS_MAX: Final = 16
+_NETWORK_MAX: Final = {"interfaceName": 256, "hardwareAddress": 128}
+_NO_LIMIT: Final = 1 << 31
+
+
+def admin_refusal(path: str) -> FieldError:
+    """Admin access in a namespace that is not labeled for it."""
+    return forbidden(
+        path,
+        f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing"
+        " namespace",
+    )
+
+
+def check_admin_status(new: Obj, old: Obj, labels: Mapping[str, str]) -> Iterator[FieldError]:
+    """Admin access that a claim's status did not have; ``labels``: those of its namespace."""
+    granted, wanted = ([item.get("adminAccess") for item in results_of(one)] for one in (old, new))
+    if any(wanted) and not any(granted) and labels.get(ADMIN_LABEL) != "true":
+        yield admin_refusal(f"{_PATH}.devices.results[{wanted.index(True)}].adminAccess")
+
+
+def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """A change of a claim's status: reservations need an allocation, which never changes."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    users = status.get("reservedFor") or []
+    yield from unique(users, RESERVED_FOR_MAX, _user, "status.reservedFor", by="uid")
+    allocated = {_key(result) for result in results_of(new)}
+    check, reports = partial(_report, allocated=allocated), status.get("devices") or []
+    yield from unique(reports, _NO_LIMIT, check, "status.devices", by=_key)
+    if users and status.get("allocation") is None:
+        detail = "may not be specified when `allocated` is not set"
+        yield forbidden("status.reservedFor", detail)
+    elif "deletionTimestamp" in new["metadata"]:
+        known = before.get("reservedFor") or []
+        if any(user not in known for user in users):
+            yield forbidden(
+                "status.reservedFor",
+                "new entries may not be added while `deallocationRequested` or "
+                "`deletionTimestamp` are set",
+            )
+    now, was = status.get("allocation"), before.get("allocation")
+    if now is not None and was is None:
+        yield from _allocation(new, now)
+    elif now is not None and now != was:
+        yield invalid(_PATH, None, "field cannot be modified once set")
+
+
+def _user(user: Obj, path: str) -> Iterator[FieldError]:
+    yield from fields(user, path, dict.fromkeys(("resource", "name", "uid"), needed(there)))
+
+
+def _allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
+    """The allocation of a claim that had none."""
+    devices = allocation.get("devices") or {}
+    known = request_names((claim["spec"].get("devices") or {}).get("requests") or [])
+    for field, limit, check in (
+        ("results", ALLOCATION_RESULTS_MAX, partial(_result, known=known)),
+        ("config", 2 * CONFIGS_MAX, partial(_config, known=known)),
+    ):
+        yield from each(devices.get(field) or [], limit, check, f"{_PATH}.devices.{field}")
+    selector = allocation.get("nodeSelector")
+    if selector is not None:
+        yield from check_node_selector(selector, f"{_PATH}.nodeSelector")
+
+
+def _result(result: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+    for error in check_references([result.get("request") or ""], "", known):
+        yield FieldError(f"{path}.request", error.reason, error.body)
+    yield from fields(result, path, names.DEVICE)
+    yield from check_binding(result, path)
+    for index, tolerated in enumerate(result.get("tolerations") or []):
+        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
+    share = result.get("shareID")
+    if share is not None and not _UUID.fullmatch(share):
+        detail = (
+            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with"
+            " lowercase hexadecimal characters"
+        )
+        yield invalid(f"{path}.shareID", share, detail)
+    yield from check_skipped(result.get("skipNodeOperations") or [], f"{path}.skipNodeOperations")
+
+
+def _config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+    yield from fields(config, path, {"source": one_of("FromClaim", "FromClass")})
+    yield from claim_config(config, path, known)
+
+
+def _report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]:
+    yield from fields(device, path, names.DEVICE)
+    if device.get("shareID") is not None and not _UUID.fullmatch(device["shareID"]):
+        detail = "must be a lowercase UUID in 8-4-4-4-12 format"
+        yield invalid(f"{path}.shareID", device["shareID"], detail)
+    if _key(device) not in allocated:
+        yield invalid(path, _key(device), "must be an allocated device in the claim")
+    yield from check_conditions(device.get("conditions") or [], f"{path}.conditions")
+    data, network = device.get("data"), device.get("networkData") or {}
+    if data is not None and len(json.dumps(data, separators=(",", ":")).encode()) > _DATA_MAX:
+        yield too_long(f"{path}.data", _DATA_MAX)
+    elif data is not None and not isinstance(data, dict):
+        yield invalid(f"{path}.data", "<value omitted>", "must be a valid JSON object")
+    path = f"{path}.networkData"
+    for field, limit in _NETWORK_MAX.items():
+        if len((network.get(field) or "").encode()) > limit:
+            yield too_long(f"{path}.{field}", limit)
+    yield from unique(network.get("ips") or [], _IPS_MAX, _address, f"{path}.ips", by=str)
+
+
+def _key(device: Obj) -> str:
+    parts = (device.get(part) or "" for part in ("driver", "pool", "device", "shareID"))
+    return "/".join(parts).rstrip("/")
+
+
+def _address(address: str, path: str) -> Iterator[FieldError]:
+    try:
+        known = "/" in address and str(ipaddress.ip_interface(address)) == address
+    except ValueError:
+        known = False
+    if not known:
+        detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        yield invalid(path, address, detail)

@@ -1,0 +1,161 @@
+"""Checks of what a claim says of its requests together: constraints and derived attributes.
+
+Sources: pkg/apis/resource/validation/validation.go, validateDeviceConstraint,
+validateDeviceDerivedAttribute and isAttributeUsedByConstraint (derived attributes: KEP-6080).
+Kubernetes reports errors of derived attributes between a request's others; here they come after
+those of all requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from kube.values import Obj
+from kubesim.validation import names
+from kubesim.validation.errors import FieldError, invalid, needed, required, unique
+from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
+
+if TYPE_CHECKING:
+    from reference_allocator.cel import CelFeatures
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """What a new expression may use on one API server.
+
+    ``kubernetes``: its minor, for example ``1.37``.
+    """
+
+    kubernetes: str
+    gates: Mapping[str, bool]
+
+    def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
+        """The expression of a selector, or of a derived attribute."""
+        # CEL's compiler is only needed where there are expressions.
+        from reference_allocator.cel import validate_new_expression
+
+        for problem in validate_new_expression(expression, self._features, derived=derived):
+            yield FieldError(path, problem.reason, problem.message)
+
+    def check_together(self, devices: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+        """All derived attributes of a claim, whose ``spec.devices`` is at ``path``."""
+        from reference_allocator.rules.derived_cost import derived_cost_problem
+
+        problem = derived_cost_problem(devices, self._features)
+        if problem is not None:
+            yield FieldError(path, problem.reason, problem.message)
+
+    @cached_property
+    def _features(self) -> CelFeatures:
+        from reference_allocator.cel import CelFeatures
+
+        return CelFeatures(
+            consumable_capacity=self.gates.get("DRAConsumableCapacity", False),
+            list_type_attributes=self.gates.get("DRAListTypeAttributes", False),
+            stored=False,
+            kubernetes=self.kubernetes,
+        )
+
+
+def check_constraint(
+    constraint: Obj, path: str, known: dict[str, set[str]]
+) -> Iterator[FieldError]:
+    """One constraint of a claim; ``known``: request -> its alternatives."""
+    yield from check_references(constraint.get("requests") or [], f"{path}.requests", known)
+    match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
+    if match is not None:
+        yield from names.fully_qualified(match, f"{path}.matchAttribute")
+    elif distinct is not None:
+        yield from names.fully_qualified(distinct, f"{path}.distinctAttribute")
+    else:
+        # The text speaks of multiple fields although none is set; so does the API server.
+        yield required(
+            path,
+            'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple '
+            "fields are set",
+        )
+
+
+def request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
+    """Request -> the names of its alternatives."""
+    return {
+        request.get("name") or "": {
+            alternative.get("name") or "" for alternative in request.get("firstAvailable") or []
+        }
+        for request in requests
+    }
+
+
+def check_references(
+    references: Sequence[str], path: str, known: dict[str, set[str]]
+) -> Iterator[FieldError]:
+    """References to requests, ``request`` or ``request/subrequest``."""
+
+    def check(reference: str, inner: str) -> Iterator[FieldError]:
+        request, _, alternative = reference.partition("/")
+        if "/" not in alternative:
+            for segment in reference.split("/"):
+                yield from names.label(segment, inner)
+            if request in known and ("/" not in reference or alternative in known[request]):
+                return
+        yield invalid(
+            inner,
+            reference,
+            "must be the name of a request in the claim or the name of a request and a "
+            "subrequest separated by '/'",
+        )
+
+    yield from unique(references, REQUESTS_MAX, check, path, by=str)
+
+
+def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    """The derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
+    constraints = devices.get("constraints") or []
+    for name, wanted, inner in _wanted(devices, path):
+
+        def check(derived: Obj, place: str, request: str = name) -> Iterator[FieldError]:
+            yield from _derived(derived, place, request, constraints, expressions)
+
+        derived = wanted.get("derivedAttributes") or []
+        yield from unique(derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes")
+
+
+def _derived(
+    derived: Obj, path: str, request: str, constraints: Sequence[Obj], expressions: Expressions
+) -> Iterator[FieldError]:
+    attribute = derived.get("name")
+    if not attribute:
+        yield required(f"{path}.name")
+    else:
+        if not any(_uses(item, attribute, request) for item in constraints):
+            detail = (
+                "must be referenced by at least one matchAttribute or distinctAttribute "
+                "constraint targeting this request"
+            )
+            yield invalid(f"{path}.name", attribute, detail)
+        yield from names.fully_qualified(attribute, f"{path}.name")
+    check = needed(partial(expressions.check, derived=True))
+    yield from check(derived.get("expression"), f"{path}.expression")
+
+
+def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
+    """The alternatives of all requests: name (``request/subrequest``), content, field path."""
+    for index, request in enumerate(devices.get("requests") or []):
+        inner = f"{path}.requests[{index}]"
+        name = request.get("name") or ""
+        if request.get("exactly") is not None:
+            yield name, request["exactly"], f"{inner}.exactly"
+        for number, wanted in enumerate(request.get("firstAvailable") or []):
+            full = f"{name}/{wanted.get('name') or ''}"
+            yield full, wanted, f"{inner}.firstAvailable[{number}]"
+
+
+def _uses(constraint: Any, attribute: str, request: str) -> bool:
+    match = constraint.get("matchAttribute")
+    named = constraint.get("distinctAttribute") if match is None else match
+    targets = constraint.get("requests") or []
+    concerned = not targets or request in targets or request.partition("/")[0] in targets
+    return bool(named == attribute and concerned)

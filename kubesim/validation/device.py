@@ -1,0 +1,192 @@
+"""Checks of one device of a slice: attributes, capacity, counters, taints, node, conditions.
+
+Source: ``validateDevice`` in pkg/apis/resource/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kube.values import Obj
+from kubesim.validation import names
+from kubesim.validation.device_requests import TAINT_EFFECTS
+from kubesim.validation.errors import (
+    Check,
+    FieldError,
+    duplicate,
+    each,
+    fields,
+    forbidden,
+    invalid,
+    needed,
+    one_of,
+    required,
+    too_long,
+    too_many,
+    unique,
+)
+from kubesim.validation.nodes import check_node_allocatable, check_node_selector
+from kubesim.validation.request_policy import check_policy
+from reference_allocator.api.limits import (
+    ATTRIBUTE_VALUE_MAX,
+    ATTRIBUTE_VALUES_MAX,
+    ATTRIBUTES_AND_CAPACITIES_MAX,
+    CONSUMES_COUNTERS_MAX,
+    COUNTERS_MAX,
+    TAINTS_MAX,
+    attribute_values,
+)
+from reference_allocator.api.semver import SemverError, parse_semver
+
+_NODE_FIELDS: Final = ("nodeName", "nodeSelector", "allNodes")
+_VALUES: Final = ("int", "bool", "string", "version", "ints", "bools", "strings", "versions")
+_LISTS: Final = ("bools", "ints", "strings", "versions")
+_BINDING_FIELDS: Final = ("bindingConditions", "bindingFailureConditions")
+_BINDING_MAX: Final = 4
+_GROUPS_MAX: Final = 2
+
+
+def check_device(
+    device: Obj, old: Obj | None, path: str, *, per_device: bool
+) -> Iterator[FieldError]:
+    """A device; what it had before in ``old`` and still has is not looked into again."""
+    yield from names.label(device.get("name") or "", f"{path}.name")
+    attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
+    total = len(attributes) + len(capacity)
+    if total > ATTRIBUTES_AND_CAPACITIES_MAX:
+        most = ATTRIBUTES_AND_CAPACITIES_MAX
+        detail = f"the total number of attributes and capacities must not exceed {most}"
+        yield invalid(path, total, detail)
+    values = attribute_values(attributes)
+    if values > ATTRIBUTE_VALUES_MAX:
+        detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
+        yield invalid(path, values, detail)
+    for name, attribute in attributes.items():
+        yield from names.qualified(name, f"{path}.attributes")
+        yield from _attribute(attribute, f"{path}.attributes[{name}]")
+    if old is None or capacity != (old.get("capacity") or {}):
+        yield from _capacity(capacity, path, shared=bool(device.get("allowMultipleAllocations")))
+    taints = device.get("taints") or []
+    if old is None or taints != (old.get("taints") or []):
+        yield from each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
+    consumed, inner = device.get("consumesCounters") or [], f"{path}.consumesCounters"
+    yield from unique(consumed, CONSUMES_COUNTERS_MAX, _consumption, inner, by="counterSet")
+    yield from _nodes(device, path, per_device=per_device)
+    yield from check_binding(device, path)
+    resources = device.get("nodeAllocatableResources") or {}
+    yield from check_node_allocatable(resources, capacity, f"{path}.nodeAllocatableResources")
+
+
+def _capacity(capacity: Mapping[str, Any], path: str, *, shared: bool) -> Iterator[FieldError]:
+    for name, value in capacity.items():
+        yield from names.qualified(name, f"{path}.capacity")
+        policy, inner = value.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
+        if policy is not None and not shared:
+            yield forbidden(inner, "allowMultipleAllocations must be true")
+        elif policy is not None:
+            yield from check_policy(policy, value.get("value") or "0", inner)
+
+
+def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
+    if not per_device:
+        if any(device.get(field) is not None for field in _NODE_FIELDS):
+            detail = (
+                "`nodeName`, `nodeSelector` and `allNodes` can only be set if "
+                "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+            )
+            yield invalid(path, None, detail)
+        return
+    if device.get("nodeName"):
+        yield from names.subdomain(device["nodeName"], f"{path}.nodeName")
+    elif device.get("nodeName") is not None:
+        yield invalid(f"{path}.nodeName", "", "must not be empty")
+    if device.get("nodeSelector") is not None:
+        yield from check_node_selector(device["nodeSelector"], f"{path}.nodeSelector")
+    if device.get("allNodes") is False:
+        yield invalid(f"{path}.allNodes", False, "must be either unset or set to true")
+    chosen = [field for field in _NODE_FIELDS if device.get(field) not in (None, "", False)]
+    rule = (
+        "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
+        "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+    )
+    if not chosen:
+        yield required(path, rule)
+    elif len(chosen) > 1:
+        yield invalid(path, "{" + ", ".join(f"`{field}`" for field in chosen) + "}", rule)
+
+
+def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
+    """``validateDeviceBindingParameters``."""
+    wanted, failed = (device.get(field) or [] for field in _BINDING_FIELDS)
+    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
+        yield from each(conditions, _BINDING_MAX, names.label_key, f"{path}.{field}")
+    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
+        for index, condition in enumerate(conditions):
+            inner = f"{path}.{field}[{index}]"
+            if condition in conditions[:index]:
+                yield duplicate(inner, condition)
+            if conditions is failed and condition in wanted:
+                detail = "bindingFailureConditions must not overlap with bindingConditions"
+                yield invalid(inner, condition, detail)
+    for missing, used in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):
+        if device.get(used) and not device.get(missing):
+            detail = f"{missing} are required to use {used}"
+            yield invalid(f"{path}.{missing}", [], detail)
+
+
+def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
+    values = [field for field, value in attribute.items() if value is not None]
+    for field in values:
+        texts = attribute[field] if field in _LISTS else [attribute[field]]
+        if field in _LISTS and not texts:
+            yield invalid(f"{path}.{field}", texts, "must not be empty if specified")
+        for index, text in enumerate(texts):
+            inner = f"{path}.{field}[{index}]" if field in _LISTS else f"{path}.{field}"
+            if field.startswith("version") and not _is_semver(text):
+                yield invalid(inner, text, "must be a string compatible with semver.org spec 2.0.0")
+            if isinstance(text, str) and len(text) > ATTRIBUTE_VALUE_MAX:
+                yield too_long(inner, ATTRIBUTE_VALUE_MAX)
+    listed = ", ".join(f"`{field}`" for field in _VALUES)
+    if not values:
+        yield invalid(path, "", f"must specify one of: {listed}")
+    elif len(values) > 1:
+        shown = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
+        yield invalid(path, shown, f"must specify exactly one of: {listed}")
+
+
+def _is_semver(text: str) -> bool:
+    try:
+        parse_semver(text)
+    except SemverError:
+        return False
+    return True
+
+
+_TAINT: Final[Mapping[str, Check]] = {
+    "key": names.label_key,
+    "value": names.label_value,
+    "effect": one_of(*TAINT_EFFECTS),
+}
+
+
+def check_taint(taint: Obj, path: str) -> Iterator[FieldError]:
+    yield from fields(taint, path, _TAINT)
+
+
+def check_counters(holder: Obj, path: str, field: str) -> Iterator[FieldError]:
+    yield from fields(holder, path, {field: needed(names.label), "counters": needed(_counters)})
+
+
+def _counters(counters: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    if len(counters) > COUNTERS_MAX:
+        yield too_many(path, len(counters), COUNTERS_MAX)
+        return
+    for name in counters:
+        yield from names.label(name, path)
+
+
+def _consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
+    yield from check_counters(consumption, path, "counterSet")
+    groups = consumption.get("compatibilityGroups") or []
+    yield from unique(groups, _GROUPS_MAX, names.label, f"{path}.compatibilityGroups", by=str)

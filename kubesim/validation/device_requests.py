@@ -1,0 +1,178 @@
+"""Checks of ``spec.devices`` of a claim or claim template.
+
+Source: pkg/apis/resource/validation/validation.go, validateDeviceClaim and what it calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kube.values import Obj
+from kubesim.validation import names
+from kubesim.validation.constraints import (
+    Expressions,
+    check_constraint,
+    check_derived,
+    check_references,
+    request_names,
+)
+from kubesim.validation.errors import (
+    FieldError,
+    each,
+    fields,
+    invalid,
+    needed,
+    not_supported,
+    one_of,
+    required,
+    too_long,
+    unique,
+)
+from reference_allocator.api.limits import (
+    CONFIGS_MAX,
+    CONSTRAINTS_MAX,
+    FIRST_AVAILABLE_MAX,
+    OPAQUE_PARAMETERS_MAX,
+    REQUESTS_MAX,
+    SELECTORS_MAX,
+)
+
+TAINT_EFFECTS: Final = ("NoExecute", "NoSchedule", "None")
+"""``validDeviceTaintEffects``: those of a taint are those of a toleration, whatever the API's
+documentation says of the latter."""
+
+_ORDER: Final = (
+    "name",
+    "exactly",
+    "firstAvailable",
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+)
+
+
+def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    """``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
+    devices = (spec or {}).get("devices") or {}
+    path = f"{path}.devices"
+    requests = devices.get("requests") or []
+    known, check = request_names(requests), partial(_request, expressions=expressions)
+    yield from unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
+    yield from check_derived(devices, path, expressions)
+    for field, limit, checked in (
+        ("constraints", CONSTRAINTS_MAX, partial(check_constraint, known=known)),
+        ("config", CONFIGS_MAX, partial(claim_config, known=known)),
+    ):
+        yield from each(devices.get(field) or [], limit, checked, f"{path}.{field}")
+    yield from expressions.check_together(devices, path)
+
+
+def _in_go_order(request: Any) -> Any:
+    """A request with its fields in the order in which Go prints them."""
+    if not isinstance(request, dict):
+        return request
+    order = {name: index for index, name in enumerate(_ORDER)}
+    fields = sorted(request, key=lambda name: order.get(name, len(order)))
+    return {name: _in_go_order(request[name]) for name in fields}
+
+
+def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    yield from names.label(request.get("name") or "", f"{path}.name")
+    exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
+    if exactly is None and not alternatives:
+        yield required(path, "exactly one of `exactly` or `firstAvailable` is required")
+    elif exactly is not None and alternatives:
+        yield invalid(
+            path,
+            None,
+            "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
+        )
+    elif alternatives:
+        check, inner = partial(_sub_request, expressions=expressions), f"{path}.firstAvailable"
+        yield from unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
+    else:
+        yield from _wanted(exactly or {}, f"{path}.exactly", expressions)
+
+
+def _sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    yield from names.label(request.get("name") or "", f"{path}.name")
+    yield from _wanted(request, path, expressions)
+
+
+def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    yield from fields(wanted, path, {"deviceClassName": needed(names.subdomain)})
+    yield from selectors(wanted.get("selectors") or [], f"{path}.selectors", expressions)
+    mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
+    if mode == "All":
+        if count:
+            detail = "must not be specified when allocationMode is 'All'"
+            yield invalid(f"{path}.count", count, detail)
+    elif mode == "ExactCount":
+        if count <= 0:
+            yield invalid(f"{path}.count", count, "must be greater than zero")
+    else:
+        yield not_supported(f"{path}.allocationMode", mode or "", ("All", "ExactCount"))
+    for index, tolerated in enumerate(wanted.get("tolerations") or []):
+        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
+
+
+def selectors(
+    items: Sequence[Obj], path: str, expressions: Expressions | None
+) -> Iterator[FieldError]:
+    """CEL selectors of a request or a class; without ``expressions`` these are stored already."""
+
+    def check(selector: Obj, inner: str) -> Iterator[FieldError]:
+        cel = selector.get("cel")
+        if cel is None:
+            yield required(f"{inner}.cel")
+        elif expressions is not None:
+            text = cel.get("expression") or ""
+            yield from expressions.check(text, f"{inner}.cel.expression")
+
+    yield from each(items, SELECTORS_MAX, check, path)
+
+
+def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
+    """What a request, or a device that was allocated for it, tolerates."""
+    operator, value = tolerated.get("operator"), tolerated.get("value") or ""
+    if tolerated.get("key"):
+        yield from names.label_key(tolerated["key"], f"{path}.key")
+    if operator == "Exists":
+        if value:
+            yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
+    elif operator == "Equal":
+        yield from names.label_value(value, f"{path}.value")
+    else:
+        yield from one_of("Equal", "Exists")(operator, f"{path}.operator")
+    effect = tolerated.get("effect")
+    if effect:
+        yield from one_of(*TAINT_EFFECTS)(effect, f"{path}.effect")
+
+
+def claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+    """Configuration of some requests of a claim, or of all; ``known``: as `request_names`."""
+    yield from check_references(config.get("requests") or [], f"{path}.requests", known)
+    yield from device_config(config, path)
+
+
+def device_config(config: Obj, path: str) -> Iterator[FieldError]:
+    """The driver's configuration in a claim or class: opaque parameters."""
+    opaque = config.get("opaque")
+    if opaque is None:
+        yield required(f"{path}.opaque")
+        return
+    yield from names.driver(opaque.get("driver") or "", f"{path}.opaque.driver")
+    parameters = opaque.get("parameters")
+    if parameters is None:
+        yield required(f"{path}.opaque.parameters")
+    elif not isinstance(parameters, dict):
+        yield invalid(f"{path}.opaque.parameters", "<value omitted>", "must be a valid JSON object")
+    elif len(json.dumps(parameters, separators=(",", ":")).encode()) > OPAQUE_PARAMETERS_MAX:
+        yield too_long(f"{path}.opaque.parameters", OPAQUE_PARAMETERS_MAX)

@@ -1,0 +1,163 @@
+"""Field errors in the API server's own words, the Status that carries them, and common checks.
+
+The texts follow k8s.io/apimachinery/pkg/util/validation/field/errors.go and
+k8s.io/apimachinery/pkg/api/errors: a scenario that expects a message must see the same one here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kube.errors import ApiError, Cause
+from kubesim.resources import Kind
+
+_GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One violated rule: ``path`` in the object, the cause's ``reason`` and the text after it."""
+
+    path: str
+    reason: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+Check = Callable[[Any, str], Iterator[FieldError]]
+"""From a value (empty where there is none) and its path to what is wrong with it."""
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """A value that must be there is not."""
+    return FieldError(path, "FieldValueRequired", _body("Required value", detail))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """A value that is not permitted in this situation."""
+    return FieldError(path, "FieldValueForbidden", _body("Forbidden", detail))
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    """A malformed value."""
+    return FieldError(path, "FieldValueInvalid", _body(f"Invalid value: {_show(value)}", detail))
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    """A value that must be unique and is not."""
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
+
+
+def not_found(path: str, value: Any, detail: str = "") -> FieldError:
+    """A reference to something that is not there."""
+    return FieldError(path, "FieldValueNotFound", _body(f"Not found: {_show(value)}", detail))
+
+
+def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
+    """A value that is not one of an enumeration's."""
+    listed = ", ".join(f'"{item}"' for item in supported)
+    body = _body(f"Unsupported value: {_show(value)}", f"supported values: {listed}")
+    return FieldError(path, "FieldValueNotSupported", body)
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    """A string of more than ``limit`` bytes."""
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(path: str, found: int, limit: int) -> FieldError:
+    """A list of more than ``limit`` items."""
+    return FieldError(
+        path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} items"
+    )
+
+
+def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """422 Invalid with one cause for each field error (``apierrors.NewInvalid``)."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return ApiError(
+        422,
+        "Invalid",
+        f'{kind.group_kind} "{name}" is invalid: {summary}',
+        [Cause(error.path, error.reason, error.body) for error in errors],
+    )
+
+
+def fields(obj: Mapping[str, Any], path: str, checks: Mapping[str, Check]) -> Iterator[FieldError]:
+    """Each of these fields of an object, in their order."""
+    for name, check in checks.items():
+        yield from check(obj.get(name) or "", f"{path}.{name}")
+
+
+def needed(check: Check) -> Check:
+    """A check of a value that must be there."""
+
+    def checked(value: Any, path: str) -> Iterator[FieldError]:
+        yield from check(value, path) if value else [required(path)]
+
+    return checked
+
+
+def there(_value: Any, _path: str) -> Iterator[FieldError]:
+    """No check: for `needed`."""
+    yield from ()
+
+
+def one_of(*supported: str) -> Check:
+    """A check of a value that must be there, and one of an enumeration's."""
+
+    def checked(value: Any, path: str) -> Iterator[FieldError]:
+        if value not in supported:
+            yield not_supported(path, value, supported)
+
+    return needed(checked)
+
+
+def each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[FieldError]:
+    """Every item of a list that may have ``limit`` of them."""
+    if len(items) > limit:
+        yield too_many(path, len(items), limit)
+        return
+    for index, item in enumerate(items):
+        yield from check(item, f"{path}[{index}]")
+
+
+def unique(
+    items: Sequence[Any],
+    limit: int,
+    check: Check,
+    path: str,
+    by: str | Callable[[Any], str] = "name",
+    show: Callable[[Any], Any] | None = None,
+) -> Iterator[FieldError]:
+    """Every item of a list with unique keys.
+
+    Args:
+        by: the field that is the key, or what makes it of an item.
+        show: what a duplicate's error prints of an item; its key if None.
+    """
+    yield from each(items, limit, check, path)
+    seen: set[str] = set()
+    for index, item in enumerate(items if len(items) <= limit else ()):
+        key = by(item) if callable(by) else item.get(by) or ""
+        if key in seen:
+            yield duplicate(f"{path}[{index}]", key if show is None else show(item))
+        seen.add(key)
+
+
+def _body(start: str, detail: str) -> str:
+    return f"{start}: {detail}" if detail else start
+
+
+def _show(value: Any) -> str:
+    """As Go prints it: strings quoted, everything else as compact JSON with <, > and & escaped."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(_GO_JSON_ESCAPES)

@@ -1,0 +1,56 @@
+"""What a caller chooses about a local cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localkube.base import ClusterUsageError
+from localkube.binaries.versions import KUBERNETES
+from localkube.driverprogram import DriverProgram
+
+MAX_NODES = 9
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """Options of one local cluster.
+
+    Attributes:
+        name: the cluster's name: part of its directory, context and interface names.
+        state_dir: its directory; None: the one of that name under `layout.default_root`.
+        binaries: directory with all the cluster's binaries; None: the cache, built when empty.
+        kubernetes: version of the binaries in the cache, for example "v1.37.1".
+        node_kubernetes: that of the kubelets; "" is the same.
+        upgrade_to: the version that its components can be upgraded to; "" is none.
+        nodes: number of nodes with a kubelet, 0 to 9; 0 is a control plane only (no root needed).
+        feature_gates: Kubernetes feature gates, set on every component.
+        driver: the DRA driver that runs beside each kubelet; None: there is none.
+        scheduler_command: a scheduler to run beside kube-scheduler; None: there is no other.
+        other_driver: a second driver that can be started beside each node's.
+        persistent: True: the cluster stays until `down` (`cluster up`). False: it belongs to the
+            program that started it and is removed when that program ends, however it ends.
+    """
+
+    name: str = "default"
+    state_dir: Path | None = None
+    binaries: Path | None = None
+    kubernetes: str = KUBERNETES
+    node_kubernetes: str = ""
+    upgrade_to: str = ""
+    nodes: int = 1
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    driver: DriverProgram | None = None
+    scheduler_command: tuple[str, ...] | None = None
+    other_driver: DriverProgram | None = None
+    persistent: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work. Raises ClusterUsageError: a value is out of range."""
+        if not 0 <= self.nodes <= MAX_NODES:
+            raise ClusterUsageError(f"number of nodes {self.nodes}: use 0 to {MAX_NODES}")
+        if self.driver is not None and not self.nodes:
+            raise ClusterUsageError(
+                "a driver needs a node with a kubelet to run on: ask for at least one node"
+            )

@@ -1,0 +1,118 @@
+"""Clients that want to keep others from being served: slow ones, without and with a token."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from conformance.targets.reference.serving import ServedReference
+from kubesim.front.server import Connection, Front
+from localkube.base import ClusterUsageError
+from tests.kubesim.front.conftest import CLAIMS, Client
+
+
+def connect(front: Front, first: bytes) -> ssl.SSLSocket:
+    """A connection on which something was sent."""
+    context = ssl.create_default_context(cafile=str(front.kubeconfig.parent / "pki" / "ca.crt"))
+    port = int(front.url.rpartition(":")[2])
+    opened = socket.create_connection(("127.0.0.1", port), timeout=20)
+    secure = context.wrap_socket(opened, server_hostname="localhost")
+    secure.sendall(first)
+    return secure
+
+
+def ended(connection: ssl.SSLSocket) -> bool:
+    """Whether the server has ended the connection, or does so before the socket's timeout."""
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def read_version(connection: ssl.SSLSocket) -> bytes:
+    """The whole answer to a request for the version."""
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += connection.recv(1000)
+    return answer
+
+
+BEGUN = b"GET /version HTTP/1.1\r\nX: "
+
+
+def test_headers_must_come_in_time(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "header_seconds", 0.5)
+    with connect(front, BEGUN) as slow:
+        slow.settimeout(0.1)
+        began = time.monotonic()
+        while not ended(slow):
+            assert time.monotonic() < began + 15
+            with suppress(OSError):
+                slow.sendall(b"a")  # a byte now and then does not help
+
+
+def test_also_those_of_a_later_request(
+    front: Front, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "header_seconds", 0.5)
+    request = f"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n"
+    with connect(front, request.encode()) as kept:
+        assert read_version(kept).startswith(b"HTTP/1.1 200")
+        time.sleep(1)
+        kept.sendall(request.encode())  # an idle connection is kept for longer
+        assert read_version(kept).startswith(b"HTTP/1.1 200")
+        kept.sendall(BEGUN)
+        assert ended(kept)
+
+
+def test_of_too_many_that_send_no_headers_the_oldest_goes(
+    front: Front, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "most_waiting", 3)
+    slow = [connect(front, BEGUN) for _ in range(5)]
+    try:
+        assert ended(slow[0])
+        assert client.send("GET", "/version").status == 200
+        slow[-1].settimeout(0.2)
+        assert not ended(slow[-1])
+    finally:
+        for one in slow:
+            one.close()
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 100000000000", b"Transfer-Encoding: chunked"])
+def test_a_body_must_come_in_time(
+    front: Front, client: Client, monkeypatch: pytest.MonkeyPatch, length: bytes
+) -> None:
+    monkeypatch.setattr(Front, "body_seconds", 0.5)
+    head = f"POST {CLAIMS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n"
+    with connect(front, head.encode() + length + b"\r\n\r\n") as slow:
+        assert slow.recv(1000).startswith(b"HTTP/1.1 504")
+
+
+@pytest.mark.parametrize("kind", ["link", "all may write", "file"])
+@pytest.mark.parametrize("part", ["dra-conformance", "dra-conformance/reference", "name"])
+def test_a_folder_that_others_may_have_made_gets_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, kind: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder = tmp_path / ("dra-conformance/reference/test" if part == "name" else part)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "link":
+        (tmp_path / "theirs").mkdir()
+        folder.symlink_to(tmp_path / "theirs")
+    elif kind == "file":
+        folder.touch()
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    with pytest.raises(ClusterUsageError, match=r"must be a folder of this user's"):
+        ServedReference("test").down()
+    assert not list(tmp_path.glob("theirs/*"))

@@ -1,0 +1,91 @@
+"""Watches over HTTP: what is replayed, what comes later, and how they end."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kube.errors import ApiError
+from kubesim.clock import VirtualClock
+from kubesim.front.backend import History
+from kubesim.front.server import Front
+from kubesim.store import Identity, Store
+from tests.kubesim.front.conftest import CLAIMS, Client, claim
+
+
+def _name(obj: dict[str, dict[str, str]]) -> str:
+    return obj["metadata"]["name"]
+
+
+def test_a_watch_without_a_version_begins_with_what_there_is(client: Client) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    events = client.stream(f"{CLAIMS}?watch=1")
+    assert [(kind, _name(obj)) for kind, obj in [next(events)]] == [("ADDED", "one")]
+    client.send("POST", CLAIMS, claim("two"))
+    assert [(kind, _name(obj)) for kind, obj in [next(events)]] == [("ADDED", "two")]
+
+
+def test_a_watch_replays_what_was_since_a_version(client: Client) -> None:
+    version = client.send("POST", CLAIMS, claim("one")).json()["metadata"]["resourceVersion"]
+    client.send("POST", CLAIMS, claim("two", x="1"))
+    client.send("DELETE", f"{CLAIMS}/one")
+    events = client.stream(f"{CLAIMS}?watch=true&resourceVersion={version}")
+    found = [next(events) for _ in range(2)]
+    assert [(kind, _name(obj)) for kind, obj in found] == [("ADDED", "two"), ("DELETED", "one")]
+
+
+def test_what_leaves_the_selection_is_deleted_for_the_watch(client: Client) -> None:
+    client.send("POST", CLAIMS, claim("one", x="1"))
+    events = client.stream(f"{CLAIMS}?watch=1&labelSelector=x")
+    assert next(events)[0] == "ADDED"
+    patch = {"metadata": {"labels": {"x": None}}}
+    merge = "application/merge-patch+json"
+    client.send("PATCH", f"{CLAIMS}/one", patch, content_type=merge)
+    kind, obj = next(events)
+    assert (kind, obj["metadata"]["labels"]) == ("DELETED", {"x": "1"})
+
+
+def test_initial_events_end_with_a_bookmark(client: Client) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    events = list(client.stream(f"{CLAIMS}?{query}&allowWatchBookmarks=true"))
+    assert [kind for kind, _ in events] == ["ADDED", "BOOKMARK", "BOOKMARK"]
+    first, last = (obj["metadata"] for _, obj in events[1:])
+    assert first["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert "annotations" not in last
+
+
+def test_a_watch_ends_in_order_when_the_server_does(front: Front, client: Client) -> None:
+    events = client.stream(f"{CLAIMS}?watch=1")
+    client.send("POST", CLAIMS, claim("one"))
+    next(events)
+    ending = threading.Thread(target=front.close)
+    ending.start()
+    assert list(events) == []  # the last chunk came: else this raises
+    ending.join()
+
+
+def test_a_version_that_is_forgotten_is_gone(front: Front, client: Client) -> None:
+    history = front.backend.history
+    history._events = type(history._events)(history._events, maxlen=1)
+    for name in "abc":
+        version = client.send("POST", CLAIMS, claim(name)).json()["metadata"]["resourceVersion"]
+    [(kind, status)] = client.stream(f"{CLAIMS}?watch=1&resourceVersion=1&timeoutSeconds=0")
+    assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
+    assert not list(client.stream(f"{CLAIMS}?watch=1&resourceVersion={version}&timeoutSeconds=0"))
+
+
+def test_history_keeps_the_newest_events() -> None:
+    store = Store(VirtualClock(), Identity(0))
+    history = History(store, threading.RLock(), capacity=2)
+    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    stored = [store.add({**namespace, "metadata": {"name": name}}) for name in "abc"]
+    versions = [int(one["metadata"]["resourceVersion"]) for one in stored]
+    assert [event.revision for event in history.since(versions[0])] == versions[1:]
+    with pytest.raises(ApiError, match=r"too old resource version: 0 \(1\)") as refused:
+        history.since(0)
+    assert refused.value.code == 410
+    store.remove(stored[0])
+    [event] = history.since(versions[-1])
+    assert (event.type, event.old) == ("DELETED", stored[0])

@@ -1,0 +1,55 @@
+"""Requests of scenarios beyond create, merge patch and delete, on the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conformance.targets.reference.scope import ReferenceScope
+from kube.errors import ApiError
+from kube.values import Ref, Request
+from tests.kubesim import kit
+
+CLAIM = kit.claim_ref("c")
+
+
+def patched(scope: ReferenceScope, *operations: dict[str, Any], dry_run: bool = False) -> Any:
+    scope.send(Request("patch", CLAIM, list(operations), dry_run=dry_run))
+    return kit.get(scope, CLAIM)["metadata"].get("labels")
+
+
+def test_a_json_patch_is_applied_in_order_or_not_at_all(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    add = {"op": "add", "path": "/metadata/labels", "value": {"a": "1", "b/c": "2"}}
+    assert patched(scope, add) == {"a": "1", "b/c": "2"}
+    test = {"op": "test", "path": "/metadata/labels/b~1c", "value": "2"}
+    assert patched(scope, test, {"op": "remove", "path": "/metadata/labels/b~1c"}) == {"a": "1"}
+    copy = {"op": "copy", "from": "/metadata/name", "path": "/metadata/labels/a"}
+    assert patched(scope, copy) == {"a": "c"}
+    assert patched(scope, {"op": "replace", "path": "/metadata/labels/a", "value": "1"})
+    with pytest.raises(ApiError, match="due to an error in our request"):
+        patched(scope, {"op": "remove", "path": "/metadata/labels/a"}, test)
+    assert kit.get(scope, CLAIM)["metadata"]["labels"] == {"a": "1"}
+
+
+def test_a_dry_run_checks_and_stores_nothing(scope: ReferenceScope) -> None:
+    scope.create(kit.claim("c"))
+    label = {"op": "add", "path": "/metadata/labels", "value": {"a": "1"}}
+    assert patched(scope, label, dry_run=True) is None
+    wrong = Request("patch", CLAIM, {"spec": {"devices": {"requests": []}}}, dry_run=True)
+    with pytest.raises(ApiError, match="immutable"):
+        scope.send(wrong)
+    scope.send(Request("delete", CLAIM, {}, dry_run=True))
+    scope.send(Request("deletecollection", Ref(kit.DRA, "ResourceClaim", ""), {}, dry_run=True))
+    assert kit.get(scope, CLAIM)
+
+
+def test_a_gated_or_deleted_pod_is_not_bound(scope: ReferenceScope) -> None:
+    scope.create(kit.pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+    to = {"target": {"kind": "Node", "name": kit.NODE}}
+    with pytest.raises(ApiError, match="schedulingGates") as refused:
+        scope.send(Request("create", kit.pod_ref("gated"), to, "binding"))
+    assert refused.value.code == 409
+    with pytest.raises(ApiError, match="not found"):
+        scope.send(Request("create", kit.pod_ref("nobody"), to, "binding"))
