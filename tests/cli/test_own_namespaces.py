@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from conformance.engine.objects.podspec import LABEL, restrict
-from kube.values import Obj
 from kube.nodes import RUN_LABEL
+from kube.values import Obj
 from reference_allocator.cel import DYN, compile_expression
 
 FILE = Path(__file__).resolve().parents[2] / "ci" / "rbac" / "own-namespaces.yaml"

@@ -8,11 +8,11 @@ import pytest
 
 from conformance.engine.requirements import reason_to_skip
 from conformance.scenario.loader import load_scenarios
-from kube.values import Obj, User
 from conformance.targets.cluster import accounts
 from conformance.targets.cluster.reach import Reach
 from kube.connection import Connection
 from kube.observations import CREATES, Sample
+from kube.values import Obj, User
 from tests.certify.evidence import REJECTED, WAITS
 from tests.kube.fake_api import FakeApi
 from tests.kubesim import kit
