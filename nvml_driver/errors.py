@@ -44,9 +44,9 @@ class KubeError(DriverError):
         self.status = status
 
 
-def problems(error: ValidationError, root: str) -> str:
+def format_problems(error: ValidationError, root: str) -> str:
     """All that a model refuses, each with its path below ``root``."""
     return "; ".join(
-        f"{'.'.join(map(str, (root, *each['loc'])))}: {each['msg']}"
-        for each in error.errors(include_url=False, include_input=False)
+        f"{'.'.join(map(str, (root, *problem['loc'])))}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
     )

@@ -30,8 +30,8 @@ class TextFormatter(logging.Formatter):
         moment = time.strftime("%m%d %H:%M:%S", time.localtime(record.created))
         micros = int(record.created % 1 * 1_000_000)
         letter = _LETTERS.get(record.levelno, "F")
-        place = f"{record.filename}:{record.lineno}"
-        text = f"{letter}{moment}.{micros:06d} {record.process:7d} {place}] {record.getMessage()}"
+        caller = f"{record.filename}:{record.lineno}"
+        text = f"{letter}{moment}.{micros:06d} {record.process:7d} {caller}] {record.getMessage()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
@@ -51,7 +51,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
-def configure(verbosity: int, style: Format = Format.TEXT) -> None:
+def configure_logging(verbosity: int, style: Format = Format.TEXT) -> None:
     """Log to standard error: from verbosity 1 information, from 4 debugging, as is klog's habit."""
     level = logging.DEBUG if verbosity >= 4 else logging.INFO if verbosity else logging.WARNING
     handler = logging.StreamHandler(sys.stderr)

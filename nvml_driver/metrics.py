@@ -81,7 +81,7 @@ class Metrics:
             gauge.labels(self._driver).set_function(function)
 
     @contextmanager
-    def request(self, operation: Operation) -> Iterator[None]:
+    def measure_request(self, operation: Operation) -> Iterator[None]:
         began = time.monotonic()
         inflight = self._inflight.labels(self._driver, operation)
         inflight.inc()
@@ -92,7 +92,7 @@ class Metrics:
             self._requests.labels(self._driver, operation).inc()
             self._seconds.labels(self._driver, operation).observe(time.monotonic() - began)
 
-    def error(self, operation: Operation, error: Exception) -> None:
+    def count_error(self, operation: Operation, error: Exception) -> None:
         self._errors[operation].labels(self._driver, type(error).__name__).inc()
 
 

@@ -49,7 +49,7 @@ class RunningDriver:
         self.liveness_server: LivenessServer | None = None
         self._metrics = Metrics(options.driver_name)
         self._metrics.watch_devices(
-            lambda: sum(len(devices) for devices in self.core.prepared().values()),
+            lambda: sum(len(devices) for devices in self.core.list_prepared().values()),
             lambda: len(self.core.inventory),
         )
         self._devices = DeviceWatch(self.core, library)

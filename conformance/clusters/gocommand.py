@@ -55,7 +55,7 @@ def compiler() -> tuple[str, ...]:
     Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
     try:
-        return build.compiler()
+        return build.find_compiler()
     except NvmlUnavailableError:
         raise ClusterUsageError(
             "a C compiler (there is no `cc`): install gcc or clang, or pip install "

@@ -61,12 +61,12 @@ def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
     ]
 
 
-def variable(device: Device, made: MigInstance | None = None) -> str:
+def name_variable(device: Device, made: MigInstance | None = None) -> str:
     if device.kind == "vfio":
         return f"GPU_DEVICE_VFIO_{device.iommu_group}"
     instance = made or device.instance
-    part = "" if instance is None else f"_MIG_{instance.gi_id}"
-    return f"GPU_DEVICE_{device.minor}{part}"
+    suffix = "" if instance is None else f"_MIG_{instance.gi_id}"
+    return f"GPU_DEVICE_{device.minor}{suffix}"
 
 
 class SpecBuilder:
@@ -109,24 +109,24 @@ class SpecBuilder:
         annotations = {NODE_ANNOTATION: self._node_name}
         if self._declared_only:
             annotations[DECLARED_ANNOTATION] = "declared"
-        devices = [self._device(record, device) for device in record.devices]
+        devices = [self._describe_device(record, device) for device in record.devices]
         if self._metadata is not None:
             devices += [
-                self._metadata_device(record, request, self._metadata)
+                self._describe_metadata(record, request, self._metadata)
                 for request in base_requests(record)
             ]
-        common = self._common(record)
+        common = self._common_edits(record)
         for edits in (common, *(device["containerEdits"] for device in devices)):
-            self._set_apart(edits)
+            self._add_prefix(edits)
         return {
             "cdiVersion": cdi.VERSION,
-            "kind": f"{cdi.vendor(self._driver_name)}/{cdi.CLASS}",
+            "kind": f"{cdi.vendor_name(self._driver_name)}/{cdi.CLASS}",
             "annotations": annotations,
             "devices": devices,
             "containerEdits": common,
         }
 
-    def _set_apart(self, edits: dict[str, Any]) -> None:
+    def _add_prefix(self, edits: dict[str, Any]) -> None:
         """Have variables and device files begin with the prefix, where there is one."""
         if not self._prefix:
             return
@@ -139,52 +139,55 @@ class SpecBuilder:
         """The CDI device that mounts a request's metadata; no device's name has underscores."""
         return cdi.qualified_name(self._driver_name, f"{uid}_metadata_{request}")
 
-    def _common(self, record: ClaimRecord) -> dict[str, Any]:
+    def _common_edits(self, record: ClaimRecord) -> dict[str, Any]:
         """What containers get once, whichever devices of the claim they have."""
         env = [
             f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
             f"KUBERNETES_NODE_NAME={self._node_name}",
             "NVIDIA_VISIBLE_DEVICES=void",
         ]
-        found = [self._inventory.get(device.device_name) for device in record.devices]
-        if all(device is not None and device.kind == "vfio" for device in found):
+        devices = [self._inventory.get(device.device_name) for device in record.devices]
+        if all(device is not None and device.kind == "vfio" for device in devices):
             return {"env": env}  # NVIDIA's kernel driver has nothing to do with them
         names = [CONTROL_DEVICE]
         if not self._declared_only and not self._inventory.simulated:
             names += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
-        driver = {} if self._libraries is None else self._libraries.edits()
+        driver = {} if self._libraries is None else self._libraries.find_edits()
         if self._simulated_smi is not None:
             tool = _read_only(self._simulated_smi, smi.CONTAINER_PATH)
             driver = {**driver, "mounts": [*driver.get("mounts", ()), tool]}
         return {
             **driver,
             "env": [*env, *driver.get("env", ())],
-            "deviceNodes": [self._node(name) for name in names],
+            "deviceNodes": [self._describe_node(name) for name in names],
         }
 
-    def _device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
+    def _describe_device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
         device = self._inventory.get(prepared.device_name)
         if device is None or not prepared.is_still(device):
             raise PrepareError(f"{record}: device {prepared.device_name} is gone from this node")
         if device.kind == "mig-partition" and prepared.made is None:
             raise PrepareError(f"{record}: MIG device {prepared.device_name} was not made")
-        made = prepared.made
-        uuid = made.uuid if made is not None else device.uuid
-        prefix = variable(device, made)
+        created = prepared.made
+        uuid = created.uuid if created is not None else device.uuid
+        prefix = name_variable(device, created)
         env = [f"{prefix}={device.name}", f"{prefix}_RESOURCE_CLAIM={record.uid}"]
         if uuid is not None:
             env.append(f"{prefix}_UUID={uuid}")
         env += [f"{prefix}_{suffix}={value}" for suffix, value in prepared.settings]
         if prepared.admin_access:
             env.append("DRA_ADMIN_ACCESS=true")
-        names = device_files(device, made)
+        names = device_files(device, created)
         if device.kind == "vfio":
             names = self._vfio_files(device, dict(prepared.settings), names)
         if not names:
             raise PrepareError(f"{record}: device {device.name} has no device file to give")
         return {
             "name": prepared.cdi_device_ids[0].partition("=")[2],
-            "containerEdits": {"env": env, "deviceNodes": [self._node(name) for name in names]},
+            "containerEdits": {
+                "env": env,
+                "deviceNodes": [self._describe_node(name) for name in names],
+            },
         }
 
     def _vfio_files(
@@ -199,7 +202,7 @@ class SpecBuilder:
             names.append(VFIO_CONTROL_DEVICE)  # by which libvirt knows that there is VFIO at all
         return names
 
-    def _metadata_device(
+    def _describe_metadata(
         self, record: ClaimRecord, request: str, files: MetadataFiles
     ) -> dict[str, Any]:
         inside = container_path(record, request, self._driver_name)
@@ -207,7 +210,7 @@ class SpecBuilder:
         name = self.metadata_device_id(record.uid, request).partition("=")[2]
         return {"name": name, "containerEdits": {"mounts": [mount]}}
 
-    def _node(self, name: str) -> dict[str, Any]:
+    def _describe_node(self, name: str) -> dict[str, Any]:
         path = f"/dev/{name}"
         if self._declared_only:
             major, minor = device_number(name, apart=bool(self._prefix))

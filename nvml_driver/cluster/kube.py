@@ -63,7 +63,7 @@ class KubeClient:
     def get_claim(self, namespace: str, name: str) -> Json | None:
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
-            return self._json("GET", path, timeout=_CLAIM_TIMEOUT)
+            return self._request_json("GET", path, timeout=_CLAIM_TIMEOUT)
         except KubeError as error:
             if error.status == 404:
                 return None
@@ -71,7 +71,7 @@ class KubeClient:
 
     def node_reference(self, name: str) -> Json:
         """An ownerReference to the Node, for its slices. Raises KubeError: no such node (yet)."""
-        node = self._json("GET", f"/api/v1/nodes/{name}")
+        node = self._request_json("GET", f"/api/v1/nodes/{name}")
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -82,21 +82,21 @@ class KubeClient:
 
     def list_slices(self, driver_name: str, node_name: str) -> tuple[list[Json], str]:
         """The driver's slices of the node, and the list's resourceVersion."""
-        found = self._json("GET", _SLICES, query=_selector(driver_name, node_name))
-        version = str(found["metadata"].get("resourceVersion", ""))
-        return list(found.get("items") or ()), version
+        slice_list = self._request_json("GET", _SLICES, query=_selector(driver_name, node_name))
+        version = str(slice_list["metadata"].get("resourceVersion", ""))
+        return list(slice_list.get("items") or ()), version
 
     def create_slice(self, body: Json) -> Json:
         """Create a ResourceSlice and give back what the server stored."""
-        return self._json("POST", _SLICES, body=body)
+        return self._request_json("POST", _SLICES, body=body)
 
     def replace_slice(self, body: Json) -> Json:
         """Replace a ResourceSlice; ``metadata.resourceVersion`` guards against lost updates."""
-        return self._json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
+        return self._request_json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
 
     def delete_slice(self, name: str) -> None:
         try:
-            self._json("DELETE", f"{_SLICES}/{name}")
+            self._request_json("DELETE", f"{_SLICES}/{name}")
         except KubeError as error:
             if error.status != 404:
                 raise
@@ -114,7 +114,7 @@ class KubeClient:
         timeout = (_TIMEOUT[0], _WATCH_SECONDS + 15.0)
         return SliceWatch(self._send("GET", _SLICES, query, None, timeout))
 
-    def _json(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -153,7 +153,7 @@ class KubeClient:
             raise KubeError(f"{method} {path}: cannot reach the API server: {error}") from None
         response: urllib3.HTTPResponse = answer.response
         if not 200 <= response.status < 300:
-            raise KubeError(f"{method} {path}: {_reason(response)}", response.status)
+            raise KubeError(f"{method} {path}: {_explain_refusal(response)}", response.status)
         return response
 
 
@@ -166,10 +166,10 @@ class SliceWatch:
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         """Events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
-        rest = b""
+        partial_line = b""
         try:
             for chunk in self._response.stream(65536):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in filter(None, lines):
                     event = json.loads(line)
                     if event.get("type") == "ERROR":
@@ -195,7 +195,7 @@ def _selector(driver_name: str, node_name: str) -> list[tuple[str, str]]:
     return [("fieldSelector", f"spec.driver={driver_name},spec.nodeName={node_name}")]
 
 
-def _reason(response: urllib3.HTTPResponse) -> str:
+def _explain_refusal(response: urllib3.HTTPResponse) -> str:
     """What the API server says is wrong (a Status object), else the HTTP reason."""
     try:
         message = json.loads(response.data)["message"]

@@ -38,10 +38,10 @@ class Plan:
         return bool(self.create or self.replace or self.delete)
 
 
-def plan(
+def plan_changes(
     existing: Sequence[Mapping[str, Any]],
     desired: Callable[[int], list[Json]],
-    same: Callable[[Mapping[str, Any], Json], bool] | None = None,
+    is_same: Callable[[Mapping[str, Any], Json], bool] | None = None,
     *,
     at_least: int = 1,
 ) -> Plan:
@@ -50,33 +50,37 @@ def plan(
     ``desired`` gives the slices of a pool generation, which does not go below ``at_least``;
     ``same`` is whether an existing slice is a desired one, by default equal in spec and owners.
     """
-    same = same or _same
-    found = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
-    generation = max([at_least, *(_generation(slice_) for slice_ in existing)])
-    wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
-    different = [n for n, s in found.items() if n not in wanted or not same(s, wanted[n])]
+    is_same = is_same or _is_same_slice
+    existing_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
+    generation = max([at_least, *(_generation_of(slice_) for slice_ in existing)])
+    desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
+    different = [
+        n
+        for n, s in existing_by_name.items()
+        if n not in desired_by_name or not is_same(s, desired_by_name[n])
+    ]
     if different:
-        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
-    result = Plan(delete=[name for name in found if name not in wanted])
-    for name, slice_ in wanted.items():
-        if name not in found:
-            result.create.append(slice_)
+        desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
+    changes = Plan(delete=[name for name in existing_by_name if name not in desired_by_name])
+    for name, slice_ in desired_by_name.items():
+        if name not in existing_by_name:
+            changes.create.append(slice_)
         elif different:
-            version = found[name]["metadata"].get("resourceVersion")
+            version = existing_by_name[name]["metadata"].get("resourceVersion")
             metadata = {**slice_["metadata"], "resourceVersion": version}
-            result.replace.append({**slice_, "metadata": metadata})
-    return result
+            changes.replace.append({**slice_, "metadata": metadata})
+    return changes
 
 
-def _generation(slice_: Mapping[str, Any]) -> int:
+def _generation_of(slice_: Mapping[str, Any]) -> int:
     return int(slice_["spec"]["pool"].get("generation", 0))
 
 
-def _same(found: Mapping[str, Any], wanted: Json) -> bool:
-    owners = found["metadata"].get("ownerReferences") or []
+def _is_same_slice(existing: Mapping[str, Any], desired: Json) -> bool:
+    owners = existing["metadata"].get("ownerReferences") or []
     return bool(
-        found["spec"] == wanted["spec"]
-        and owners == (wanted["metadata"].get("ownerReferences") or [])
+        existing["spec"] == desired["spec"]
+        and owners == (desired["metadata"].get("ownerReferences") or [])
     )
 
 
@@ -151,9 +155,9 @@ class Publisher(Worker):
         """Write what differs; the list's version if nothing did."""
         owner = self._api.node_reference(self._node_name)
         existing, version = self._api.list_slices(self._driver_name, self._node_name)
-        changes = plan(
+        changes = plan_changes(
             existing,
-            lambda generation: self._owned(generation, owner),
+            lambda generation: self._owned_slices(generation, owner),
             self._same,
             at_least=self._generation,
         )
@@ -168,7 +172,7 @@ class Publisher(Worker):
             self._api.delete_slice(name)
         return None if changes else version
 
-    def _owned(self, generation: int, owner: Json) -> list[Json]:
+    def _owned_slices(self, generation: int, owner: Json) -> list[Json]:
         return [
             {**slice_, "metadata": {**slice_["metadata"], "ownerReferences": [owner]}}
             for slice_ in self._slices(generation)
@@ -178,13 +182,13 @@ class Publisher(Worker):
         """A server may store a slice in a form of its own; that form is not a difference."""
         self._stored[body["metadata"]["name"]] = (body["spec"], answer.get("spec"))
         # Also after all slices were deleted, a generation is not used for other contents.
-        self._generation = max(self._generation, _generation(body))
+        self._generation = max(self._generation, _generation_of(body))
 
-    def _same(self, found: Mapping[str, Any], wanted: Json) -> bool:
-        sent, stored = self._stored.get(wanted["metadata"]["name"], (None, None))
-        if sent == wanted["spec"] and stored is not None:
-            wanted = {**wanted, "spec": stored}
-        return _same(found, wanted)
+    def _same(self, existing: Mapping[str, Any], desired: Json) -> bool:
+        sent, stored = self._stored.get(desired["metadata"]["name"], (None, None))
+        if sent == desired["spec"] and stored is not None:
+            desired = {**desired, "spec": stored}
+        return _is_same_slice(existing, desired)
 
     def _wait_for_change(self, version: str, refreshes: int) -> None:
         watch = self._api.watch_slices(self._driver_name, self._node_name, version)

@@ -45,9 +45,9 @@ class MpsConfig(_Strict):
     default_per_device_pinned_memory_limit: dict[DeviceKey, Quantity] | None = None
     multi_user: bool | None = None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
         limits = self.default_per_device_pinned_memory_limit or {}
-        asked = {
+        variables = {
             "MPS_ACTIVE_THREAD_PERCENTAGE": self.default_active_thread_percentage,
             "MPS_PINNED_DEVICE_MEMORY_LIMIT": self.default_pinned_device_memory_limit,
             "MPS_PER_DEVICE_PINNED_MEMORY_LIMIT": ",".join(
@@ -56,7 +56,7 @@ class MpsConfig(_Strict):
             or None,
             "MPS_MULTI_USER": None if self.multi_user is None else str(self.multi_user).lower(),
         }
-        return tuple((name, str(value)) for name, value in asked.items() if value is not None)
+        return tuple((name, str(value)) for name, value in variables.items() if value is not None)
 
 
 class MigDeviceSharing(_Strict):
@@ -71,9 +71,9 @@ class MigDeviceSharing(_Strict):
             raise ValueError(f"mpsConfig: not allowed with strategy {self.strategy}")
         return self
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
         strategy = (("SHARING_STRATEGY", str(self.strategy)),)
-        return strategy + (self.mps_config.settings() if self.mps_config is not None else ())
+        return strategy + (self.mps_config.list_settings() if self.mps_config is not None else ())
 
 
 class GpuSharing(MigDeviceSharing):
@@ -87,8 +87,8 @@ class GpuSharing(MigDeviceSharing):
             raise ValueError(f"timeSlicingConfig: not allowed with strategy {self.strategy}")
         return self
 
-    def settings(self) -> Settings:
-        result = super().settings()
+    def list_settings(self) -> Settings:
+        result = super().list_settings()
         if self.strategy == "TimeSlicing":
             slicing = self.time_slicing_config or TimeSlicingConfig()
             result += (("TIMESLICE_INTERVAL", slicing.interval),)
@@ -101,18 +101,18 @@ class DeviceConfig(_Strict):
     device_kinds: ClassVar[tuple[Kind, ...]]
     api_version: Literal["resource.nvidia.com/v1beta1"]
 
-    def beyond_real_gpus(self) -> str | None:
+    def explain_unsupported(self) -> str | None:
         """What this driver cannot do to real GPUs, None if nothing."""
         return None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
         return ()
 
 
 class _Shared(DeviceConfig):
     sharing: MigDeviceSharing | None = None
 
-    def beyond_real_gpus(self) -> str | None:
+    def explain_unsupported(self) -> str | None:
         if self.sharing is None or self.sharing.strategy != "MPS":
             return None
         return (
@@ -120,8 +120,8 @@ class _Shared(DeviceConfig):
             "control daemons; use TimeSlicing, or a driver that does"
         )
 
-    def settings(self) -> Settings:
-        return self.sharing.settings() if self.sharing is not None else ()
+    def list_settings(self) -> Settings:
+        return self.sharing.list_settings() if self.sharing is not None else ()
 
 
 class GpuConfig(_Shared):
@@ -153,7 +153,7 @@ class VfioDeviceConfig(DeviceConfig):
     kind: Literal["VfioDeviceConfig"]
     iommu: Iommu | None = None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
         if self.iommu is None:
             return ()
         return (
@@ -167,7 +167,7 @@ KINDS: Mapping[str, type[DeviceConfig]] = {
 }
 
 
-def decode(parameters: object) -> DeviceConfig:
+def decode_config(parameters: object) -> DeviceConfig:
     """A configuration from its ``parameters``. Raises ConfigError: the path of each wrong field."""
     if not isinstance(parameters, Mapping):
         raise ConfigError("parameters must be an object")
@@ -180,11 +180,13 @@ def decode(parameters: object) -> DeviceConfig:
     try:
         return KINDS[kind].model_validate(dict(parameters))
     except ValidationError as error:
-        raise ConfigError("; ".join(map(_problem, error.errors(include_url=False)))) from None
+        raise ConfigError(
+            "; ".join(map(_format_problem, error.errors(include_url=False)))
+        ) from None
 
 
-def _problem(problem: Any) -> str:
-    path = ".".join(str(part) for part in problem["loc"])
+def _format_problem(problem: Any) -> str:
+    path = ".".join(str(key) for key in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{path}: unknown field"
     if problem["type"] == "value_error":  # ours, which begins with the field below the path

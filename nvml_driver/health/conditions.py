@@ -74,13 +74,13 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
     prefix = f"{driver_name}/"
     devices = []
     for device in inventory:
-        own = [each for each in report.conditions if each.concerns(device)]
+        conditions = [condition for condition in report.conditions if condition.concerns(device)]
         foreign = tuple(taint for taint in device.taints if not taint.key.startswith(prefix))
-        health, message = _health(device, own)
+        health, message = _health_of(device, conditions)
         devices.append(
             replace(
                 device,
-                taints=(*foreign, *_taints(own, prefix)),
+                taints=(*foreign, *_taints_of(conditions, prefix)),
                 health=health,
                 health_message=message,
             )
@@ -96,26 +96,30 @@ class Gone:
     since: str
 
 
-def keep_lost(found: Inventory, before: Inventory, report: HealthReport) -> Inventory:
+def keep_lost(discovered: Inventory, previous: Inventory, report: HealthReport) -> Inventory:
     """Devices that were found anew, with those of lost GPUs, which cannot be found now."""
-    lost = {each.gpu for each in report.conditions if each.kind == "gpu-lost"}
-    lost -= {device.gpu_name for device in found}
-    kept = [device for device in before if device.gpu_name in lost]
-    if not kept:
-        return found
-    used = {each.counter_set for device in kept for each in device.consumes_counters}
+    lost_gpus = {
+        condition.gpu for condition in report.conditions if condition.kind == "gpu-lost"
+    }
+    lost_gpus -= {device.gpu_name for device in discovered}
+    lost_devices = [device for device in previous if device.gpu_name in lost_gpus]
+    if not lost_devices:
+        return discovered
+    used_counter_sets = {
+        consumed.counter_set for device in lost_devices for consumed in device.consumes_counters
+    }
     return replace(
-        found,
-        devices=(*found.devices, *kept),
+        discovered,
+        devices=(*discovered.devices, *lost_devices),
         counter_sets=(
-            *found.counter_sets,
-            *(each for each in before.counter_sets if each.name in used),
+            *discovered.counter_sets,
+            *(shared for shared in previous.counter_sets if shared.name in used_counter_sets),
         ),
     )
 
 
 def keep_vanished(
-    inventory: Inventory, before: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
+    inventory: Inventory, previous: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
 ) -> Inventory:
     """Devices with those that a claim has and that are gone, unhealthy and with a taint.
 
@@ -124,45 +128,45 @@ def keep_vanished(
     """
     devices = {device.name: device for device in inventory}
     for name, gone in vanished.items():
-        device = devices.get(name) or before.get(name)
+        device = devices.get(name) or previous.get(name)
         if device is None:
             continue  # it was gone before this driver started
         key = f"{driver_name}/{GONE}"
-        others = tuple(taint for taint in device.taints if taint.key != key)
+        other_taints = tuple(taint for taint in device.taints if taint.key != key)
         message = f"the MIG device that {gone.claim} has was destroyed by another process"
         devices[name] = replace(
             device,
-            taints=(*others, Taint(key, "", "NoSchedule", gone.since)),
+            taints=(*other_taints, Taint(key, "", "NoSchedule", gone.since)),
             health="Unhealthy",
             health_message=message[:_LONGEST],
         )
     return inventory.with_devices(tuple(devices.values()))
 
 
-def _taints(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
+def _taints_of(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
     """At most one for each key and effect, which is all that the API takes: the latest."""
-    found: dict[tuple[str, str], Taint] = {}
-    for condition in sorted(conditions, key=lambda each: each.since):
+    taints: dict[tuple[str, str], Taint] = {}
+    for condition in sorted(conditions, key=lambda reported: reported.since):
         effect: Literal["None", "NoSchedule"] = (
             "NoSchedule" if condition.fatal and condition.kind != "unmonitored" else "None"
         )
         value = "" if condition.xid is None else str(condition.xid)
         taint = Taint(f"{prefix}{condition.kind}", value, effect, condition.since)
-        found[taint.key, effect] = taint
-    return [found[key] for key in sorted(found)]
+        taints[taint.key, effect] = taint
+    return [taints[key] for key in sorted(taints)]
 
 
-def _health(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
+def _health_of(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
     if device.kind == "vfio":
         return "Unknown", "not watched: NVML does not see GPUs of vfio-pci"
-    messages = "; ".join(each.message for each in conditions)[:_LONGEST]
-    if any(each.fatal and each.kind != "unmonitored" for each in conditions):
+    messages = "; ".join(condition.message for condition in conditions)[:_LONGEST]
+    if any(condition.fatal and condition.kind != "unmonitored" for condition in conditions):
         return "Unhealthy", messages
-    if any(each.kind == "unmonitored" for each in conditions):
+    if any(condition.kind == "unmonitored" for condition in conditions):
         return "Unknown", messages
     return "Healthy", messages
 
 
-def now() -> str:
+def current_timestamp() -> str:
     """RFC 3339, whole seconds, as the API has times."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

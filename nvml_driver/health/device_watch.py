@@ -22,9 +22,9 @@ from nvml_driver.health.conditions import (
     Gone,
     HealthReport,
     apply_health,
+    current_timestamp,
     keep_lost,
     keep_vanished,
-    now,
 )
 from nvml_driver.health.monitor import HealthMonitor
 from nvml_driver.model.inventory import Inventory
@@ -62,10 +62,10 @@ class DeviceWatch(Worker):
         """
         super().__init__("device-watch")
         self._core = core
-        self._discover = discover or (lambda: core.discover(library))
-        self._plain = core.inventory
+        self._discover = discover or (lambda: core.discover_devices(library))
+        self._discovered = core.inventory
         self._report = HealthReport()
-        self._asked_for: frozenset[str] = frozenset()
+        self._searched_gpus: frozenset[str] = frozenset()
         self._vanished: dict[str, Gone] = {}
         self._mig_changed = threading.Event()
         self._look_seconds = look_seconds
@@ -116,43 +116,49 @@ class DeviceWatch(Worker):
                 self._mig_changed.clear()
                 look = True
             try:
-                self._take(self._report, look=look)
+                self._update_inventory(self._report, look=look)
             except DriverError as error:
                 _LOG.error("the devices cannot be brought up to date: %s", error)
 
-    def _take(self, report: HealthReport, *, look: bool) -> None:
-        known = {device.gpu_name for device in self._plain if device.kind != "vfio"}
-        appeared = report.present - known - self._asked_for
-        self._asked_for = report.present - known  # asking again would not show more of them
-        anew = bool(appeared)
-        if anew:
+    def _update_inventory(self, report: HealthReport, *, look: bool) -> None:
+        known_gpus = {device.gpu_name for device in self._discovered if device.kind != "vfio"}
+        appeared = report.present - known_gpus - self._searched_gpus
+        self._searched_gpus = (
+            report.present - known_gpus
+        )  # asking again would not show more of them
+        rediscover = bool(appeared)
+        if rediscover:
             _LOG.info("GPUs appeared: %s", ", ".join(sorted(appeared)))
-        if look and self._mig_differs():
+        if look and self._is_mig_outdated():
             _LOG.warning("MIG devices were changed by another process")
-            anew = True
-        if anew:
-            self._plain = keep_lost(self._discover(), self._plain, report)
+            rediscover = True
+        if rediscover:
+            self._discovered = keep_lost(self._discover(), self._discovered, report)
         name = self._core.options.driver_name
-        healthy = apply_health(self._plain, report, name)
+        healthy = apply_health(self._discovered, report, name)
         self._core.set_inventory(
             keep_vanished(healthy, self._core.inventory, self._vanished, driver_name=name)
         )
 
-    def _mig_differs(self) -> bool:
+    def _is_mig_outdated(self) -> bool:
         """Whether the devices have to be found anew; also finds those that vanished."""
         try:
-            news = self._core.mig_news()
+            news = self._core.read_mig_news()
         except DriverError as error:
             _LOG.warning("MIG devices cannot be looked at: %s", error)
             return False
         if news is None:
             self._on_mig_change()  # a claim is being prepared: look again afterwards
             return False
-        gone = {}
+        vanished = {}
         for name, claim in news.vanished.items():
             if name not in self._vanished:
                 _LOG.error("MIG device %s was destroyed while %s has it", name, claim)
-            known = self._vanished.get(name)
-            gone[name] = known if known and known.claim == claim else Gone(claim, now())
-        self._vanished = gone
-        return news.differs
+            previous = self._vanished.get(name)
+            vanished[name] = (
+                previous
+                if previous and previous.claim == claim
+                else Gone(claim, current_timestamp())
+            )
+        self._vanished = vanished
+        return news.outdated

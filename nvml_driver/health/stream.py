@@ -57,7 +57,7 @@ class HealthFeed:
             self._stopped = True
             self._changed.notify_all()
 
-    def stream(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
+    def stream_health(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
         """Responses in the version of ``messages``, until kubelet or driver end the stream."""
         with self._changed:
             if self._streams >= MAX_STREAMS:
@@ -77,13 +77,13 @@ class HealthFeed:
                 return
             while True:
                 with self._changed:
-                    seen = self._changes
+                    sent_changes = self._changes
                 if time.time() - self._checked_at() <= LEASE_SECONDS:
-                    yield self.response(messages)
+                    yield self.build_response(messages)
                 with self._changed:
                     self._changed.wait_for(
-                        lambda seen=seen: (  # type: ignore[misc]
-                            ended.is_set() or self._stopped or self._changes != seen
+                        lambda sent_changes=sent_changes: (  # type: ignore[misc]
+                            ended.is_set() or self._stopped or self._changes != sent_changes
                         ),
                         self._resend_seconds,
                     )
@@ -94,7 +94,7 @@ class HealthFeed:
                 self._streams -= 1
                 self._changed.notify_all()
 
-    def response(self, messages: ModuleType) -> Any:
+    def build_response(self, messages: ModuleType) -> Any:
         answer = messages.NodeWatchResourcesResponse()
         checked = int(self._checked_at())
         for device in self._inventory():
@@ -105,12 +105,12 @@ class HealthFeed:
                 health=messages.HealthStatus.Value(_STATUS[device.health]),
                 last_updated_time=checked,
                 health_check_timeout_seconds=LEASE_SECONDS,
-                message=_shortened(device.health_message),
+                message=_shorten_message(device.health_message),
             )
         return answer
 
 
-def _shortened(message: str) -> str:
+def _shorten_message(message: str) -> str:
     content = message.encode()
     if len(content) <= _MAX_MESSAGE:
         return message

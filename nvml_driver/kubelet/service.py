@@ -25,7 +25,13 @@ from nvml_driver.kubeletapi.dra_health.v1alpha1 import api_pb2 as health_v1alpha
 from nvml_driver.kubeletapi.pluginregistration.v1 import api_pb2 as registration
 from nvml_driver.metrics import Metrics
 from nvml_driver.model.prepared import PreparedDevice
-from nvml_driver.prepare.claims import ClaimFetcher, ClaimGetter, ClaimReference, budget, describe
+from nvml_driver.prepare.claims import (
+    ClaimFetcher,
+    ClaimGetter,
+    ClaimReference,
+    describe_claim,
+    limit_seconds,
+)
 
 _LOG = logging.getLogger(__name__)
 PLUGIN_TYPE = "DRAPlugin"
@@ -63,9 +69,9 @@ class ClaimWork:
         claims of a pod that was deleted by force while another call still prepares them, forgets
         them, and would never unprepare them again.
         """
-        with self.metrics.request("prepare"), self._watching_unprepare() as unprepared:
+        with self.metrics.measure_request("prepare"), self._watch_unprepare() as unprepared:
             for reference, claim in self._fetcher.fetch(references, seconds):
-                where, uid = describe(reference), reference.uid
+                where, uid = describe_claim(reference), reference.uid
 
                 def wanted(uid: str = uid) -> bool:
                     return uid not in unprepared and still_wanted()
@@ -75,15 +81,15 @@ class ClaimWork:
                         raise claim
                     devices = self._core.prepare(claim, still_wanted=wanted)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                    self.metrics.error("prepare", error)
-                    yield reference.uid, [], _message(error, f"prepare {where}")
+                    self.metrics.count_error("prepare", error)
+                    yield reference.uid, [], _report_error(error, f"prepare {where}")
                 else:
                     names = ", ".join(device.device_name for device in devices) or "no devices"
                     _LOG.info("prepared %s: %s", where, names)
                     yield reference.uid, devices, ""
 
     @contextmanager
-    def _watching_unprepare(self) -> Iterator[set[str]]:
+    def _watch_unprepare(self) -> Iterator[set[str]]:
         """The uids of claims that were unprepared meanwhile."""
         call, unprepared = object(), set[str]()
         self._unprepared[call] = unprepared
@@ -94,21 +100,24 @@ class ClaimWork:
 
     def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
         """Uid and error (empty: none) of each claim; the claim object may be gone."""
-        with self.metrics.request("unprepare"):
+        with self.metrics.measure_request("unprepare"):
             for reference in references:
                 for unprepared in list(self._unprepared.values()):
                     unprepared.add(reference.uid)
                 try:
                     self._core.unprepare(reference.uid)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                    self.metrics.error("unprepare", error)
-                    yield reference.uid, _message(error, f"unprepare {describe(reference)}")
+                    self.metrics.count_error("unprepare", error)
+                    yield (
+                        reference.uid,
+                        _report_error(error, f"unprepare {describe_claim(reference)}"),
+                    )
                 else:
-                    _LOG.info("unprepared %s", describe(reference))
+                    _LOG.info("unprepared %s", describe_claim(reference))
                     yield reference.uid, ""
 
 
-def _message(error: Exception, doing: str) -> str:
+def _report_error(error: Exception, doing: str) -> str:
     """An error as one claim's error: never empty, for empty means success."""
     if isinstance(error, DriverError):
         _LOG.warning("%s: %s", doing, error)
@@ -124,7 +133,9 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
     def prepare(request: Any, context: grpc.ServicerContext) -> Any:
         response = messages.NodePrepareResourcesResponse()
         outcomes = work.prepare_each(
-            request.claims, seconds=budget(context.time_remaining()), still_wanted=context.is_active
+            request.claims,
+            seconds=limit_seconds(context.time_remaining()),
+            still_wanted=context.is_active,
         )
         for uid, devices, error in outcomes:
             entry = response.claims[uid]  # the look-up makes the entry
@@ -154,7 +165,7 @@ def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHan
     """The service ``DRAResourceHealth`` of one version."""
 
     def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        return feed.stream(messages, context)
+        return feed.stream_health(messages, context)
 
     return serve(messages, {"NodeWatchResources": watch})
 

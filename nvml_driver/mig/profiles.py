@@ -54,7 +54,7 @@ class GiProfile:
     slices: int
     capacity: dict[str, int]
 
-    def place(self, minor: int, start: int, size: int) -> MigPlace:
+    def place_at(self, minor: int, start: int, size: int) -> MigPlace:
         """This profile in one of its placements."""
         return MigPlace(
             parent_minor=minor,
@@ -84,7 +84,7 @@ def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> 
     return f"{slices}g.{gigabytes}gb{_MEDIA.get(index, '')}"
 
 
-def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiProfile]:
+def list_profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiProfile]:
     """All profiles that this driver can use, by NVML's index. Raises GpuUnusableError: GPU lost."""
     for index in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         info = _profile_info(nvml, handle, index, who)
@@ -134,20 +134,22 @@ def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
     return None
 
 
-def placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
+def list_placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
     """Start and size of each placement; empty if NVML does not report. Raises GpuUnusableError."""
     count = ctypes.c_uint(0)
     try:
         nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
             handle, profile.id, None, ctypes.byref(count)
         )
-        found = (pynvml.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()
+        placements = (pynvml.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()
         nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
-            handle, profile.id, found, ctypes.byref(count)
+            handle, profile.id, placements, ctypes.byref(count)
         )
     except pynvml.NVMLError as error:
         if error.value in LOST:
             raise GpuUnusableError(str(error)) from None
         _LOG.warning("%s: MIG profile %s left out: %s", who, profile.name, error)
         return []
-    return sorted((found[i].start, found[i].size) for i in range(min(count.value, len(found))))
+    return sorted(
+        (placements[i].start, placements[i].size) for i in range(min(count.value, len(placements)))
+    )

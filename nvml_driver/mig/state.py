@@ -28,7 +28,7 @@ class MigNews:
     ``vanished``: name of a device that is prepared and gone -> the claim in words.
     """
 
-    differs: bool
+    outdated: bool
     vanished: Mapping[str, str]
 
 
@@ -65,19 +65,21 @@ def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
     )
 
 
-def differs(inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]) -> bool:
+def is_outdated(
+    inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]
+) -> bool:
     """Whether the node's devices have to be found anew: other modes, or others' MIG devices."""
     if any(state.modes.get(name, mode) != mode for name, mode in inventory.mig_modes.items()):
         return True
-    known = {
+    published_instances = {
         instance
         for instance in inventory.foreign_instances
         if f"gpu-{instance.place.parent_minor}" in state.modes
     }
-    return known != {instance for instance in state.instances if not is_own(instance)}
+    return published_instances != {instance for instance in state.instances if not is_own(instance)}
 
 
-def vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, str]:
+def find_vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, str]:
     """Name of each device that a claim has prepared and that is gone, to the claim in words."""
     return {
         device.device_name: str(record)

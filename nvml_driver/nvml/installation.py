@@ -35,14 +35,14 @@ class DriverRoot:
     host: Path = Path("/")
     container: Path = Path("/")
 
-    def tool(self, name: str) -> Path | None:
+    def find_tool(self, name: str) -> Path | None:
         """A program, as this process sees it; None if there is none."""
-        return self._first(TOOL_FOLDERS, name)
+        return self._find_first(TOOL_FOLDERS, name)
 
-    def library(self, name: str) -> Path | None:
-        return self._first(LIBRARY_FOLDERS, name)
+    def find_library(self, name: str) -> Path | None:
+        return self._find_first(LIBRARY_FOLDERS, name)
 
-    def resolve(self, path: Path) -> Path | None:
+    def resolve_links(self, path: Path) -> Path | None:
         """Where links lead, an absolute one being meant from the root; None: nowhere, or out."""
         inside = path
         for _ in range(_LINKS):
@@ -60,10 +60,10 @@ class DriverRoot:
                 return None
         return None
 
-    def _first(self, folders: tuple[str, ...], name: str) -> Path | None:
+    def _find_first(self, folders: tuple[str, ...], name: str) -> Path | None:
         for folder in folders:
             path = self.container / folder / name
-            if self.resolve(path) is not None:
+            if self.resolve_links(path) is not None:
                 return path
         return None
 
@@ -74,7 +74,7 @@ _PREFIX = "resource.kubernetes.io/"
 MAX_TEXT = 64  # ``DeviceAttributeMaxValueLength`` of the API.
 
 
-def normal_address(raw: str) -> str | None:
+def normalize_address(raw: str) -> str | None:
     """The address as sysfs writes it, of what NVML reports; None if it is none.
 
     NVML writes the domain with eight digits, sysfs with four: ``00000000:3B:00.0`` is
@@ -86,37 +86,37 @@ def normal_address(raw: str) -> str | None:
     return address if _ADDRESS.fullmatch(address) else None
 
 
-def pci_attributes(
+def read_pci_attributes(
     sysfs: Path, address: str, who: str, *, numa_list: bool = False
 ) -> dict[str, Attribute]:
     """The standard attributes of the device at an address like ``0000:3b:00.0``."""
-    found = {f"{_PREFIX}pciBusID": Attribute("string", address)}
+    attributes = {f"{_PREFIX}pciBusID": Attribute("string", address)}
     link = sysfs / "bus" / "pci" / "devices" / address
     try:
         target = link.readlink().parts
     except OSError as error:
         _LOG.info("%s is published without pcieRoot: %s", who, error)
-        return found
+        return attributes
     # ../../../devices/pci0000:00/0000:00:1e.0
     below = target[target.index("devices") + 1 :] if "devices" in target else ()
     root = below[0] if below else ""
     if root.startswith("pci") and len(root) <= MAX_TEXT:
-        found[f"{_PREFIX}pcieRoot"] = Attribute("string", root)
+        attributes[f"{_PREFIX}pcieRoot"] = Attribute("string", root)
     else:
         _LOG.warning("%s is published without pcieRoot: %s cannot be used", who, link)
     try:
         node = int((link / "numa_node").read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
         _LOG.info("%s is published without numaNode: %s", who, error)
-        return found
+        return attributes
     if node >= 0:  # -1: the platform does not report
-        found[f"{_PREFIX}numaNode"] = (
+        attributes[f"{_PREFIX}numaNode"] = (
             Attribute("ints", (node,)) if numa_list else Attribute("int", node)
         )
-    return found
+    return attributes
 
 
-def link_name(path: Path) -> str | None:
+def read_link_name(path: Path) -> str | None:
     """The last part of what a link points to, for example the kernel driver of a device."""
     try:
         return path.readlink().name

@@ -26,7 +26,7 @@ import pynvml
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.model.inventory import Attribute, AttributeType
 from nvml_driver.nvml.installation import MAX_TEXT
-from nvml_driver.simulated import build, machines, profile, shipped
+from nvml_driver.simulated import build, list_shipped_profiles, machines, profile
 
 _LOG = logging.getLogger(__name__)
 _MARK = "nvmlSimulatedOpen"
@@ -50,19 +50,19 @@ class NvmlLibrary:
         self.profile = shown
 
     @classmethod
-    def system(cls, path: Path | None = None) -> NvmlLibrary:
+    def load_system(cls, path: Path | None = None) -> NvmlLibrary:
         """The node's NVML, where the loader or ``path`` says. Raises NvmlUnavailableError."""
         try:
             handle = ctypes.CDLL(str(path or build.LIBRARY))
         except OSError as error:
             raise NvmlUnavailableError(
                 f"cannot load {path or build.LIBRARY}: {error}; install the NVIDIA driver, "
-                f"or use --simulate with one of: {', '.join(shipped())}"
+                f"or use --simulate with one of: {', '.join(list_shipped_profiles())}"
             ) from None
-        return cls(_adopt(handle))
+        return cls(_adopt_library(handle))
 
     @classmethod
-    def simulated(
+    def load_simulated(
         cls,
         shown: str | Path | profile.Profile,
         *,
@@ -86,8 +86,8 @@ class NvmlLibrary:
             ProfileError: the profile cannot be used.
             NvmlUnavailableError: the library cannot be built or loaded, or refuses the profile.
         """
-        wanted = profile.load(shown)
-        path = build.build(cache_root or default_cache_root())
+        loaded_profile = profile.load_profile(shown)
+        path = build.build_library(cache_root or default_cache_root())
         try:
             handle = ctypes.CDLL(str(path))
             if control_file is not None:
@@ -97,12 +97,12 @@ class NvmlLibrary:
                 state_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise NvmlUnavailableError(f"cannot set up simulated NVML: {error}") from None
-        handle = _adopt(handle)
-        text = wanted.describe(
+        handle = _adopt_library(handle)
+        text = loaded_profile.describe(
             state=state_file.absolute() if state_file else None,
             control=control_file.absolute() if control_file else None,
         )
-        return cls(handle, wanted, machines.Machine(handle, text, wanted.name))
+        return cls(handle, loaded_profile, machines.Machine(handle, text, loaded_profile.name))
 
     @property
     def is_simulated(self) -> bool:
@@ -110,9 +110,9 @@ class NvmlLibrary:
         return hasattr(self._handle, _MARK)
 
     @contextmanager
-    def session(self) -> Iterator[Any]:
+    def open_session(self) -> Iterator[Any]:
         """NVML initialised, as pynvml, for the present thread. Raises NvmlUnavailableError."""
-        with self.machine.selected() if self.machine else nullcontext():
+        with self.machine.select_for_thread() if self.machine else nullcontext():
             try:
                 pynvml.nvmlInit()
             except pynvml.NVMLError as error:
@@ -134,7 +134,7 @@ def default_cache_root() -> Path:
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
 
 
-def _adopt(handle: ctypes.CDLL) -> ctypes.CDLL:
+def _adopt_library(handle: ctypes.CDLL) -> ctypes.CDLL:
     """Make nvidia-ml-py use the library, which it can only once in a process."""
     with _adopting:
         present = pynvml.nvmlLib
@@ -164,7 +164,7 @@ class GpuUnusableError(Exception):
     """This GPU cannot be published at all; the message says why."""
 
 
-def ask(
+def ask_nvml(
     who: str, what: str, function: Callable[..., _T], *arguments: Any, level: int = logging.INFO
 ) -> _T | None:
     """What NVML answers about the driver or a GPU; None if it cannot say.
@@ -184,7 +184,7 @@ def ask(
     return None
 
 
-def put(
+def add_attribute(
     attributes: dict[str, Attribute],
     who: str,
     name: str,
@@ -199,18 +199,20 @@ def put(
         attributes[name] = Attribute(kind, value)
 
 
-def version(text: str) -> str | None:
+def normalize_version(text: str) -> str | None:
     """A semantic version of what NVML writes with leading zeros or too few parts.
 
     ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; else None.
     """
-    parts = text.split(".")
-    if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    numbers = text.split(".")
+    if not 1 <= len(numbers) <= 3 or not all(
+        number.isascii() and number.isdigit() for number in numbers
+    ):
         return None
-    return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
+    return ".".join(str(int(number)) for number in [*numbers, "0", "0"][:3])
 
 
-def salted(raw: str, salt: str | None) -> str:
+def salt_uuid(raw: str, salt: str | None) -> str:
     """A UUID that differs from that of another salt; ``raw`` itself for None.
 
     For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before

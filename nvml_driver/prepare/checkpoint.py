@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nvml_driver.errors import CheckpointError, problems
+from nvml_driver.errors import CheckpointError, format_problems
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.storage.files import remove_scratch, write_atomic
 
@@ -123,7 +123,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             records = {uid: ClaimRecord.from_json(uid, c) for uid, c in data["claims"].items()}
             boot_id = str(data["bootID"])
         except ValidationError as error:
-            problem = problems(error, root="claim")
+            problem = format_problems(error, root="claim")
             raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{type(error).__name__}: {error}"

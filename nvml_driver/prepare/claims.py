@@ -33,14 +33,14 @@ class ClaimReference(Protocol):
 _R = TypeVar("_R", bound=ClaimReference)
 
 
-def describe(reference: ClaimReference) -> str:
+def describe_claim(reference: ClaimReference) -> str:
     return f"claim {reference.namespace}/{reference.name} (uid {reference.uid})"
 
 
-def budget(time_remaining: float | None) -> float:
+def limit_seconds(time_remaining: float | None) -> float:
     """Seconds to spend on a call of which the caller says how long it waits (None: it does not)."""
-    left = BUDGET_SECONDS if time_remaining is None else time_remaining - _SPARE_SECONDS
-    return max(0.0, min(left, BUDGET_SECONDS))
+    seconds = BUDGET_SECONDS if time_remaining is None else time_remaining - _SPARE_SECONDS
+    return max(0.0, min(seconds, BUDGET_SECONDS))
 
 
 class ClaimFetcher:
@@ -64,7 +64,7 @@ class ClaimFetcher:
         try:
             for future in as_completed(list(running), timeout=max(0.0, seconds)):
                 reference = running.pop(future)
-                yield reference, _outcome(future, reference)
+                yield reference, _outcome_of(future, reference)
                 if time.monotonic() > deadline:
                     break  # preparing the claims took all the time
         except TimeoutError:
@@ -74,14 +74,14 @@ class ClaimFetcher:
             yield (
                 reference,
                 PrepareError(
-                    f"{describe(reference)} was not read and prepared within {seconds:.0f} s, "
-                    "because the API server or the claims before it were slow; the kubelet will "
+                    f"{describe_claim(reference)} was not read and prepared within {seconds:.0f} "
+                    "s, because the API server or the claims before it were slow; the kubelet will "
                     "try again"
                 ),
             )
 
     def _get(self, reference: ClaimReference) -> Mapping[str, Any]:
-        where = describe(reference)
+        where = describe_claim(reference)
         try:
             claim = self._get_claim(reference.namespace, reference.name)
         except DriverError as error:
@@ -94,7 +94,7 @@ class ClaimFetcher:
         return claim
 
 
-def _outcome(
+def _outcome_of(
     future: Future[Mapping[str, Any]], reference: ClaimReference
 ) -> Mapping[str, Any] | PrepareError:
     error = future.exception()
@@ -103,6 +103,6 @@ def _outcome(
     if isinstance(error, PrepareError):
         return error
     return PrepareError(
-        f"{describe(reference)} cannot be read: internal error of the driver: "
+        f"{describe_claim(reference)} cannot be read: internal error of the driver: "
         f"{type(error).__name__}: {error}"
     )

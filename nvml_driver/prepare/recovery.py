@@ -55,8 +55,8 @@ def recover(
                 _LOG.warning("%s: its preparation was interrupted and is undone", record)
                 _undo_if_possible(record, undo)
             else:
-                restore(record, files)
-        files.tidy(checkpoint)
+                restore_files(record, files)
+        files.remove_orphans(checkpoint)
         if boot_id:
             checkpoint.begin_boot(boot_id)
     except OSError as error:
@@ -67,8 +67,8 @@ def _survives_reboot(record: ClaimRecord, inventory: Inventory) -> bool:
     if record.state is not ClaimState.PREPARE_COMPLETED:
         return False
     for device in record.devices:
-        found = inventory.get(device.device_name)
-        if device.kind == "mig-partition" or found is None or not device.is_still(found):
+        present = inventory.get(device.device_name)
+        if device.kind == "mig-partition" or present is None or not device.is_still(present):
             return False
     return True
 
@@ -81,7 +81,7 @@ def _undo_if_possible(record: ClaimRecord, undo: Callable[[ClaimRecord], None]) 
         _LOG.error("%s: cannot be undone now: %s", record, error)
 
 
-def restore(record: ClaimRecord, files: ClaimFiles) -> None:
+def restore_files(record: ClaimRecord, files: ClaimFiles) -> None:
     """Write a prepared claim's files again if they are lost, as long as its devices are there."""
     try:
         files.write(record)

@@ -8,6 +8,6 @@ of /proc that lists MIG capabilities, a boot id, and character devices.
 from pathlib import Path
 
 
-def shipped() -> tuple[str, ...]:
+def list_shipped_profiles() -> tuple[str, ...]:
     """Names of the profiles that come with the package, sorted."""
     return tuple(sorted(file.stem for file in (Path(__file__).parent / "profiles").glob("*.json")))

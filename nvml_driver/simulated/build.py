@@ -31,11 +31,11 @@ FLAGS = (
 )
 
 
-def compiler() -> tuple[str, ...]:
+def find_compiler() -> tuple[str, ...]:
     """The C compiler's command: ``cc``, else ziglang's. Raises NvmlUnavailableError: neither."""
-    found = shutil.which("cc")
-    if found:
-        return (found,)
+    cc = shutil.which("cc")
+    if cc:
+        return (cc,)
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     raise NvmlUnavailableError(
@@ -44,7 +44,7 @@ def compiler() -> tuple[str, ...]:
     )
 
 
-def build(
+def build_library(
     cache_root: Path, command: Sequence[str] | None = None, extra_flags: Sequence[str] = ()
 ) -> Path:
     """The compiled library, built if the cache does not have it yet.
@@ -58,10 +58,10 @@ def build(
 
     Raises NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
     """
-    sources = _sources()
-    if command is None and not extra_flags and (ahead := _ahead(sources)).exists():
+    sources = _read_sources()
+    if command is None and not extra_flags and (ahead := _ahead_path(sources)).exists():
         return ahead
-    command = tuple(command) if command is not None else compiler()
+    command = tuple(command) if command is not None else find_compiler()
     digest = _digest((*command, *FLAGS, *extra_flags), sources)
     folder = cache_root.absolute() / "dra-conformance" / "nvml" / digest
     library = folder / LIBRARY
@@ -83,25 +83,25 @@ def build(
 
 def build_ahead(command: Sequence[str] = ()) -> Path:
     """Compile into the installed package, for all that run later. Raises NvmlUnavailableError."""
-    sources = _sources()
-    library = _ahead(sources)
+    sources = _read_sources()
+    library = _ahead_path(sources)
     library.parent.mkdir(parents=True, exist_ok=True)
-    _compile([*(command or compiler()), *FLAGS], sources, library)
+    _compile([*(command or find_compiler()), *FLAGS], sources, library)
     return library
 
 
-def _ahead(sources: Mapping[str, bytes]) -> Path:
+def _ahead_path(sources: Mapping[str, bytes]) -> Path:
     """Where the library of just these sources is, if it was compiled ahead."""
     return Path(__file__).parent / "ahead" / _digest((), sources) / LIBRARY
 
 
 def _digest(words: Sequence[str], sources: Mapping[str, bytes]) -> str:
-    named = [part for name, text in sources.items() for part in (name.encode(), text)]
-    parts = [word.encode() for word in words] + named
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+    files = [content for name, text in sources.items() for content in (name.encode(), text)]
+    contents = [word.encode() for word in words] + files
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
 
 
-def _sources() -> dict[str, bytes]:
+def _read_sources() -> dict[str, bytes]:
     """File name to text, headers too, in a fixed order."""
     folder = resources.files("nvml_driver.simulated").joinpath("library")
     files = sorted(folder.iterdir(), key=lambda file: file.name)
@@ -114,18 +114,18 @@ def _compile(command: Sequence[str], sources: Mapping[str, bytes], library: Path
         for name, text in sources.items():
             Path(scratch, name).write_bytes(text)
         units = [str(Path(scratch, name)) for name in sources if name.endswith(".c")]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, *units, "-o", str(built)],
             capture_output=True,
             text=True,
             check=False,
             timeout=300,
         )
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()[-2000:]
+        if completed.returncode != 0:
+            output = (completed.stderr or completed.stdout).strip()[-2000:]
             raise NvmlUnavailableError(
                 f"`{' '.join(command)}` could not compile simulated NVML "
-                f"(exit status {done.returncode}):\n{said}"
+                f"(exit status {completed.returncode}):\n{output}"
             )
         built.replace(library)
 

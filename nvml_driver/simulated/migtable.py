@@ -99,15 +99,15 @@ class MigTable(Model):
         if self.memory_slices not in (4, 8):
             raise ValueError("memorySlices must be 4 or 8")
         for field in ("name", "index", "id"):
-            seen = [getattr(profile, field) for profile in self.profiles]
-            if len(set(seen)) != len(seen):
+            values = [getattr(profile, field) for profile in self.profiles]
+            if len(set(values)) != len(values):
                 raise ValueError(f"two profiles have the same {field}")
         for profile in self.profiles:
             if any(start + profile.size > self.memory_slices for start in profile.starts):
                 raise ValueError(f"{profile.name} has a placement beyond memorySlices")
         return self
 
-    def named(self, name: str) -> MigProfile | None:
+    def find_profile(self, name: str) -> MigProfile | None:
         return next((profile for profile in self.profiles if profile.name == name), None)
 
 
@@ -120,14 +120,14 @@ class BootInstance(Model):
 
 def check_instances(table: MigTable | None, instances: tuple[BootInstance, ...]) -> dict[str, Any]:
     """Memory slice to the instance there. Raises ValueError: unknown profile or place, overlap."""
-    taken: dict[str, Any] = {}
+    instance_by_slice: dict[str, Any] = {}
     for instance in instances:
-        profile = table.named(instance.profile) if table else None
+        profile = table.find_profile(instance.profile) if table else None
         if profile is None:
             raise ValueError(f"migInstances: this GPU has no MIG profile {instance.profile}")
         if instance.start not in profile.starts:
             raise ValueError(f"migInstances: {instance.profile} cannot start at {instance.start}")
         for at in range(instance.start, instance.start + profile.size):
-            if taken.setdefault(str(at), instance) is not instance:
+            if instance_by_slice.setdefault(str(at), instance) is not instance:
                 raise ValueError(f"migInstances: two instances take memory slice {at}")
-    return taken
+    return instance_by_slice

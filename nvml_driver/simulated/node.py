@@ -144,11 +144,11 @@ def make_device_files(root: Path, names: Iterable[str], *, apart: bool = False) 
             if not path.exists():
                 os.mknod(path, 0o666 | stat.S_IFCHR, number)
                 path.chmod(0o666)  # mknod's mode goes through the umask
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise DriverError(
                 f"cannot make the device file {path}: {error.strerror or error}; making device "
                 "files takes root (CAP_MKNOD), and --device-root says where they go"
             ) from None
-        if not stat.S_ISCHR(found.st_mode) or found.st_rdev != number:
+        if not stat.S_ISCHR(status.st_mode) or status.st_rdev != number:
             raise DriverError(f"{path} is in the way: it is not a device file of the simulation")

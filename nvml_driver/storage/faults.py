@@ -18,7 +18,7 @@ def reach(point: str) -> None:
         _hook(point)
 
 
-def install(hook: Callable[[str], None] | None) -> None:
+def install_hook(hook: Callable[[str], None] | None) -> None:
     """Call ``hook`` at each point from now on; None: do nothing again."""
     global _hook  # noqa: PLW0603, one process has one driver and one way to die
     _hook = hook

@@ -49,7 +49,7 @@ def write_atomic(
     faults.reach(f"{what}:synced")
 
 
-def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
+def remove_file(path: Path, *, durable: bool, what: str = "file") -> bool:
     """Remove a file if it is there; whether it was. Raises OSError: it is there and stays."""
     faults.reach(f"{what}:removing")
     try:
@@ -87,7 +87,7 @@ def file_lock(path: Path) -> FileLock:
 
 
 @contextmanager
-def held(lock: FileLock) -> Iterator[None]:
+def hold_lock(lock: FileLock) -> Iterator[None]:
     """Hold a lock for a ``with`` block; may be nested. Raises DriverError."""
     try:
         lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.01)

@@ -66,7 +66,7 @@ def c_library(root: Path = Path("/")) -> dict[str, bytes]:
     """Path in an image -> content of this machine's glibc; empty where it has none (musl)."""
     loader = _LOADERS.get(platform.machine(), "")
     machine = DriverRoot(container=root)
-    found = {name: machine.library(name) for name in _C_LIBRARY}
+    found = {name: machine.find_library(name) for name in _C_LIBRARY}
     if not (root / loader).is_file() or found["libc.so.6"] is None:
         return {}
     files = [path for path in found.values() if path is not None]

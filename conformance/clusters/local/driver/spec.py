@@ -25,8 +25,8 @@ from conformance.clusters.local.processes.supervision import ProcessSpec
 from conformance.clusters.local.processes.tools import find_program, find_tool, python_path
 from conformance.kubeapi.slices import results_of
 from nvml_driver.errors import ProfileError
-from nvml_driver.simulated import shipped
-from nvml_driver.simulated.profile import load
+from nvml_driver.simulated import list_shipped_profiles
+from nvml_driver.simulated.profile import load_profile
 
 PROGRAM = ("-m", "nvml_driver", "run")
 DRIVER_NAME, PREFIX = "--driver-name", "--container-prefix"
@@ -47,7 +47,7 @@ def command(shown: Simulation, folder: Path) -> tuple[str, ...]:
 
 def name_or_file(simulate: str) -> str:
     """A shipped profile's name as it is; a file by a path that holds in every directory."""
-    own = simulate not in shipped() and Path(simulate).is_file()
+    own = simulate not in list_shipped_profiles() and Path(simulate).is_file()
     return str(Path(simulate).absolute()) if own else simulate
 
 
@@ -64,7 +64,7 @@ def read_simulation(started: Sequence[str]) -> Simulation | None:
 def check_simulation(simulate: str, dynamic_mig: bool) -> None:
     """Refuse simulated GPUs of which our driver would publish nothing. Raises ClusterUsageError."""
     try:
-        profile = load(simulate)
+        profile = load_profile(simulate)
     except ProfileError as error:
         raise ClusterUsageError(f"{SIMULATE} {simulate}: {error}") from None
     if not dynamic_mig and all(
@@ -93,7 +93,7 @@ def reboot(node: NodeLayout) -> None:
 
 
 def shown(simulate: str) -> int:
-    return len(load(simulate).shown)
+    return len(load_profile(simulate).shown)
 
 
 def check_unused(claims: Sequence[dict[str, Any]], driver_name: str) -> None:
