@@ -165,6 +165,7 @@ def dump(
 
 
 def main() -> None:
+    """Run the command; a DriverError is one line on standard error and the exit status."""
     try:
         app()
     except DriverError as error:

@@ -1,4 +1,4 @@
-"""The driver itself: devices, prepare and unprepare, the same in a kubelet plugin and in-process.
+"""Prepares and unprepares claims: the same in a kubelet plugin and in-process.
 
 What it keeps to, whatever happens in between (upstream's obligations for drivers are in
 k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go):
@@ -107,7 +107,10 @@ class DriverCore:
             )
 
     def discover_devices(self, library: NvmlLibrary) -> Inventory:
-        """The devices now, for ``set_inventory``. Raises NvmlUnavailableError, DriverError."""
+        """Return the devices now, for ``set_inventory``.
+
+        Raises NvmlUnavailableError, DriverError.
+        """
         with self._exclusive():  # no MIG device of a claim may come or go meanwhile
             return discover_devices(
                 library,
@@ -118,7 +121,10 @@ class DriverCore:
             )
 
     def read_mig_news(self) -> MigNews | None:
-        """What happened to MIG devices without this driver; None: ask again. Raises DriverError."""
+        """Return what happened to MIG devices without this driver; None: ask again.
+
+        Raises DriverError.
+        """
         records = self.list_records()
         state = self._partitions.read_state()  # without the lock, for NVML may take its time
         if self.list_records() != records:
@@ -129,12 +135,12 @@ class DriverCore:
         )
 
     def _own_instances(self, records: Iterable[ClaimRecord]) -> Callable[[MigInstance], bool]:
-        """Which MIG devices are what partitions became; without dynamic MIG there are none."""
+        """Return a test of whether this driver made a MIG device; only with dynamic MIG it does."""
         own_records = tuple(records) if self.options.features.dynamic_mig else ()
         return partial(migstate.is_own, records=own_records)
 
     def resource_slices(self, generation: int = 1) -> list[dict[str, Any]]:
-        """The ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
+        """Return the ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
         return slices.resource_slices(
             self.inventory,
             driver_name=self.options.driver_name,
@@ -161,7 +167,7 @@ class DriverCore:
             listener()
 
     def _restore_files(self) -> None:
-        """A device came back: the CDI spec of its claim may have been lost while it was away."""
+        """Write CDI specs that were lost while their claim's device was away."""
         try:
             with self._exclusive():
                 for record in self._checkpoint.values():
@@ -225,7 +231,7 @@ class DriverCore:
                 raise PrepareError(f"{record} cannot be unprepared: {error}") from None
 
     def list_prepared(self) -> Mapping[str, tuple[PreparedDevice, ...]]:
-        """Claim uid to devices, of the claims that are prepared now."""
+        """Return the devices of each claim that is prepared now, by the claim's uid."""
         return {
             record.uid: record.devices
             for record in self.list_records()
@@ -233,14 +239,15 @@ class DriverCore:
         }
 
     def list_records(self) -> list[ClaimRecord]:
-        """All claims that the checkpoint has now, also half prepared ones."""
+        """Return all claims that the checkpoint has now, also half prepared ones."""
         with self._exclusive():
             return list(self._checkpoint.values())
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Alone on this node, with what the other instance last wrote; may be nested."""
+        """Hold the node alone, with what the other instance last wrote; may be nested."""
         with self._lock, hold_lock(self._file_lock):
+            # Only in the outermost block: nobody else can write until that ends.
             if self._file_lock.lock_counter == 1:
                 self._checkpoint.refresh()
             yield

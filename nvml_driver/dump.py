@@ -35,7 +35,7 @@ _ADDRESSING = {
 def record_gpus(
     library: NvmlLibrary, roots: NodeRoots, *, name: str, keep_uuids: bool = False
 ) -> dict[str, Any]:
-    """The profile, for ``simulated.profile.parse``. Raises NvmlUnavailableError, DriverError."""
+    """Return the profile, for ``parse_profile``. Raises NvmlUnavailableError, DriverError."""
     with library.open_session() as nvml:
         driver = _ask(nvml.nvmlSystemGetDriverVersion) or "0"
         cuda = _ask(nvml.nvmlSystemGetCudaDriverVersion_v2) or 0
@@ -70,6 +70,10 @@ class _Gpu:
         self._keep_uuids = keep_uuids
 
     def record_gpu(self) -> dict[str, Any]:
+        """Return the GPU as an entry of a profile's ``gpus``.
+
+        Raises DriverError: NVML cannot say.
+        """
         nvml = self._nvml
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(self._index)
@@ -121,7 +125,7 @@ class _Gpu:
         return fields
 
     def _record_mig(self, handle: Any, gpu: dict[str, Any]) -> dict[str, Any]:
-        """Mode, table and devices; the table only if the GPU reports it in its present mode."""
+        """Return mode, table and devices; the table only if it is reported in the present mode."""
         nvml = self._nvml
         mode = _ask(nvml.nvmlDeviceGetMigMode, handle)
         if mode is None:
@@ -142,9 +146,9 @@ class _Gpu:
             ]
         return fields
 
-    def _list_rows(self, handle: Any, who: str, memory: int) -> Iterator[MigProfile]:
-        for profile in list_profiles(self._nvml, handle, who, memory):
-            places = list_placements(self._nvml, handle, profile, who)
+    def _list_rows(self, handle: Any, label: str, memory: int) -> Iterator[MigProfile]:
+        for profile in list_profiles(self._nvml, handle, label, memory):
+            places = list_placements(self._nvml, handle, profile, label)
             info = _ask(self._nvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, profile.index, 1)
             if places and info is not None:
                 with contextlib.suppress(ValidationError):  # a placement of another shape
@@ -154,20 +158,20 @@ class _Gpu:
 def _describe_profile(
     profile: GiProfile, places: list[tuple[int, int]], instances: int
 ) -> MigProfile:
-    has = profile.capacity
+    capacity = profile.capacity
     return MigProfile(
         name=profile.name,
         index=profile.index,
         id=profile.id,
         slices=profile.slices,
         instances=instances,
-        multiprocessors=has["multiprocessors"],
-        copy_engines=has["copyEngines"],
-        decoders=has["decoders"],
-        encoders=has["encoders"],
-        jpeg_engines=has["jpegEngines"],
-        ofa_engines=has["ofaEngines"],
-        memory_mib=has["memory"] // _MIB,
+        multiprocessors=capacity["multiprocessors"],
+        copy_engines=capacity["copyEngines"],
+        decoders=capacity["decoders"],
+        encoders=capacity["encoders"],
+        jpeg_engines=capacity["jpegEngines"],
+        ofa_engines=capacity["ofaEngines"],
+        memory_mib=capacity["memory"] // _MIB,
         starts=tuple(start for start, _ in places),
         size=places[0][1],
     )
@@ -181,7 +185,7 @@ def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _name_constant(prefix: str, value: int) -> str | int:
-    """The header's name without its prefix, or the number if it has none."""
+    """Return the header's name without its prefix, or the number if it has none."""
     for name, number in vars(pynvml).items():
         if name.startswith(prefix) and number == value and not name.endswith("_COUNT"):
             return str(name.removeprefix(prefix))

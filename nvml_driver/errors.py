@@ -45,7 +45,7 @@ class KubeError(DriverError):
 
 
 def format_problems(error: ValidationError, root: str) -> str:
-    """All that a model refuses, each with its path below ``root``."""
+    """Return all that a model refuses, each with its path below ``root``, as one line."""
     return "; ".join(
         f"{'.'.join(map(str, (root, *problem['loc'])))}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_input=False)

@@ -1,4 +1,4 @@
-"""All parts of the driver on one node, put together, started and stopped in the right order."""
+"""Puts all parts of the driver on one node together, and starts and stops them in order."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ class RunningDriver:
     def start(self) -> None:
         """Serve the kubelet, then publish what can be prepared. Raises DriverError."""
         healthcheck_port, metrics_port = self._ports
+        # Before the plugin: the kubelet may ask for the health of devices once it is registered.
         self._devices.start()
         self.plugin.start()
         if healthcheck_port >= 0:

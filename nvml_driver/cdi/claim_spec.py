@@ -1,4 +1,4 @@
-"""The CDI spec of one claim: which device files and variables its containers get.
+"""Builds the CDI spec of one claim: which device files and variables its containers get.
 
 The variables are this driver's own contract with what runs in a container. ``<G>`` is
 ``GPU_DEVICE_<minor>`` for a full GPU, ``GPU_DEVICE_<minor>_MIG_<GPU instance>`` for a MIG device of
@@ -49,11 +49,11 @@ NODE_ANNOTATION = "dra-conformance.dev/node"
 DECLARED_ANNOTATION = "dra-conformance.dev/device-nodes"
 
 
-def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
-    """The device's file names below ``/dev``, or those of the MIG device made for a partition."""
+def device_files(device: Device, created: MigInstance | None = None) -> list[str]:
+    """Return a device's file names below ``/dev``; ``created``: the MIG device of a partition."""
     if device.kind == "vfio":
         return [] if device.iommu_group is None else [f"vfio/{device.iommu_group}"]
-    instance = made or device.instance
+    instance = created or device.instance
     capabilities = () if instance is None else (instance.gi_capability, instance.ci_capability)
     return [
         f"nvidia{device.minor}",
@@ -61,16 +61,17 @@ def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
     ]
 
 
-def name_variable(device: Device, made: MigInstance | None = None) -> str:
+def name_variable(device: Device, created: MigInstance | None = None) -> str:
+    """Return ``<G>`` (see above), the name that the device's variables begin with."""
     if device.kind == "vfio":
         return f"GPU_DEVICE_VFIO_{device.iommu_group}"
-    instance = made or device.instance
+    instance = created or device.instance
     suffix = "" if instance is None else f"_MIG_{instance.gi_id}"
     return f"GPU_DEVICE_{device.minor}{suffix}"
 
 
 class SpecBuilder:
-    """Builds specs for one node's inventory."""
+    """Builds the specs of claims for one node's inventory."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class SpecBuilder:
         self._prefix = prefix
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
-        """The spec for a claim. Raises PrepareError."""
+        """Return the spec for a claim. Raises PrepareError."""
         annotations = {NODE_ANNOTATION: self._node_name}
         if self._declared_only:
             annotations[DECLARED_ANNOTATION] = "declared"
@@ -127,7 +128,7 @@ class SpecBuilder:
         }
 
     def _add_prefix(self, edits: dict[str, Any]) -> None:
-        """Have variables and device files begin with the prefix, where there is one."""
+        """Let variables and device files begin with the prefix, where there is one."""
         if not self._prefix:
             return
         if "env" in edits:
@@ -136,11 +137,14 @@ class SpecBuilder:
             node["path"] = node["path"].replace("/dev/", f"/dev/{self._prefix}/", 1)
 
     def metadata_device_id(self, uid: str, request: str) -> str:
-        """The CDI device that mounts a request's metadata; no device's name has underscores."""
+        """Return the CDI device that mounts a request's metadata.
+
+        No other device's name has underscores.
+        """
         return cdi.qualified_name(self._driver_name, f"{uid}_metadata_{request}")
 
     def _common_edits(self, record: ClaimRecord) -> dict[str, Any]:
-        """What containers get once, whichever devices of the claim they have."""
+        """Return what containers get once, whichever devices of the claim they have."""
         env = [
             f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
             f"KUBERNETES_NODE_NAME={self._node_name}",
@@ -193,7 +197,7 @@ class SpecBuilder:
     def _vfio_files(
         self, device: Device, settings: Mapping[str, str], legacy: list[str]
     ) -> list[str]:
-        """As NVIDIA's driver has them, ``vfio-cdi.go``: preferred is not required."""
+        """Return the files as NVIDIA's driver does, ``vfio-cdi.go``: preferred is not required."""
         api = settings.get("IOMMU_API_DEVICE") != "false"
         if settings.get("IOMMU_BACKEND_POLICY") != "PreferIommuFD" or device.iommufd is None:
             return [*legacy, VFIO_CONTROL_DEVICE] if api and legacy else legacy

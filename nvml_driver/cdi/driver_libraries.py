@@ -1,4 +1,4 @@
-"""What a container needs of NVIDIA's driver besides device files: its libraries and tools.
+"""Finds what a container needs of NVIDIA's driver besides device files: its libraries and tools.
 
 They have to be those of the kernel driver that runs, so they come from the node, not from the
 image. Which they are is found as NVIDIA's container toolkit does, ``pkg/nvcdi/driver-nvml.go``: all
@@ -41,14 +41,14 @@ _OPTIONS = ["ro", "nosuid", "nodev", "bind"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """One file of the driver: below the root, and the links beside it that lead to it."""
+    """One file of the driver, below the root, and the links beside it that lead to it."""
 
     path: PurePosixPath
     links: tuple[PurePosixPath, ...] = ()
 
 
 def describe_loaded_library(maps: Path) -> str:
-    """Where a process has NVML from, as a hint; empty where that is not known.
+    """Return where a process has NVML from, as a hint; empty where that is not known.
 
     The loader's configuration may name other folders than those that are searched here.
 
@@ -78,7 +78,7 @@ class DriverLibraries:
         self._cached: tuple[object, dict[str, Any]] = (None, {})
 
     def find_edits(self) -> dict[str, Any]:
-        """``mounts``, and ``env`` and ``hooks`` where there are any; empty without a driver."""
+        """Return ``mounts``, and ``env`` and ``hooks`` if there are any; empty without a driver."""
         state = self._read_state()
         if state != self._cached[0]:
             self._cached = (state, self._build_edits())
@@ -174,7 +174,7 @@ class DriverLibraries:
         }
 
     def _describe_hooks(self, hook: Path, libraries: list[_File]) -> list[dict[str, Any]]:
-        """``create-symlinks`` and ``update-ldcache``, as ``nvidia-ctk cdi generate`` has them."""
+        """Return ``create-symlinks`` and ``update-ldcache``, as by ``nvidia-ctk cdi generate``."""
         links = [
             word
             for file in libraries

@@ -1,4 +1,4 @@
-"""Device metadata files: what a container can read about its devices, without the API server.
+"""Writes device metadata files, from which a container learns about its devices.
 
 One JSON stream for each request, the same object once per API version, newest first, mounted at a
 well-known path. Format and container path: ``k8s.io/dynamic-resource-allocation`` v0.37.1,
@@ -26,12 +26,12 @@ API_VERSIONS = ("metadata.resource.k8s.io/v1beta1", "metadata.resource.k8s.io/v1
 
 
 def base_requests(record: ClaimRecord) -> list[str]:
-    """The claim's requests that have devices, each once, in order."""
+    """Return the claim's requests that have devices, each once, in order."""
     return list(dict.fromkeys(name for device in record.devices for name in device.request_names))
 
 
 def container_path(record: ClaimRecord, request: str, driver_name: str) -> str:
-    """Where a container finds a request's file."""
+    """Return the path at which a container finds a request's file."""
     if record.pod_claim_name:
         claim = f"resourceclaimtemplates/{record.pod_claim_name}"
     else:
@@ -42,7 +42,7 @@ def container_path(record: ClaimRecord, request: str, driver_name: str) -> str:
 def build_document(
     record: ClaimRecord, request: str, inventory: Inventory, driver_name: str
 ) -> dict[str, Any]:
-    """One request's ``DeviceMetadata``, without ``apiVersion``."""
+    """Return one request's ``DeviceMetadata``, without ``apiVersion``."""
     devices_of_request = [device for device in record.devices if request in device.request_names]
     devices = []
     for prepared in devices_of_request:
@@ -73,7 +73,7 @@ def build_document(
 
 
 def encode_stream(content: Mapping[str, Any]) -> bytes:
-    """A ``DeviceMetadata`` as stream, once per API version."""
+    """Return a ``DeviceMetadata`` as stream, once per API version."""
     return b"".join(
         json.dumps({"apiVersion": version, **content}, indent=2).encode() + b"\n"
         for version in API_VERSIONS
@@ -89,6 +89,7 @@ class MetadataFiles:
         self._durable = durable
 
     def host_path(self, uid: str, request: str) -> Path:
+        """Return the path of a request's file on the node."""
         return self.root / f"{uid}_{request}.json"
 
     def write(self, record: ClaimRecord, inventory: Inventory) -> None:
@@ -98,22 +99,22 @@ class MetadataFiles:
             path = self.host_path(record.uid, request)
             content = encode_stream(build_document(record, request, inventory, self._driver_name))
             if not path.exists() or path.read_bytes() != content:
-                write_atomic(path, content, durable=self._durable, what="metadata")
+                write_atomic(path, content, durable=self._durable, fault_prefix="metadata")
 
     def remove(self, uid: str) -> None:
         """Remove the claim's files; there need not be any. Raises OSError."""
         for owner, path in self.list_files():
             if owner == uid:
-                remove_file(path, durable=self._durable, what="metadata")
+                remove_file(path, durable=self._durable, fault_prefix="metadata")
 
     def list_files(self) -> Iterator[tuple[str, Path]]:
-        """Claim uid and path of each file there is."""
+        """Yield claim uid and path of each file that exists."""
         for path in sorted(self.root.glob("*.json")):
             yield path.stem.rpartition("_")[0], path
 
     def remove_orphans(self, claims: Mapping[str, ClaimRecord]) -> None:
-        """Remove what belongs to none of the claims. Raises OSError."""
+        """Remove the files that belong to none of the claims. Raises OSError."""
         remove_scratch(self.root)
         for owner, path in list(self.list_files()):
             if owner not in claims:
-                remove_file(path, durable=self._durable, what="metadata")
+                remove_file(path, durable=self._durable, fault_prefix="metadata")

@@ -47,11 +47,11 @@ class Collector(Worker):
         self._active = active
 
     def find_missing(self) -> set[str]:
-        """Uids in the checkpoint that the API server lacks. Raises DriverError."""
+        """Return the uids in the checkpoint that the API server lacks. Raises DriverError."""
         return {record.uid for record in self._core.list_records() if self._is_missing(record)}
 
     def unprepare_missing(self, missing_before: Collection[str]) -> set[str]:
-        """Unprepare those that are missing still, and return them. Raises DriverError."""
+        """Unprepare those that are still missing; return all missing now. Raises DriverError."""
         missing = self.find_missing()
         for uid in missing & set(missing_before):
             try:

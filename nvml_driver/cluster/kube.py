@@ -1,4 +1,6 @@
-"""The driver's side of the API server: claims, its node, its slices. Plain dicts in and out.
+"""Serves the driver's needs of the API server: claims, its node, its slices.
+
+Plain dicts in and out.
 
 The official client finds the server and its credentials, and sends the requests; its model classes
 are not used, because a driver should pass on fields that the client's version does not know. All
@@ -61,6 +63,7 @@ class KubeClient:
         return cls(client.ApiClient(settings))
 
     def get_claim(self, namespace: str, name: str) -> Json | None:
+        """Return a ResourceClaim, None if there is none. Raises KubeError."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
             return self._request_json("GET", path, timeout=_CLAIM_TIMEOUT)
@@ -70,7 +73,10 @@ class KubeClient:
             raise
 
     def node_reference(self, name: str) -> Json:
-        """An ownerReference to the Node, for its slices. Raises KubeError: no such node (yet)."""
+        """Return an ownerReference to the Node, for its slices.
+
+        Raises KubeError: no such node (yet).
+        """
         node = self._request_json("GET", f"/api/v1/nodes/{name}")
         return {
             "apiVersion": "v1",
@@ -81,13 +87,16 @@ class KubeClient:
         }
 
     def list_slices(self, driver_name: str, node_name: str) -> tuple[list[Json], str]:
-        """The driver's slices of the node, and the list's resourceVersion."""
+        """Return the driver's slices of the node, and the list's resourceVersion.
+
+        Raises KubeError.
+        """
         slice_list = self._request_json("GET", _SLICES, query=_selector(driver_name, node_name))
         version = str(slice_list["metadata"].get("resourceVersion", ""))
         return list(slice_list.get("items") or ()), version
 
     def create_slice(self, body: Json) -> Json:
-        """Create a ResourceSlice and give back what the server stored."""
+        """Create a ResourceSlice and return what the server stored."""
         return self._request_json("POST", _SLICES, body=body)
 
     def replace_slice(self, body: Json) -> Json:
@@ -95,6 +104,7 @@ class KubeClient:
         return self._request_json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
 
     def delete_slice(self, name: str) -> None:
+        """Delete a ResourceSlice, unless it is gone. Raises KubeError."""
         try:
             self._request_json("DELETE", f"{_SLICES}/{name}")
         except KubeError as error:
@@ -158,14 +168,14 @@ class KubeClient:
 
 
 class SliceWatch:
-    """A running watch; iterate over its events, ``stop`` it from another thread."""
+    """A watch of slices that runs; iterate over its events, ``stop`` it from another thread."""
 
     def __init__(self, response: urllib3.HTTPResponse) -> None:
         self._response = response
         self._stopped = threading.Event()
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
+        """Yield events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
         partial_line = b""
         try:
             for chunk in self._response.stream(65536):
@@ -184,6 +194,7 @@ class SliceWatch:
             self._response.close()
 
     def stop(self) -> None:
+        """End the watch, also while another thread waits for its next event."""
         self._stopped.set()
         try:
             self._response.shutdown()
@@ -196,7 +207,7 @@ def _selector(driver_name: str, node_name: str) -> list[tuple[str, str]]:
 
 
 def _explain_refusal(response: urllib3.HTTPResponse) -> str:
-    """What the API server says is wrong (a Status object), else the HTTP reason."""
+    """Return what the API server says is wrong (a Status object), else the HTTP reason."""
     try:
         message = json.loads(response.data)["message"]
     except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):

@@ -23,12 +23,12 @@ from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0  # seconds between attempts while the server refuses
-_PASSIVE_SECONDS = 10.0
+_PASSIVE_SECONDS = 10.0  # between looks whether the instance that publishes has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write, in the order of the fields."""
+    """The changes to make, in the order of the fields."""
 
     create: list[Json] = field(default_factory=list)
     replace: list[Json] = field(default_factory=list)
@@ -45,21 +45,22 @@ def plan_changes(
     *,
     at_least: int = 1,
 ) -> Plan:
-    """What makes the existing slices of a driver on a node the desired ones.
+    """Return the changes that make a driver's existing slices of a node the desired ones.
 
     ``desired`` gives the slices of a pool generation, which does not go below ``at_least``;
-    ``same`` is whether an existing slice is a desired one, by default equal in spec and owners.
+    ``is_same`` is whether an existing slice is a desired one, by default equal in spec and owners.
     """
     is_same = is_same or _is_same_slice
     existing_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
     generation = max([at_least, *(_generation_of(slice_) for slice_ in existing)])
     desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
     different = [
-        n
-        for n, s in existing_by_name.items()
-        if n not in desired_by_name or not is_same(s, desired_by_name[n])
+        name
+        for name, slice_ in existing_by_name.items()
+        if name not in desired_by_name or not is_same(slice_, desired_by_name[name])
     ]
     if different:
+        # A generation keeps its contents: only a missing slice comes back without a new one.
         desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
     changes = Plan(delete=[name for name in existing_by_name if name not in desired_by_name])
     for name, slice_ in desired_by_name.items():
@@ -114,11 +115,13 @@ class Publisher(Worker):
         """Set once everything was published for the first time."""
 
     def stop(self, timeout: float = 5.0) -> None:
+        """End the thread, also while it waits for a change of the slices, which stay."""
         self._stopping.set()
         self._wake()
         super().stop(timeout)
 
     def refresh(self) -> None:
+        """Look soon whether the slices are as they should be, because the inventory changed."""
         self._refreshes += 1
         self._wake()
 
@@ -152,7 +155,7 @@ class Publisher(Worker):
                 delay = min(delay * 2, _LONGEST_DELAY)
 
     def _synchronise(self) -> str | None:
-        """Write what differs; the list's version if nothing did."""
+        """Write what differs; return the list's version if nothing did, else None."""
         owner = self._api.node_reference(self._node_name)
         existing, version = self._api.list_slices(self._driver_name, self._node_name)
         changes = plan_changes(
@@ -179,7 +182,7 @@ class Publisher(Worker):
         ]
 
     def _remember(self, body: Json, answer: Json) -> None:
-        """A server may store a slice in a form of its own; that form is not a difference."""
+        """Remember how the server stored a slice, for a form of its own is not a difference."""
         self._stored[body["metadata"]["name"]] = (body["spec"], answer.get("spec"))
         # Also after all slices were deleted, a generation is not used for other contents.
         self._generation = max(self._generation, _generation_of(body))

@@ -1,4 +1,4 @@
-"""The kinds of opaque configuration, decoded strictly: a misspelt field is an error.
+"""Decodes each kind of opaque configuration strictly: a misspelt field is an error.
 
 Kinds, fields and rules are those of NVIDIA's driver (``resource.nvidia.com/v1beta1``,
 kubernetes-sigs/dra-driver-nvidia-gpu ``api/nvidia.com/resource/v1beta1``). The admission policy
@@ -46,6 +46,7 @@ class MpsConfig(_Strict):
     multi_user: bool | None = None
 
     def list_settings(self) -> Settings:
+        """Return the settings that are not left to their defaults, as suffixes and values."""
         limits = self.default_per_device_pinned_memory_limit or {}
         variables = {
             "MPS_ACTIVE_THREAD_PERCENTAGE": self.default_active_thread_percentage,
@@ -72,6 +73,7 @@ class MigDeviceSharing(_Strict):
         return self
 
     def list_settings(self) -> Settings:
+        """Return the strategy and the settings that belong to it."""
         strategy = (("SHARING_STRATEGY", str(self.strategy)),)
         return strategy + (self.mps_config.list_settings() if self.mps_config is not None else ())
 
@@ -88,6 +90,7 @@ class GpuSharing(MigDeviceSharing):
         return self
 
     def list_settings(self) -> Settings:
+        """Return the strategy and its settings; time slices have an interval in any case."""
         result = super().list_settings()
         if self.strategy == "TimeSlicing":
             slicing = self.time_slicing_config or TimeSlicingConfig()
@@ -96,16 +99,17 @@ class GpuSharing(MigDeviceSharing):
 
 
 class DeviceConfig(_Strict):
-    """What all kinds of configuration have."""
+    """The fields that all kinds of configuration have."""
 
     device_kinds: ClassVar[tuple[Kind, ...]]
     api_version: Literal["resource.nvidia.com/v1beta1"]
 
     def explain_unsupported(self) -> str | None:
-        """What this driver cannot do to real GPUs, None if nothing."""
+        """Return what this driver cannot do to real GPUs, None if nothing."""
         return None
 
     def list_settings(self) -> Settings:
+        """Return suffixes and values of the container's environment variables."""
         return ()
 
 
@@ -121,6 +125,7 @@ class _Shared(DeviceConfig):
         )
 
     def list_settings(self) -> Settings:
+        """Return how the device is shared; nothing if the configuration does not say."""
         return self.sharing.list_settings() if self.sharing is not None else ()
 
 
@@ -154,6 +159,7 @@ class VfioDeviceConfig(DeviceConfig):
     iommu: Iommu | None = None
 
     def list_settings(self) -> Settings:
+        """Return the IOMMU interface to pass on; nothing if the configuration does not say."""
         if self.iommu is None:
             return ()
         return (
@@ -168,7 +174,7 @@ KINDS: Mapping[str, type[DeviceConfig]] = {
 
 
 def decode_config(parameters: object) -> DeviceConfig:
-    """A configuration from its ``parameters``. Raises ConfigError: the path of each wrong field."""
+    """Decode a configuration from its ``parameters``. Raises ConfigError with each wrong field."""
     if not isinstance(parameters, Mapping):
         raise ConfigError("parameters must be an object")
     api_version, kind = parameters.get("apiVersion"), parameters.get("kind")
@@ -186,6 +192,7 @@ def decode_config(parameters: object) -> DeviceConfig:
 
 
 def _format_problem(problem: Any) -> str:
+    """Return pydantic's error as one line, with the path of the field."""
     path = ".".join(str(key) for key in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{path}: unknown field"

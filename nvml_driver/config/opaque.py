@@ -1,4 +1,4 @@
-"""Opaque configuration: what a claim or a class asks of the driver beyond "this device".
+"""Applies opaque configuration: what a claim or a class asks of the driver beyond "this device".
 
 The order is the scheduler's list with what comes from the class before what comes from the claim;
 the last that applies to a request wins. A configuration of another kind than the device is skipped
@@ -36,7 +36,7 @@ class _Source:
     config: DeviceConfig
 
     def names_request(self, request: str) -> bool:
-        """Whether it is scoped to a result's request (``req`` or ``req/sub``)."""
+        """Return whether it is scoped to a result's request (``req`` or ``req/sub``)."""
         return request in self.requests or request.partition("/")[0] in self.requests
 
 
@@ -47,7 +47,7 @@ def settings_for(
     *,
     simulated: bool,
 ) -> list[Settings]:
-    """What each device is set to, in the order of ``devices``; empty without configuration.
+    """Return what each device is set to, in the order of ``devices``; empty without configuration.
 
     Args:
         driver_name: configurations for other drivers are not looked at.
@@ -69,6 +69,7 @@ def settings_for(
 
 
 def _choose_settings(sources: Iterable[_Source], request: str, kind: Kind) -> Settings:
+    """Return the settings of the last configuration that applies to a device of a request."""
     settings: Settings = ()
     for source in sources:
         named = source.names_request(request)

@@ -1,4 +1,4 @@
-"""What NVML says of the driver and of a model of GPU, as attributes.
+"""Reads attributes of the driver and of a GPU's model from NVML.
 
 Words, types and formats are those of kubernetes-sigs/dra-driver-nvidia-gpu, ``deviceinfo.go`` and
 ``nvlib.go``. What NVML cannot report is left out (see ``nvml.library``).
@@ -53,7 +53,7 @@ ADDRESSING_MODES = {
 
 
 def read_driver_attributes(nvml: Any) -> dict[str, Attribute]:
-    """Versions of the driver and of CUDA, which all GPUs of the node share."""
+    """Return the versions of the driver and of CUDA, which all GPUs of the node share."""
     attributes: dict[str, Attribute] = {}
     text = ask_nvml("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
     if text is not None:
@@ -70,28 +70,30 @@ def read_driver_attributes(nvml: Any) -> dict[str, Attribute]:
 
 
 def add_model_attributes(
-    nvml: Any, handle: Any, who: str, attributes: dict[str, Attribute]
+    nvml: Any, handle: Any, label: str, attributes: dict[str, Attribute]
 ) -> int | None:
-    """Put what model it is into ``attributes``; NVML's number of the architecture."""
-    product = ask_nvml(who, "productName", nvml.nvmlDeviceGetName, handle)
+    """Put what model it is into ``attributes``; return NVML's number of the architecture."""
+    product = ask_nvml(label, "productName", nvml.nvmlDeviceGetName, handle)
     if product is not None:
-        add_attribute(attributes, who, "productName", "string", str(product), product)
-    brand = ask_nvml(who, "brand", nvml.nvmlDeviceGetBrand, handle)
+        add_attribute(attributes, label, "productName", "string", str(product), product)
+    brand = ask_nvml(label, "brand", nvml.nvmlDeviceGetBrand, handle)
     if brand is not None:
-        add_attribute(attributes, who, "brand", "string", BRANDS.get(brand), brand)
-    architecture = ask_nvml(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
+        add_attribute(attributes, label, "brand", "string", BRANDS.get(brand), brand)
+    architecture = ask_nvml(label, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
     if architecture is not None:
         word = ARCHITECTURES.get(architecture)
-        add_attribute(attributes, who, "architecture", "string", word, architecture)
+        add_attribute(attributes, label, "architecture", "string", word, architecture)
     compute = ask_nvml(
-        who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle
+        label, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle
     )
     if compute is not None:
         dotted = normalize_version(f"{compute[0]}.{compute[1]}")
-        add_attribute(attributes, who, "cudaComputeCapability", "version", dotted, compute)
+        add_attribute(attributes, label, "cudaComputeCapability", "version", dotted, compute)
     mode = ask_nvml(
-        who, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG
+        label, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG
     )
     if mode is not None:
-        add_attribute(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
+        add_attribute(
+            attributes, label, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode
+        )
     return None if architecture is None else int(architecture)

@@ -1,4 +1,4 @@
-"""From NVML to an inventory: the devices of a node, as NVIDIA's driver publishes them.
+"""Makes an inventory of what NVML reports: the devices of a node, as NVIDIA's driver names them.
 
 Source of the names and formats: kubernetes-sigs/dra-driver-nvidia-gpu,
 ``cmd/gpu-kubelet-plugin/deviceinfo.go`` and ``nvlib.go`` at 95932046. One difference is on
@@ -20,7 +20,7 @@ from nvml_driver.devices.attributes import add_model_attributes, read_driver_att
 from nvml_driver.devices.vfio import find_vfio_devices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.mig.instances import NvmlPartitions
-from nvml_driver.mig.published import AskedGpu, publish_mig_devices
+from nvml_driver.mig.published import DiscoveredGpu, publish_mig_devices
 from nvml_driver.model.inventory import (
     SIMULATED_ATTRIBUTE,
     Attribute,
@@ -84,6 +84,10 @@ class _Discovery:
     _left_out: list[str] = field(default_factory=list)
 
     def run(self) -> Inventory:
+        """Return the inventory.
+
+        Raises NvmlUnavailableError, unless GPUs of vfio-pci are wanted, too.
+        """
         try:
             with self._library.open_session() as nvml:
                 self._ask_gpus(nvml)
@@ -131,12 +135,12 @@ class _Discovery:
             except GpuUnusableError as reason:
                 self._leave_out(f"GPU {index}", str(reason))
 
-    def _leave_out(self, what: str, reason: str) -> None:
-        self._left_out.append(f"{what} left out: {reason}")
-        _LOG.warning("%s left out: %s", what, reason)
+    def _leave_out(self, name: str, reason: str) -> None:
+        self._left_out.append(f"{name} left out: {reason}")
+        _LOG.warning("%s left out: %s", name, reason)
 
     def _unique_devices(self) -> Iterator[Device]:
-        """A slice cannot hold two devices of one name."""
+        """Yield devices without a second one of any name, which a slice cannot hold."""
         names: set[str] = set()
         for device in self._devices:
             if device.name in names:
@@ -146,17 +150,19 @@ class _Discovery:
                 yield device
 
     def _publish_gpu(
-        self, nvml: Any, index: int, asked: AskedGpu, partitions: NvmlPartitions
+        self, nvml: Any, index: int, discovered: DiscoveredGpu, partitions: NvmlPartitions
     ) -> None:
-        """The GPU as a whole, or its MIG devices, or both."""
-        gpu = asked.device
-        dynamic = self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions)
-        if not (dynamic and asked.repartitions):
-            self._mig_modes[gpu.name] = asked.mig_enabled  # else the driver itself switches it
-        if not dynamic and not asked.mig_enabled:
+        """Add the GPU as a whole, or its MIG devices, or both."""
+        gpu = discovered.device
+        dynamic = self._features.dynamic_mig and (discovered.mig_enabled or discovered.repartitions)
+        if not (dynamic and discovered.repartitions):
+            self._mig_modes[gpu.name] = discovered.mig_enabled  # else the driver itself switches it
+        if not dynamic and not discovered.mig_enabled:
             self._devices.append(gpu)
             return
-        mig = publish_mig_devices(nvml, asked, partitions, dynamic=dynamic, is_own=self._is_own)
+        mig = publish_mig_devices(
+            nvml, discovered, partitions, dynamic=dynamic, is_own=self._is_own
+        )
         for name, reason in mig.left_out:
             self._leave_out(name, reason)
         if not mig.devices:
@@ -168,28 +174,28 @@ class _Discovery:
         self._counter_sets += mig.counter_sets
         self._foreign += mig.foreign
 
-    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> AskedGpu:
-        who = f"GPU {index}"
+    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> DiscoveredGpu:
+        label = f"GPU {index}"
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
         except pynvml.NVMLError as error:
             raise GpuUnusableError(f"NVML does not report its device file: {error}") from None
         name = f"gpu-{minor}"
-        who = f"GPU {index} ({name})"
-        mig = ask_nvml(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
+        label = f"GPU {index} ({name})"
+        mig = ask_nvml(label, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
         attributes = {"type": Attribute("string", "gpu"), **common}
-        own_uuid = self._read_uuid(nvml, handle, who)
+        own_uuid = self._read_uuid(nvml, handle, label)
         if own_uuid is not None:
-            add_attribute(attributes, who, "uuid", "string", own_uuid, own_uuid)
-        architecture = add_model_attributes(nvml, handle, who, attributes)
-        address = self._read_address(nvml, handle, who)
+            add_attribute(attributes, label, "uuid", "string", own_uuid, own_uuid)
+        architecture = add_model_attributes(nvml, handle, label, attributes)
+        address = self._read_address(nvml, handle, label)
         if address is not None:
             attributes |= read_pci_attributes(
-                self._roots.sysfs, address, who, numa_list=self._features.numa_list
+                self._roots.sysfs, address, label, numa_list=self._features.numa_list
             )
-        memory = ask_nvml(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
-        return AskedGpu(
+        memory = ask_nvml(label, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
+        return DiscoveredGpu(
             device=Device(
                 name=name,
                 minor=minor,
@@ -206,23 +212,23 @@ class _Discovery:
             and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER,
         )
 
-    def _read_uuid(self, nvml: Any, handle: Any, who: str) -> str | None:
-        raw = ask_nvml(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
+    def _read_uuid(self, nvml: Any, handle: Any, label: str) -> str | None:
+        raw = ask_nvml(label, "uuid", nvml.nvmlDeviceGetUUID, handle)
         return None if raw is None else salt_uuid(str(raw), self._salt)
 
-    def _read_address(self, nvml: Any, handle: Any, who: str) -> str | None:
-        pci = ask_nvml(who, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
+    def _read_address(self, nvml: Any, handle: Any, label: str) -> str | None:
+        pci = ask_nvml(label, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
         if pci is None:
             return None
         raw = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
         address = normalize_address(str(raw))
         if address is None:
-            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, raw)
+            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", label, raw)
         return address
 
 
 def _share_device(device: Device, mode: ConsumableShares) -> Device:
-    """The device, open for several claims, each with a part of its memory (KEP-5075).
+    """Return the device open for several claims, each with a share of its memory (KEP-5075).
 
     Modes as kubernetes-sigs/dra-driver-nvidia-gpu has them, ``consumable_shares.go``: ``unlimited``
     lets any number of claims in, with memory only if they ask for it; ``memory`` lets them in until

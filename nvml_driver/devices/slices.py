@@ -1,4 +1,4 @@
-"""ResourceSlices of an inventory: one pool, named like the node, split where the API wants it.
+"""Makes ResourceSlices of an inventory: one pool, named like the node, split as the API wants it.
 
 Limits (k8s.io/api/resource/v1/types.go): 128 devices in a slice, 64 if one of them has taints,
 consumes counters or has a list attribute, and 8 counter sets. All slices of one generation say how
@@ -22,7 +22,7 @@ _UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def format_quantity(count: int) -> str:
-    """A count as Kubernetes writes a binary quantity: the largest unit that divides it.
+    """Return a count as Kubernetes writes a binary quantity: in the largest unit that divides it.
 
     ``16106127360`` is ``15Gi``, ``1000`` is ``1000``.
     """
@@ -35,7 +35,7 @@ def format_quantity(count: int) -> str:
 
 
 def slice_name(driver_name: str, node_name: str, index: int) -> str:
-    """A slice's name: the same each time, so that publishing again finds what is there."""
+    """Return a slice's name: the same each time, so that publishing again replaces what exists."""
     name = f"{index:05d}-{driver_name}-{node_name}"
     if len(name) > _MAX_NAME:
         digest = hashlib.sha256(name.encode()).hexdigest()[:10]
@@ -44,6 +44,7 @@ def slice_name(driver_name: str, node_name: str, index: int) -> str:
 
 
 def describe_device(device: Device) -> dict[str, Any]:
+    """Return a device as an entry of a ResourceSlice's ``devices``."""
     entry: dict[str, Any] = {
         "name": device.name,
         "attributes": {name: value.to_api() for name, value in device.attributes.items()},
@@ -91,7 +92,7 @@ def _describe_taint(taint: Taint) -> dict[str, str]:
 def resource_slices(
     inventory: Inventory, *, driver_name: str, node_name: str, generation: int = 1
 ) -> list[dict[str, Any]]:
-    """The ResourceSlices (resource.k8s.io/v1) that publish an inventory; no devices, no slice."""
+    """Return the ResourceSlices (resource.k8s.io/v1) of an inventory; no devices, no slice."""
     contents = list(_split_inventory(inventory))
     return [
         {
@@ -114,6 +115,7 @@ def resource_slices(
 
 
 def _split_inventory(inventory: Inventory) -> Iterable[dict[str, Any]]:
+    """Yield the variable part of each slice's spec: counter sets first, then devices."""
     sets = [
         {"name": counters.name, "counters": _describe_counters(counters.counters)}
         for counters in inventory.counter_sets
@@ -126,7 +128,7 @@ def _split_inventory(inventory: Inventory) -> Iterable[dict[str, Any]]:
 
 
 def _group_devices(inventory: Inventory) -> list[list[Device]]:
-    """What stays together: the devices of a GPU that share counters; all others."""
+    """Return groups of devices that stay together: those that share counters, and the others."""
     plain: list[Device] = [device for device in inventory if not device.consumes_counters]
     sharing = [device for device in inventory if device.consumes_counters]
     groups = [list(group) for _, group in groupby(sharing, key=lambda device: device.gpu_name)]
@@ -134,6 +136,7 @@ def _group_devices(inventory: Inventory) -> list[list[Device]]:
 
 
 def _split_group(devices: list[Device]) -> Iterable[list[Device]]:
+    """Yield as many devices as one slice may hold, in order."""
     slice_devices: list[Device] = []
     advanced = False
     for device in devices:
@@ -148,5 +151,6 @@ def _split_group(devices: list[Device]) -> Iterable[list[Device]]:
 
 
 def _is_advanced(device: Device) -> bool:
+    """Return whether a device makes the API's limit of a slice 64 devices."""
     has_list_attribute = any(attribute.type == "ints" for attribute in device.attributes.values())
     return bool(device.taints or device.consumes_counters or has_list_attribute)

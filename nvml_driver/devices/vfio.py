@@ -1,4 +1,4 @@
-"""GPUs that vfio-pci has: for virtual machines. NVML does not see them, sysfs does.
+"""Finds GPUs that vfio-pci has, for virtual machines. NVML does not see them, sysfs does.
 
 Attributes and formats as kubernetes-sigs/dra-driver-nvidia-gpu publishes them (``deviceinfo.go``,
 VfioDeviceInfo). Unlike that driver, this one does not take a GPU away from NVIDIA's kernel driver:
@@ -31,7 +31,7 @@ _MEMORY, _WIDE = 0x200, 0x100000  # IORESOURCE_MEM, IORESOURCE_MEM_64 of linux/i
 def find_vfio_devices(
     roots: NodeRoots, *, salt: str | None = None, numa_list: bool = False
 ) -> Iterator[Device]:
-    """One device for each GPU of vfio-pci, by PCI address."""
+    """Yield one device for each GPU of vfio-pci, by PCI address."""
     folder = roots.sysfs / "bus" / "pci" / "devices"
     try:
         entries = sorted(folder.iterdir())
@@ -86,7 +86,7 @@ def _describe_device(
 
 
 def _find_iommufd(entry: Path, dev: Path) -> str | None:
-    """The device's file in /dev/vfio/devices; None where only the older interface can be used."""
+    """Return the device's file in /dev/vfio/devices; None where only the older interface works."""
     try:
         names = sorted(path.name for path in (entry / "vfio-dev").iterdir())
     except OSError:
@@ -96,7 +96,9 @@ def _find_iommufd(entry: Path, dev: Path) -> str | None:
 
 
 def read_addressable_memory(entry: Path) -> int | None:
-    """Bytes of 64-bit memory regions, rounded up to a power of two; None if sysfs does not report.
+    """Return the bytes of 64-bit memory regions, rounded up to a power of two.
+
+    None if sysfs does not report.
 
     The kernel's file ``resource`` has a line "start end flags" for each region.
     """
@@ -115,7 +117,7 @@ def read_addressable_memory(entry: Path) -> int | None:
 
 
 def find_product_name(pci_ids: Path, device_id: str) -> str | None:
-    """NVIDIA's device in the PCI id list, for example ``GA100 [A100 SXM4 40GB]``."""
+    """Return NVIDIA's device in the PCI id list, for example ``GA100 [A100 SXM4 40GB]``."""
     try:
         lines = pci_ids.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

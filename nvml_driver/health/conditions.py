@@ -1,4 +1,4 @@
-"""What is wrong with which GPU, as NVML reports it, and what that means for devices.
+"""Values for what is wrong with which GPU, as NVML reports it, and what that means for devices.
 
 Conditions come from three places: XID events, GPUs that NVML has lost, and GPUs whose events
 cannot be watched. They become device taints with the keys and effects of
@@ -26,7 +26,7 @@ _LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Something that is the matter with a GPU, or with a MIG device of it.
+    """A problem of a GPU, or of a MIG device of it.
 
     Attributes:
         since: RFC 3339, whole seconds.
@@ -45,7 +45,7 @@ class Condition:
     message: str = ""
 
     def concerns(self, device: Device) -> bool:
-        """Whether it is the matter with this device, too."""
+        """Return whether the problem is one of this device, too."""
         if device.gpu_name != self.gpu or device.kind == "vfio":
             return False
         if self.gi_id is None:
@@ -67,7 +67,7 @@ class HealthReport:
 
 
 def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -> Inventory:
-    """The inventory with taints and health of a report, and none of an earlier one.
+    """Return the inventory with taints and health of a report, and none of an earlier one.
 
     ``driver_name`` is the domain of the taints' keys.
     """
@@ -90,17 +90,15 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A MIG device that is gone: the claim that has it, in words, and since when."""
+    """A MIG device that was destroyed: the claim that has it, in words, and since when."""
 
     claim: str
     since: str
 
 
 def keep_lost(discovered: Inventory, previous: Inventory, report: HealthReport) -> Inventory:
-    """Devices that were found anew, with those of lost GPUs, which cannot be found now."""
-    lost_gpus = {
-        condition.gpu for condition in report.conditions if condition.kind == "gpu-lost"
-    }
+    """Return discovered devices with those of lost GPUs, which cannot be discovered now."""
+    lost_gpus = {condition.gpu for condition in report.conditions if condition.kind == "gpu-lost"}
     lost_gpus -= {device.gpu_name for device in discovered}
     lost_devices = [device for device in previous if device.gpu_name in lost_gpus]
     if not lost_devices:
@@ -121,9 +119,9 @@ def keep_lost(discovered: Inventory, previous: Inventory, report: HealthReport) 
 def keep_vanished(
     inventory: Inventory, previous: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
 ) -> Inventory:
-    """Devices with those that a claim has and that are gone, unhealthy and with a taint.
+    """Return devices with those that a claim has and that are gone, unhealthy and with a taint.
 
-    ``before`` has the devices that are gone; ``vanished`` is by name of the device, and
+    ``previous`` has the devices that are gone; ``vanished`` is by name of the device, and
     ``driver_name`` the domain of the taint's key.
     """
     devices = {device.name: device for device in inventory}
@@ -144,7 +142,7 @@ def keep_vanished(
 
 
 def _taints_of(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
-    """At most one for each key and effect, which is all that the API takes: the latest."""
+    """Return the latest taint for each key and effect, for the API takes only one of them."""
     taints: dict[tuple[str, str], Taint] = {}
     for condition in sorted(conditions, key=lambda reported: reported.since):
         effect: Literal["None", "NoSchedule"] = (
@@ -157,6 +155,7 @@ def _taints_of(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
 
 
 def _health_of(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
+    """Return the health that the kubelet hears of a device, with a message."""
     if device.kind == "vfio":
         return "Unknown", "not watched: NVML does not see GPUs of vfio-pci"
     messages = "; ".join(condition.message for condition in conditions)[:_LONGEST]
@@ -168,5 +167,5 @@ def _health_of(device: Device, conditions: list[Condition]) -> tuple[Health, str
 
 
 def current_timestamp() -> str:
-    """RFC 3339, whole seconds, as the API has times."""
+    """Return the present time as the API writes times: RFC 3339, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -41,7 +41,7 @@ _VANISHED_SECONDS = 5.0
 
 
 class DeviceWatch(Worker):
-    """Watches the GPUs of a core until stopped."""
+    """A thread that watches the GPUs of a core until stopped."""
 
     def __init__(
         self,
@@ -81,21 +81,23 @@ class DeviceWatch(Worker):
         self._reported_at = 0.0
 
     def start(self) -> None:
+        """Start this thread and the health monitor's."""
         super().start()
         self._monitor.start()
 
     def stop(self, timeout: float = 6.0) -> None:
+        """End both threads, each within ``timeout`` seconds."""
         self._stopping.set()
         self._wake.set()
         self._monitor.stop(timeout)
         super().stop(timeout)
 
     def checked_at(self) -> float:
-        """Unix time at which the GPUs were last looked at; 0: never."""
+        """Return the Unix time at which the GPUs were last looked at; 0: never."""
         return max(self._reported_at, self._monitor.checked_at)
 
     def _on_report(self, report: HealthReport) -> None:
-        """Called in the monitor's thread, which holds NVML, so nothing is asked here."""
+        """Take a report in the monitor's thread. It holds NVML, so nothing is asked here."""
         self._reported_at = time.time()
         self._report = report
         self._wake.set()
@@ -121,11 +123,14 @@ class DeviceWatch(Worker):
                 _LOG.error("the devices cannot be brought up to date: %s", error)
 
     def _update_inventory(self, report: HealthReport, *, look: bool) -> None:
+        """Give the core its devices with the health of a report, discovered again if need be.
+
+        ``look``: also look whether MIG devices changed.
+        """
         known_gpus = {device.gpu_name for device in self._discovered if device.kind != "vfio"}
         appeared = report.present - known_gpus - self._searched_gpus
-        self._searched_gpus = (
-            report.present - known_gpus
-        )  # asking again would not show more of them
+        # GPUs that discovery did not find: asking again would not show more of them.
+        self._searched_gpus = report.present - known_gpus
         rediscover = bool(appeared)
         if rediscover:
             _LOG.info("GPUs appeared: %s", ", ".join(sorted(appeared)))
@@ -141,7 +146,7 @@ class DeviceWatch(Worker):
         )
 
     def _is_mig_outdated(self) -> bool:
-        """Whether the devices have to be found anew; also finds those that vanished."""
+        """Return whether the devices must be discovered again; note those that vanished."""
         try:
             news = self._core.read_mig_news()
         except DriverError as error:

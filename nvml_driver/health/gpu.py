@@ -1,4 +1,4 @@
-"""What is known of one GPU's health, and how long it holds.
+"""Remembers what is wrong with one GPU, and for how long.
 
 - A lost GPU is lost until NVML answers for it again.
 - A critical XID holds until NVML says that nothing has to be done to recover the GPU (drivers from
@@ -27,7 +27,7 @@ _NO_INSTANCE = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class GpuConditions:
-    """One GPU; lives longer than NVML's handle of it.
+    """The conditions of one GPU; lives longer than NVML's handle of it.
 
     Attributes:
         name: ``gpu-<minor>``.
@@ -44,29 +44,32 @@ class GpuConditions:
     xids: dict[tuple[int, int | None], tuple[Condition, float]] = field(default_factory=dict)
 
     def list_conditions(self) -> list[Condition]:
+        """Return all conditions that hold now."""
         of_whole_gpu = (self.lost, self.unmonitored)
         xids = (condition for condition, _ in self.xids.values())
         return [condition for condition in (*of_whole_gpu, *xids) if condition is not None]
 
     def mark_lost(self, reason: str) -> None:
+        """Note that the GPU is lost, unless it is already."""
         if self.lost is None:
             _LOG.error("%s is lost: %s", self.name, reason)
             self.lost = self._new_condition("gpu-lost", f"lost: {reason}")
 
     def mark_returned(self) -> None:
-        """NVML shows it again after it was lost, so it was reset."""
+        """Note that NVML shows the GPU again after it was lost, so it was reset."""
         if self.lost is not None:
             _LOG.warning("%s is back", self.name)
             self.lost = None
             self.xids.clear()
 
     def mark_unmonitored(self, reason: str) -> None:
+        """Note that the GPU's events cannot be watched, unless that is known."""
         if self.unmonitored is None:
             _LOG.warning("%s is not watched: %s", self.name, reason)
             self.unmonitored = self._new_condition("unmonitored", f"not watched: {reason}")
 
     def record_xid(self, nvml: Any, event: Any, *, fatal: bool) -> None:
-        """An XID was raised, on the GPU or in a GPU instance of it."""
+        """Note that an XID was raised, on the GPU or in a GPU instance of it."""
         xid = int(event.eventData)
         gi_id = None if event.gpuInstanceId == _NO_INSTANCE else int(event.gpuInstanceId)
         slices = None
@@ -114,7 +117,7 @@ class GpuConditions:
 
 
 def _needs_no_recovery(nvml: Any, handle: Any) -> bool:
-    """Whether NVML says that the GPU needs no recovery; False if it cannot say."""
+    """Return whether NVML says that the GPU needs no recovery; False if it cannot say."""
     field_id = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
     try:
         [value] = nvml.nvmlDeviceGetFieldValues(handle, [field_id])

@@ -33,7 +33,7 @@ _ONE_WAIT_MS = 500
 
 
 class HealthMonitor(Worker):
-    """Watches all GPUs until it is stopped."""
+    """A thread that watches all GPUs until it is stopped."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class HealthMonitor(Worker):
             delay = min(delay * 2, _LONGEST_DELAY)
 
     def _watch(self, nvml: Any) -> None:
-        """One session; returns when NVML has to be opened again."""
+        """Watch in one session; return when NVML has to be opened again."""
         events = None
         try:
             events = nvml.nvmlEventSetCreate()
@@ -114,7 +114,7 @@ class HealthMonitor(Worker):
                     nvml.nvmlEventSetFree(events)
 
     def _find_gpus(self, nvml: Any, events: Any) -> None:
-        """Handles of all GPUs, registered for events; a GPU of earlier that is missing is lost."""
+        """Register all GPUs for events; a GPU that was there earlier and is missing is lost."""
         shown_gpus: set[str] = set()
         try:
             count = nvml.nvmlDeviceGetCount()
@@ -158,7 +158,10 @@ class HealthMonitor(Worker):
         gpu.mark_unmonitored(reason)
 
     def _register_mig(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
-        """Apart from the others, which have to be heard of also where this one cannot be."""
+        """Register for changes of MIG devices.
+
+        Apart from the other events, which have to be heard of also where this one cannot be.
+        """
         try:
             types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle)
             if types & pynvml.nvmlEventMigConfigChange:
@@ -195,7 +198,10 @@ class HealthMonitor(Worker):
                 )
 
     def _next_event(self, nvml: Any, events: Any) -> Any:
-        """The event that ends the wait; None: none came, or the monitor stops. Raises NVMLError."""
+        """Return the event that ends the wait; None: none came, or the monitor stops.
+
+        Raises NVMLError.
+        """
         remaining_ms = self._wait_ms
         while remaining_ms > 0 and not self._stopping.is_set():
             try:
@@ -214,7 +220,7 @@ class HealthMonitor(Worker):
             return None
 
     def _check_gpus(self, nvml: Any) -> None:
-        """Which GPUs are there, and what is over."""
+        """Ask which GPUs are lost, and which conditions are over."""
         self.checked_at = time.time()
         for gpu in self._gpus.values():
             if gpu.handle is None:
@@ -235,6 +241,7 @@ class HealthMonitor(Worker):
         self._report_change()
 
     def _report_change(self) -> None:
+        """Pass the state of all GPUs on if it is not the one that was reported last."""
         conditions = [
             condition for gpu in self._gpus.values() for condition in gpu.list_conditions()
         ]

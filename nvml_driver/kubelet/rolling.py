@@ -1,4 +1,4 @@
-"""Who else runs: instances of the driver on one node, one after the other or side by side.
+"""Lets instances of the driver live on one node, one after the other or side by side.
 
 Without a pod uid there is one instance; a second one is refused, because it would take over the
 sockets of the first, and lose them when the first ends and removes them.
@@ -40,7 +40,7 @@ def _short_digest(text: str, size: int) -> str:
 
 
 def _choose_path(folder: Path, names: list[str]) -> Path:
-    """The first name whose path is short enough, else the last."""
+    """Return the first name whose path is short enough for a socket, else the last."""
     for name in names:
         if len(str(folder / name).encode()) <= MAX_SOCKET_PATH:
             return folder / name
@@ -48,7 +48,7 @@ def _choose_path(folder: Path, names: list[str]) -> Path:
 
 
 def registration_socket(registry: Path, driver_name: str, pod_uid: str) -> Path:
-    """Where the kubelet finds the instance; shorter names where the path would be too long."""
+    """Return where the kubelet finds the instance; a shorter name if the path would be too long."""
     folder = registry.absolute()
     if not pod_uid:
         return folder / f"{driver_name}-reg.sock"
@@ -64,6 +64,7 @@ def registration_socket(registry: Path, driver_name: str, pod_uid: str) -> Path:
 
 
 def dra_socket(plugins: Path, driver_name: str, pod_uid: str) -> Path:
+    """Return where the kubelet calls the instance; a shorter name if the path would be too long."""
     folder = plugins.absolute() / driver_name
     if not pod_uid:
         return folder / "dra.sock"
@@ -109,11 +110,12 @@ class Instance:
             time.sleep(0.1)  # until a process ends that is not our child
 
     def is_newest(self) -> bool:
-        """Whether no living instance began after this one."""
+        """Return whether no living instance began after this one."""
         with self._thread_lock, hold_lock(self._node_lock):
             return not any(n > self._number for n, _ in self._list_living())
 
     def end(self) -> None:
+        """Give the sockets up, so that another instance may have them."""
         if self._life_lock is not None:
             with self._thread_lock, hold_lock(self._node_lock):
                 self._remove(self._number)
@@ -121,7 +123,7 @@ class Instance:
                 self._life_lock = None
 
     def _try_begin(self) -> dict[str, Any] | None:
-        """Begin, or say who is in the way."""
+        """Begin and return None, or return the description of the instance that is in the way."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._thread_lock, hold_lock(self._node_lock):
             numbers = self._list_numbers()
@@ -148,7 +150,7 @@ class Instance:
         return sorted(int(path.stem) for path in self._folder.glob("*.lock"))
 
     def _list_living(self) -> list[tuple[int, dict[str, Any]]]:
-        """Number and description of the others that live."""
+        """Return number and description of the other instances that live."""
         living = []
         for number in self._list_numbers():
             if self._life_lock is not None and number == self._number:

@@ -1,4 +1,4 @@
-"""The gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
+"""Builds the gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
 
 The two DRA versions have the same messages but for one field, so one handler serves both, built
 from the version's own message classes.
@@ -42,7 +42,7 @@ HEALTH_SERVED = {"v1.DRAResourceHealth": health_v1, "v1alpha1.DRAResourceHealth"
 
 
 class ClaimWork:
-    """What a DRA service does with the claims of one call; each claim has its own fate."""
+    """Prepares and unprepares the claims of one call; each claim has its own fate."""
 
     def __init__(
         self, core: DriverCore, get_claim: ClaimGetter, metrics: Metrics | None = None
@@ -53,6 +53,7 @@ class ClaimWork:
         self.metrics = metrics or Metrics(core.options.driver_name)
 
     def stop(self) -> None:
+        """Give up the claims that are not read yet."""
         self._fetcher.stop()
 
     def prepare_each(
@@ -62,7 +63,7 @@ class ClaimWork:
         seconds: float,
         still_wanted: Callable[[], bool],
     ) -> Iterator[tuple[str, list[PreparedDevice], str]]:
-        """Uid, devices and error (empty: none) of each claim.
+        """Yield uid, devices and error (empty: none) of each claim.
 
         A claim that is unprepared before its turn comes is not prepared: the kubelet's reconcile
         loop (``reconcileLoop`` in kubernetes ``pkg/kubelet/cm/dra/manager.go``) unprepares the
@@ -90,7 +91,7 @@ class ClaimWork:
 
     @contextmanager
     def _watch_unprepare(self) -> Iterator[set[str]]:
-        """The uids of claims that were unprepared meanwhile."""
+        """Give a set that collects the uids of claims that are unprepared meanwhile."""
         call, unprepared = object(), set[str]()
         self._unprepared[call] = unprepared
         try:
@@ -99,7 +100,7 @@ class ClaimWork:
             del self._unprepared[call]
 
     def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
-        """Uid and error (empty: none) of each claim; the claim object may be gone."""
+        """Yield uid and error (empty: none) of each claim; the claim object may be gone."""
         with self.metrics.measure_request("unprepare"):
             for reference in references:
                 for unprepared in list(self._unprepared.values()):
@@ -118,7 +119,7 @@ class ClaimWork:
 
 
 def _report_error(error: Exception, doing: str) -> str:
-    """An error as one claim's error: never empty, for empty means success."""
+    """Log an error and return it as a claim's error: never empty, for empty means success."""
     if isinstance(error, DriverError):
         _LOG.warning("%s: %s", doing, error)
         return str(error) or type(error).__name__
@@ -127,7 +128,7 @@ def _report_error(error: Exception, doing: str) -> str:
 
 
 def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler:
-    """The service ``DRAPlugin`` of one version, whose generated module is ``messages``."""
+    """Build the service ``DRAPlugin`` of one version, whose generated module is ``messages``."""
     has_share_id = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     def prepare(request: Any, context: grpc.ServicerContext) -> Any:
@@ -162,7 +163,7 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
 
 
 def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHandler:
-    """The service ``DRAResourceHealth`` of one version."""
+    """Build the service ``DRAResourceHealth`` of one version."""
 
     def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         return feed.stream_health(messages, context)
@@ -173,7 +174,7 @@ def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHan
 def registration_service(
     driver_name: str, endpoint: str, versions: Sequence[str], registered: Callable[[], None]
 ) -> grpc.GenericRpcHandler:
-    """The service ``Registration``; ``versions`` has the services at the endpoint, best first."""
+    """Build the service ``Registration``; ``versions`` are the endpoint's services, best first."""
 
     def get_info(_request: Any, _context: grpc.ServicerContext) -> registration.PluginInfo:
         return registration.PluginInfo(

@@ -1,10 +1,10 @@
-"""MIG devices that exist: finding them, making one, destroying one.
+"""Finds, makes and destroys MIG devices through NVML.
 
 Making takes two steps, a GPU instance and a compute instance in it. If the second fails, the first
-is undone; if the process dies in between, ``find`` shows a GPU instance whose ``ci_id`` is None.
-Destroying goes the other way round, and what is already gone is not an error. Where MIG mode can be
-switched without a reset (Hopper and later) it is switched on for the first MIG device and off after
-the last one.
+is undone; if the process dies in between, ``find_instance`` shows a GPU instance whose ``ci_id`` is
+None. Destroying goes the other way round, and what is already gone is not an error. Where MIG mode
+can be switched without a reset (Hopper and later) it is switched on for the first MIG device and
+off after the last one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class NvmlPartitions:
-    """The MIG devices of one node."""
+    """The MIG devices of one node, as NVML has them."""
 
     def __init__(self, library: NvmlLibrary, roots: NodeRoots, *, salt: str | None = None) -> None:
-        """``roots.proc`` lists the capability devices, ``salt`` is as in ``discover``."""
+        """Use an NVML library; ``roots.proc`` lists capability devices, ``salt`` is for UUIDs."""
         self._library = library
         self._roots = roots
         self._salt = salt if library.is_simulated else None
@@ -69,7 +69,7 @@ class NvmlPartitions:
             return self._describe_created(nvml, handle, place, gi_id, ci_id)
 
     def find_instance(self, place: MigPlace) -> MigInstance | None:
-        """A MIG device, or bare GPU instance, that overlaps a place. Raises MigError."""
+        """Return a MIG device, or bare GPU instance, that overlaps a place. Raises MigError."""
         with self._library.open_session() as nvml:
             handle = find_gpu(nvml, place.parent_minor)
             for instance in self._list_on_gpu(nvml, handle, place.parent_minor):
@@ -78,7 +78,7 @@ class NvmlPartitions:
         return None
 
     def destroy_instance(self, instance: MigInstance) -> None:
-        """Destroy a MIG device and its GPU instance, if there. Raises MigError."""
+        """Destroy a MIG device and its GPU instance, unless they are gone. Raises MigError."""
         label = f"gpu-{instance.place.parent_minor}: GPU instance {instance.gi_id}"
         with self._library.open_session() as nvml:
             handle = find_gpu(nvml, instance.place.parent_minor)
@@ -103,7 +103,10 @@ class NvmlPartitions:
             _disable_if_empty(nvml, handle, label)
 
     def read_state(self) -> MigState:
-        """Modes and instances now; a GPU that cannot be asked is in neither. Raises MigError."""
+        """Return modes and instances now; a GPU that cannot be asked has neither.
+
+        Raises MigError.
+        """
         modes: dict[str, bool] = {}
         instances: list[MigInstance] = []
         with self._library.open_session() as nvml:
@@ -119,7 +122,7 @@ class NvmlPartitions:
         return MigState(modes=modes, instances=tuple(instances))
 
     def _is_still_there(self, nvml: Any, handle: Any, instance: MigInstance) -> bool:
-        """Whether a GPU instance is still the one that was made, not a later one in its place."""
+        """Return whether a GPU instance is the one that was made, not a later one in its place."""
         raw = [
             uuid
             for (gi_id, _), uuid in read_mig_uuids(nvml, handle).items()
@@ -147,6 +150,7 @@ class NvmlPartitions:
     def describe_instance(
         self, place: MigPlace, gi_id: int, ci_id: int | None, raw: str | None
     ) -> MigInstance:
+        """Return an instance with its capability devices and salted UUID; ``raw`` is NVML's."""
         gi_cap, ci_cap = find_capabilities(self._roots.proc, place.parent_minor, gi_id, ci_id)
         return MigInstance(
             place=place,
@@ -186,7 +190,10 @@ def _enable_mig(nvml: Any, handle: Any, label: str) -> None:
 
 
 def _disable_if_empty(nvml: Any, handle: Any, label: str) -> None:
-    """Back to a GPU that can be used as a whole; only where that needs no reset."""
+    """Switch MIG mode off if no MIG device is left, and only where that needs no reset.
+
+    The GPU can be used as a whole again.
+    """
     try:
         if nvml.nvmlDeviceGetArchitecture(handle) < pynvml.NVML_DEVICE_ARCH_HOPPER:
             return
@@ -198,7 +205,10 @@ def _disable_if_empty(nvml: Any, handle: Any, label: str) -> None:
 
 
 def _undo_instance(nvml: Any, gi: Any) -> str:
-    """Destroy a GPU instance and what is in it; what to say of what is left, else nothing."""
+    """Destroy a GPU instance and what is in it.
+
+    Returns the end of an error message that says what is left, ``""`` if nothing is.
+    """
     try:
         for index in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
             for ci in _list_compute_instances(nvml, gi, index):

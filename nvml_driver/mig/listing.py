@@ -1,4 +1,4 @@
-"""Which MIG devices exist, as NVML lists them, and which files open them, as /proc does."""
+"""Lists the MIG devices that exist, as NVML does, and the files that open them, as /proc does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class MigError(DriverError):
 def list_instances(
     nvml: Any, handle: Any, minor: int, total_bytes: int = 0
 ) -> Iterator[tuple[MigPlace, int, int | None, str | None]]:
-    """Place, ids, UUID of each compute instance of each GPU instance. Raises GpuUnusableError."""
+    """Yield place, ids, UUID of each compute instance of each GPU instance.
+
+    A GPU instance without compute instances comes once, with None for the id and the UUID. Raises
+    GpuUnusableError.
+    """
     uuids = read_mig_uuids(nvml, handle)
     for profile in list_profiles(nvml, handle, f"gpu-{minor}", total_bytes):
         for gi in list_gpu_instances(nvml, handle, profile.id):
@@ -48,7 +52,10 @@ def list_instances(
 
 
 def list_gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
-    """Handles of a profile's GPU instances. Raises GpuUnusableError: NVML cannot be asked."""
+    """Return handles of a profile's GPU instances.
+
+    Raises GpuUnusableError: NVML cannot be asked.
+    """
     handles = (pynvml.c_nvmlGpuInstance_t * ROOM)()
     count = ctypes.c_uint(ROOM)
     try:
@@ -64,7 +71,10 @@ def list_gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
 
 
 def read_mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
-    """GPU instance and compute instance to the MIG device's UUID, as NVML reports it."""
+    """Return the UUIDs of MIG devices as NVML reports them, by GPU and compute instance.
+
+    None for a device whose UUID NVML does not report.
+    """
     uuids: dict[tuple[int, int], str | None] = {}
     try:
         count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
@@ -86,7 +96,7 @@ def read_mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
 
 
 def list_gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Minor number and handle of each GPU that NVML shows. Raises MigError: NVML does not count."""
+    """Yield minor number and handle of each GPU. Raises MigError: NVML does not count them."""
     try:
         count = nvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
@@ -99,7 +109,7 @@ def list_gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
 
 
 def find_gpu(nvml: Any, minor: int) -> Any:
-    """The handle of a GPU. Raises MigError: NVML does not show it."""
+    """Return the handle of a GPU. Raises MigError: NVML does not show it."""
     for shown_minor, handle in list_gpus(nvml):
         if shown_minor == minor:
             return handle
@@ -107,7 +117,7 @@ def find_gpu(nvml: Any, minor: int) -> Any:
 
 
 def read_mode(nvml: Any, handle: Any) -> int | None:
-    """MIG mode now; None for a GPU without MIG."""
+    """Return NVML's MIG mode now; None for a GPU without MIG."""
     try:
         return int(nvml.nvmlDeviceGetMigMode(handle)[0])
     except pynvml.NVMLError as error:
@@ -119,7 +129,7 @@ def read_mode(nvml: Any, handle: Any) -> int | None:
 def find_capabilities(
     proc: Path, gpu_minor: int, gi_id: int, ci_id: int | None
 ) -> tuple[int | None, int | None]:
-    """Minor numbers of the files in ``/dev/nvidia-caps`` that open a GPU and a compute instance.
+    """Return the minors in ``/dev/nvidia-caps`` that open a GPU instance and a compute instance.
 
     ``/proc/driver/nvidia-caps/mig-minors`` lists them for all instances that could be; older
     drivers only have one file for each that is there, ``capabilities/gpu0/mig/gi1/access``

@@ -1,6 +1,6 @@
-"""Making and destroying MIG devices for claims: the one thing that prepare does to hardware.
+"""Makes and destroys MIG devices for claims: the one thing that prepare does to hardware.
 
-A seam of three calls, so that prepare, rollback and recovery can be tested without a GPU that has
+A seam of four calls, so that prepare, rollback and recovery can be tested without a GPU that has
 MIG, and without the simulated one.
 """
 
@@ -18,23 +18,26 @@ from nvml_driver.storage import faults
 
 
 class Partitions(Protocol):
-    """What the driver needs of MIG."""
+    """The four operations that the driver needs of MIG."""
 
     def create_instance(self, place: MigPlace) -> MigInstance:
         """Make a MIG device; DriverError if that fails, and then nothing is left of it."""
 
     def find_instance(self, place: MigPlace) -> MigInstance | None:
-        """A MIG device that overlaps the place; also a GPU instance without compute instance."""
+        """Return what overlaps the place: a MIG device, or a GPU instance without one in it."""
 
     def destroy_instance(self, instance: MigInstance) -> None:
-        """Destroy it; nothing happens if it is not there. DriverError if it is in use."""
+        """Destroy it; nothing happens if it does not exist. DriverError if it is in use."""
 
     def read_state(self) -> MigState:
-        """All that exist, whoever made them. DriverError if NVML cannot be asked."""
+        """Return all that exist, whoever made them. DriverError if NVML cannot be asked."""
 
 
 def find_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
-    """Those of a claim's MIG devices that somebody else has destroyed. Raises DriverError."""
+    """Return those of a claim's MIG devices that somebody else has destroyed.
+
+    Raises DriverError.
+    """
     missing = []
     for device in devices:
         if device.kind in ("mig", "mig-partition") and device.place is not None:
@@ -45,7 +48,10 @@ def find_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> l
 
 
 def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a MIG device that is gone since it was published."""
+    """Refuse a MIG device that is gone since it was published, before anything is made.
+
+    Raises PrepareError or DriverError.
+    """
     static = [device for device in devices if device.kind == "mig"]
     for device in find_missing(partitions, static):
         raise PrepareError(
@@ -54,7 +60,7 @@ def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
 
 
 def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a place where somebody else has a MIG device (PrepareError).
+    """Refuse a place where somebody else has a MIG device, before anything is made (PrepareError).
 
     Rolling back destroys what is in the place, so it must be empty before.
     """
@@ -70,7 +76,7 @@ def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) ->
 
 
 def make_partition(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
-    """The device with its MIG device, made or (admin access) found. Raises PrepareError."""
+    """Return the device with its MIG device, made or (admin access) found. Raises PrepareError."""
     if device.kind != "mig-partition" or device.place is None:
         return device
     if device.admin_access:
@@ -88,7 +94,10 @@ def make_partition(partitions: Partitions, device: PreparedDevice) -> PreparedDe
 
 
 def unmake_partition(partitions: Partitions, device: PreparedDevice) -> None:
-    """Destroy what ``make`` made, or a crash left before it was remembered. Raises DriverError."""
+    """Destroy what ``make_partition`` made, also if a crash came before it was remembered.
+
+    Raises DriverError.
+    """
     if not device.makes_instance or device.place is None:
         return
     instance = device.made or partitions.find_instance(device.place)

@@ -1,4 +1,4 @@
-"""What a GPU publishes in MIG mode: the MIG devices that are there, and those that could be made.
+"""Decides what a GPU publishes in MIG mode: MIG devices that exist, and those that could be made.
 
 A MIG device that this driver did not make is published as it is (static), without counters: it is
 there whether it is allocated or not. What it takes of the GPU is no longer there to be shared, so
@@ -57,24 +57,25 @@ class Partitioned:
 def partition_gpu(
     nvml: Any, handle: Any, gpu: Device, total_bytes: int, taken_places: Sequence[MigPlace] = ()
 ) -> Partitioned | None:
-    """The GPU as a whole, its partitions, and the counter set that they share.
+    """Return the GPU as a whole, its partitions, and the counter set that they share.
 
-    ``taken`` are places of MIG devices that are not for this driver to share out, one for each
-    compute instance, so that a place may be there several times. None if NVML reports no profile.
+    ``taken_places`` are those of MIG devices that are not for this driver to share out, one for
+    each compute instance, so that a place may be there several times. None if NVML reports no
+    profile.
     Raises GpuUnusableError: the GPU is lost.
     """
     assert gpu.minor is not None
-    who = gpu.name
+    label = gpu.name
     places = [
         (profile, profile.place_at(gpu.minor, start, size))
-        for profile in migprofiles.list_profiles(nvml, handle, who, total_bytes)
-        for start, size in migprofiles.list_placements(nvml, handle, profile, who)
+        for profile in migprofiles.list_profiles(nvml, handle, label, total_bytes)
+        for start, size in migprofiles.list_placements(nvml, handle, profile, label)
     ]
     if not places:
         return None
     slices = max(place.start + place.size for _, place in places)
     if slices > MAX_COUNTERS - len(places[0][0].capacity):
-        _LOG.warning("%s: %d memory slices are more than a counter set can hold", who, slices)
+        _LOG.warning("%s: %d memory slices are more than a counter set can hold", label, slices)
         return None
     maxima = {
         name: max(profile.capacity[name] for profile, _ in places) for name in places[0][0].capacity
@@ -113,7 +114,7 @@ def partition_gpu(
 
 
 def derive_mig_attributes(gpu: Device, profile: str, uuid: str | None) -> dict[str, Attribute]:
-    """The GPU's attributes, as those of a MIG device of it."""
+    """Return the attributes of a MIG device, which are the GPU's but for UUID and profile."""
     attributes = {name: value for name, value in gpu.attributes.items() if name != "uuid"}
     attributes["type"] = Attribute("string", "mig")
     attributes["profile"] = Attribute("string", profile)
@@ -125,7 +126,7 @@ def derive_mig_attributes(gpu: Device, profile: str, uuid: str | None) -> dict[s
 
 
 def _counters_of(capacity: Mapping[str, int], start: int, size: int) -> dict[str, int]:
-    """Capacity names in kebab case, and a counter for each memory slice."""
+    """Return capacities as counters, named in kebab case, and a counter for each memory slice."""
     named = {_to_kebab_case(name): amount for name, amount in sorted(capacity.items())}
     return named | {f"memory-slice-{at}": 1 for at in range(start, start + size)}
 
@@ -138,7 +139,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedGpu:
+class DiscoveredGpu:
     """A GPU, and what discovery must know of it that is not published.
 
     Attributes:
@@ -170,23 +171,23 @@ class MigDevices:
 
 def publish_mig_devices(
     nvml: Any,
-    asked: AskedGpu,
+    discovered: DiscoveredGpu,
     partitions: NvmlPartitions,
     *,
     dynamic: bool,
     is_own: Callable[[MigInstance], bool],
 ) -> MigDevices:
-    """What is published of a GPU that is, or could be, in MIG mode.
+    """Return what is published of a GPU that is, or could be, in MIG mode.
 
     With ``dynamic`` also what could be made; ``is_own``: whether a MIG device is what a partition
     became, and so no device of its own.
     Raises GpuUnusableError: the GPU is lost.
     """
-    gpu = asked.device
+    gpu = discovered.device
     assert gpu.minor is not None
     result = MigDevices()
-    if asked.mig_enabled:
-        instances = list_instances(nvml, asked.handle, gpu.minor, asked.memory)
+    if discovered.mig_enabled:
+        instances = list_instances(nvml, discovered.handle, gpu.minor, discovered.memory)
         result.foreign = [
             instance
             for instance in (partitions.describe_instance(*fields) for fields in instances)
@@ -194,26 +195,26 @@ def publish_mig_devices(
         ]
     if dynamic:
         taken_places = [instance.place for instance in result.foreign]
-        partitioned = partition_gpu(nvml, asked.handle, gpu, asked.memory, taken_places)
+        partitioned = partition_gpu(nvml, discovered.handle, gpu, discovered.memory, taken_places)
         if partitioned is not None:
-            if asked.repartitions and not taken_places:
+            if discovered.repartitions and not taken_places:
                 result.devices.append(partitioned.whole)
             result.devices += partitioned.partitions
             if partitioned.partitions:
                 result.counter_sets.append(partitioned.counters)
-        elif not asked.mig_enabled:
+        elif not discovered.mig_enabled:
             result.devices.append(gpu)
-    result.devices += _describe_foreign(nvml, asked, result)
+    result.devices += _describe_foreign(nvml, discovered, result)
     return result
 
 
-def _describe_foreign(nvml: Any, asked: AskedGpu, result: MigDevices) -> Iterator[Device]:
-    """The MIG devices that somebody else has made."""
-    gpu, foreign = asked.device, result.foreign
+def _describe_foreign(nvml: Any, discovered: DiscoveredGpu, result: MigDevices) -> Iterator[Device]:
+    """Yield devices for somebody else's MIG devices; note those left out in ``result``."""
+    gpu, foreign = discovered.device, result.foreign
     capacities = {
         profile.id: profile.capacity
         for profile in (
-            list_profiles(nvml, asked.handle, gpu.name, asked.memory) if foreign else ()
+            list_profiles(nvml, discovered.handle, gpu.name, discovered.memory) if foreign else ()
         )
     }
     for instance in foreign:
@@ -241,6 +242,7 @@ def _describe_foreign(nvml: Any, asked: AskedGpu, result: MigDevices) -> Iterato
 
 
 def _explain_unusable(instance: MigInstance, foreign: Sequence[MigInstance]) -> str:
+    """Say why a MIG device of somebody else cannot be published; ``""`` if it can."""
     if instance.ci_id is None:
         return "its GPU instance has no compute instance"
     if sum(other.gi_id == instance.gi_id for other in foreign) > 1:

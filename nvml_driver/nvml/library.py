@@ -1,4 +1,4 @@
-"""Which NVML this process talks to: the node's own, or a simulated one.
+"""Chooses the NVML that this process talks to: the node's own, or a simulated one.
 
 nvidia-ml-py keeps one library per process and caches its function pointers, so the real and the
 simulated library cannot both be used in one process. Of the simulated one there can be many in a
@@ -34,7 +34,7 @@ _adopting = threading.Lock()
 
 
 class NvmlLibrary:
-    """An NVML that can be asked, made by ``system`` or ``simulated``.
+    """An NVML that can be asked, made by ``load_system`` or ``load_simulated``.
 
     Of a simulated one ``profile`` has the GPUs, and ``machine`` injects events and faults.
     """
@@ -42,16 +42,19 @@ class NvmlLibrary:
     def __init__(
         self,
         handle: ctypes.CDLL,
-        shown: profile.Profile | None = None,
+        loaded_profile: profile.Profile | None = None,
         machine: machines.Machine | None = None,
     ) -> None:
         self._handle = handle
         self.machine = machine
-        self.profile = shown
+        self.profile = loaded_profile
 
     @classmethod
     def load_system(cls, path: Path | None = None) -> NvmlLibrary:
-        """The node's NVML, where the loader or ``path`` says. Raises NvmlUnavailableError."""
+        """Load the node's NVML from where the loader or ``path`` says.
+
+        Raises NvmlUnavailableError.
+        """
         try:
             handle = ctypes.CDLL(str(path or build.LIBRARY))
         except OSError as error:
@@ -64,16 +67,16 @@ class NvmlLibrary:
     @classmethod
     def load_simulated(
         cls,
-        shown: str | Path | profile.Profile,
+        source: str | Path | profile.Profile,
         *,
         cache_root: Path | None = None,
         state_file: Path | None = None,
         control_file: Path | None = None,
     ) -> NvmlLibrary:
-        """The simulated NVML, showing a profile's GPUs; compiled if it has not been yet.
+        """Load a simulated NVML that shows a profile's GPUs; compile it if need be.
 
         Args:
-            shown: a shipped profile's name, a profile file, or a Profile.
+            source: a shipped profile's name, a profile file, or a Profile.
             cache_root: where the compiled library is kept; by default ``$XDG_CACHE_HOME``, else
                 ``~/.cache``.
             state_file: keeps MIG mode and instances, as the hardware would: over a restart of the
@@ -86,7 +89,7 @@ class NvmlLibrary:
             ProfileError: the profile cannot be used.
             NvmlUnavailableError: the library cannot be built or loaded, or refuses the profile.
         """
-        loaded_profile = profile.load_profile(shown)
+        loaded_profile = profile.load_profile(source)
         path = build.build_library(cache_root or default_cache_root())
         try:
             handle = ctypes.CDLL(str(path))
@@ -106,12 +109,12 @@ class NvmlLibrary:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the library itself says that it is simulated, however it came to be loaded."""
+        """True if the library itself says that it is simulated, however it came to be loaded."""
         return hasattr(self._handle, _MARK)
 
     @contextmanager
     def open_session(self) -> Iterator[Any]:
-        """NVML initialised, as pynvml, for the present thread. Raises NvmlUnavailableError."""
+        """Give NVML initialised, as pynvml, to the present thread. Raises NvmlUnavailableError."""
         with self.machine.select_for_thread() if self.machine else nullcontext():
             try:
                 pynvml.nvmlInit()
@@ -129,7 +132,7 @@ class NvmlLibrary:
 
 
 def default_cache_root() -> Path:
-    """The user's cache directory after the XDG base directory rules."""
+    """Return the user's cache directory after the XDG base directory rules."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
 
@@ -165,11 +168,15 @@ class GpuUnusableError(Exception):
 
 
 def ask_nvml(
-    who: str, what: str, function: Callable[..., _T], *arguments: Any, level: int = logging.INFO
+    label: str,
+    attribute: str,
+    function: Callable[..., _T],
+    *arguments: Any,
+    level: int = logging.INFO,
 ) -> _T | None:
-    """What NVML answers about the driver or a GPU; None if it cannot say.
+    """Return what NVML answers about the driver or a GPU; None if it cannot say.
 
-    ``who`` and ``what`` (the attribute) are for the log, at ``level``: lower for what many GPUs
+    ``label`` (of the GPU) and ``attribute`` are for the log, at ``level``: lower for what many GPUs
     lack.
     Raises GpuUnusableError: the GPU is lost, so that nothing more can be asked.
     """
@@ -178,15 +185,17 @@ def ask_nvml(
     except pynvml.NVMLError as error:
         if arguments and error.value in LOST:
             raise GpuUnusableError(str(error)) from None
-        _LOG.log(level, "%s is published without %s: %s", who, what, error)
+        _LOG.log(level, "%s is published without %s: %s", label, attribute, error)
     except (UnicodeDecodeError, ValueError) as error:
-        _LOG.warning("%s is published without %s: NVML's answer is not text: %s", who, what, error)
+        _LOG.warning(
+            "%s is published without %s: NVML's answer is not text: %s", label, attribute, error
+        )
     return None
 
 
 def add_attribute(
     attributes: dict[str, Attribute],
-    who: str,
+    label: str,
     name: str,
     kind: AttributeType,
     value: str | None,
@@ -194,13 +203,13 @@ def add_attribute(
 ) -> None:
     """Add an attribute if its value is one that the API takes."""
     if value is None or not 0 < len(value) <= MAX_TEXT:
-        _LOG.warning("%s is published without %s: NVML's %r cannot be used", who, name, raw)
+        _LOG.warning("%s is published without %s: NVML's %r cannot be used", label, name, raw)
     else:
         attributes[name] = Attribute(kind, value)
 
 
 def normalize_version(text: str) -> str | None:
-    """A semantic version of what NVML writes with leading zeros or too few parts.
+    """Return a semantic version of what NVML writes with leading zeros or too few parts.
 
     ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; else None.
     """
@@ -213,7 +222,7 @@ def normalize_version(text: str) -> str | None:
 
 
 def salt_uuid(raw: str, salt: str | None) -> str:
-    """A UUID that differs from that of another salt; ``raw`` itself for None.
+    """Return a UUID that differs from that of another salt; ``raw`` itself for None.
 
     For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before
     the first dash (``GPU``, ``MIG``) stays.

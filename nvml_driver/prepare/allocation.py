@@ -1,4 +1,4 @@
-"""Reading a ResourceClaim: what the scheduler gave to this driver on this node.
+"""Reads a ResourceClaim: what the scheduler gave to this driver on this node.
 
 Fields: resource.k8s.io/v1 ``ResourceClaim.status.allocation.devices`` (k8s.io/api/resource/v1).
 """
@@ -20,7 +20,7 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 def base_request(request: str) -> str:
-    """``req`` of ``req/sub``: a subrequest belongs to its request for the kubelet."""
+    """Return ``req`` of ``req/sub``: for the kubelet, a subrequest belongs to its request."""
     return request.partition("/")[0]
 
 
@@ -81,7 +81,7 @@ class Allocation:
         return tuple(devices)
 
     def build_record(self, inventory: Inventory, pool_name: str) -> ClaimRecord:
-        """What to prepare, checked, with its configuration applied. Raises PrepareError."""
+        """Return what to prepare, checked, with its configuration applied. Raises PrepareError."""
         pairs: list[tuple[PreparedDevice, Device]] = []
         for prepared in self.devices:
             if prepared.pool_name != pool_name:

@@ -1,4 +1,4 @@
-"""The files of a prepared claim that others read: its CDI spec, metadata, device files.
+"""Writes the files of a prepared claim that others read: its CDI spec, metadata, device files.
 
 Owner of these files' life: written together, removed together, and after a crash or a reboot
 brought back in line with the claims that the checkpoint knows.
@@ -57,7 +57,10 @@ class ClaimFiles:
         self.use_inventory(inventory)
 
     def use_inventory(self, inventory: Inventory) -> None:
-        """Write for another inventory. Raises DriverError: a device file cannot be made."""
+        """Write for another inventory from now on.
+
+        Raises DriverError: no device file can be made.
+        """
         self._inventory = inventory
         self._specs = SpecBuilder(
             inventory,
@@ -77,7 +80,7 @@ class ClaimFiles:
             raise DriverError(f"cannot write the simulated {self._smi}: {error}") from None
 
     def metadata_device_ids(self, record: ClaimRecord) -> dict[str, str]:
-        """Base request to the CDI device that mounts its metadata; empty without metadata."""
+        """Return for each base request the CDI device that mounts its metadata, if any does."""
         if self._metadata is None:
             return {}
         return {
@@ -90,6 +93,7 @@ class ClaimFiles:
         self._spec_path(uid)
 
     def has_spec(self, uid: str) -> bool:
+        """Return whether the claim's CDI spec is on disk."""
         return self._spec_path(uid).is_file()
 
     def write(self, record: ClaimRecord) -> None:
@@ -104,13 +108,13 @@ class ClaimFiles:
             if path.is_file() and path.read_bytes() == content:
                 return
             self._options.cdi_root.mkdir(parents=True, exist_ok=True)  # tmpfs: a reboot took it
-            write_atomic(path, content, durable=self._options.durable, what="cdi-spec")
+            write_atomic(path, content, durable=self._options.durable, fault_prefix="cdi-spec")
         except OSError as error:
             raise PrepareError(f"{record}: cannot write the CDI spec {path}: {error}") from None
 
     def remove(self, uid: str) -> None:
         """Remove a claim's files; they need not be there. Raises OSError."""
-        remove_file(self._spec_path(uid), durable=self._options.durable, what="cdi-spec")
+        remove_file(self._spec_path(uid), durable=self._options.durable, fault_prefix="cdi-spec")
         if self._metadata is not None:
             self._metadata.remove(uid)
 
@@ -124,7 +128,7 @@ class ClaimFiles:
             owner = cdi.claim_uid_of(path, options.driver_name)
             if owner is not None and owner not in claims and self._is_own(path):
                 _LOG.warning("%s belongs to no prepared claim and is removed", path)
-                remove_file(path, durable=options.durable, what="cdi-spec")
+                remove_file(path, durable=options.durable, fault_prefix="cdi-spec")
         if self._metadata is not None:
             self._metadata.remove_orphans(claims)
 
@@ -135,7 +139,7 @@ class ClaimFiles:
             raise PrepareError(str(error)) from None
 
     def _make_device_files(self, record: ClaimRecord | None = None) -> None:
-        """Simulated device files: those of the node, and those of MIG devices just made."""
+        """Make simulated device files: those of the node, and those of MIG devices just made."""
         if not self._makes_device_files:
             return
         names = [CONTROL_DEVICE]
@@ -151,7 +155,7 @@ class ClaimFiles:
         make_device_files(self._device_root, dict.fromkeys(names), apart=apart)
 
     def _write_smi(self, record: ClaimRecord | None = None) -> None:
-        """The simulated nvidia-smi, which also shows the MIG devices that were made for claims."""
+        """Write the simulated nvidia-smi, which also shows the MIG devices made for claims."""
         if self._smi is None:
             return
         for prepared in record.devices if record is not None else ():
@@ -162,12 +166,12 @@ class ClaimFiles:
         content = smi.render_script(self._inventory, self._made.values()).encode()
         if not self._smi.is_file() or self._smi.read_bytes() != content:
             durable = self._options.durable
-            write_atomic(self._smi, content, durable=durable, mode=0o755, what="nvidia-smi")
+            write_atomic(self._smi, content, durable=durable, mode=0o755, fault_prefix="nvidia-smi")
         # Whatever the umask, and also after a crash before this line: users of containers run it.
         self._smi.chmod(0o755)
 
     def _is_own(self, path: Path) -> bool:
-        """Whether a spec was written for this node; a directory may be shared by mistake."""
+        """Return whether a spec was written for this node; a directory may be shared by mistake."""
         try:
             spec = cdi.read_spec(path)
         except (CdiError, FileNotFoundError):

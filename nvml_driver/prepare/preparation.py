@@ -1,4 +1,4 @@
-"""Making one claim ready, and taking it away again, step by step.
+"""Makes one claim ready, and takes it away again, step by step.
 
 Each step is remembered in the checkpoint before it is made, so that what a failure or a crash
 leaves can be found and undone. The caller holds the node's lock.
@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Preparation:
-    """What is done for claims of one node."""
+    """Makes claims of one node ready, and takes them away."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Preparation:
         partitions: mig.Partitions,
         time_slices: TimeSlices | None,
     ) -> None:
-        """Without ``time_slices`` the GPUs of this node only show what was asked for."""
+        """Work for one node. Without ``time_slices`` its GPUs only show what was asked for."""
         self._checkpoint = checkpoint
         self._files = files
         self._partitions = partitions
@@ -44,6 +44,7 @@ class Preparation:
         except DriverError as error:
             raise PrepareError(f"{record} cannot be prepared: {error}") from None
         try:
+            # First, so that recovery knows of what a crash in a later step leaves.
             self._checkpoint.put(record)
             if self._time_slices is not None:
                 self._time_slices.set_for_claim(record, self._checkpoint.values())
@@ -55,6 +56,7 @@ class Preparation:
                 ),
             )
             completed = self._with_metadata(completed)
+            # In this order, because a claim that is PrepareCompleted has its spec on disk.
             self._files.write(completed)
             self._checkpoint.put(completed)
         except (DriverError, OSError) as error:
@@ -122,7 +124,7 @@ class Preparation:
             _LOG.error("%s: time slices may be set still: %s", record, error)
 
     def _with_metadata(self, record: ClaimRecord) -> ClaimRecord:
-        """Each request's metadata device goes with the request's first device, as upstream."""
+        """Return the claim with each request's metadata beside its first device, as upstream."""
         remaining_ids = self._files.metadata_device_ids(record)
         devices = []
         for device in record.devices:

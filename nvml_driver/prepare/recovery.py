@@ -1,4 +1,4 @@
-"""What a starting driver does about what an earlier one left: crash, reboot, lost files.
+"""Takes up what an earlier driver left when one starts: after a crash, a reboot, lost files.
 
 After a reboot no container of before runs, so nothing is in use. Claims stay prepared as long as
 they can be: the kubelet will ask to prepare the claims of its pods again, or to unprepare those of
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def read_boot_id(path: Path) -> str:
-    """Which boot this is; empty where the kernel does not report, and then no reboot is noticed."""
+    """Return an id of this boot; empty if the kernel reports none, so no reboot is noticed."""
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -57,6 +57,7 @@ def recover(
             else:
                 restore_files(record, files)
         files.remove_orphans(checkpoint)
+        # Last: after a crash before this line, the next start still sees that the node rebooted.
         if boot_id:
             checkpoint.begin_boot(boot_id)
     except OSError as error:

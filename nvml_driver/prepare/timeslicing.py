@@ -1,4 +1,4 @@
-"""How long a process keeps a GPU that several use: set for a claim, and reset after it.
+"""Sets how long a process keeps a GPU that several use: for a claim, and resets it after it.
 
 NVML has no function for it, ``nvidia-smi compute-policy`` does; dra-driver-nvidia-gpu does the same
 (``sharing.go``, ``nvlib.go`` in ``cmd/gpu-kubelet-plugin``). Processes can only share a GPU in
@@ -43,14 +43,14 @@ class NoToolError(CommandError):
 
 
 class Tool(Protocol):
-    """What is needed of nvidia-smi."""
+    """The use that the driver makes of nvidia-smi."""
 
     def run(self, arguments: Sequence[str], seconds: float) -> None:
-        """Run it to its end; CommandError if it fails or takes longer."""
+        """Run it to its end; CommandError if it fails or takes longer than ``seconds``."""
 
 
 class NvidiaSmi:
-    """The tool of an installed driver."""
+    """The nvidia-smi of an installed driver."""
 
     def __init__(self, root: DriverRoot) -> None:
         self._root = root
@@ -93,7 +93,7 @@ class NvidiaSmi:
 
 
 class TimeSlices:
-    """The time slices of a node's GPUs."""
+    """Sets and resets the time slices of a node's GPUs."""
 
     def __init__(
         self,
@@ -102,13 +102,13 @@ class TimeSlices:
         command_seconds: float = COMMAND_SECONDS,
         budget_seconds: float = BUDGET_SECONDS,
     ) -> None:
-        """``tool`` may take so many seconds for one command, and for a claim."""
+        """Use ``tool``, which may take so many seconds for one command, and for a claim."""
         self._tool = tool
         self._command = command_seconds
         self._budget = budget_seconds
 
     def set_for_claim(self, record: ClaimRecord, other_records: Iterable[ClaimRecord]) -> None:
-        """Set what a claim asks for; nothing happens if it does not ask.
+        """Set the time slices that a claim asks for; nothing happens if it asks for none.
 
         The ``other_records`` are prepared claims, which may have shares of the same GPU.
 
@@ -157,6 +157,7 @@ class TimeSlices:
             faults.reach("time-slice-reset:done")
 
     def _apply(self, uuid: str, number: int, deadline: float) -> None:
+        # First the compute mode, without which processes cannot share the GPU at all.
         self._run(("-i", uuid, "-c", "DEFAULT"), deadline)
         self._run(("compute-policy", "-i", uuid, "--set-timeslice", str(number)), deadline)
 
@@ -170,14 +171,14 @@ class TimeSlices:
 
 
 def interval_of(device: PreparedDevice) -> str | None:
-    """What a prepared device's time slices are set to; None: they are left as they are."""
+    """Return what a prepared device's time slices are set to; None: they are left as they are."""
     if device.kind != "full" or device.admin_access:
         return None  # those of a MIG device cannot be set; admin access only observes
     return dict(device.settings).get(SETTING)
 
 
 def sets_time_slices(record: ClaimRecord) -> bool:
-    """Whether preparing a claim sets time slices."""
+    """Return whether preparing a claim sets time slices."""
     return bool(_time_sliced_devices(record))
 
 
@@ -188,6 +189,7 @@ def _time_sliced_devices(record: ClaimRecord) -> list[PreparedDevice]:
 def _find_holders(
     device: PreparedDevice, other_records: Iterable[ClaimRecord]
 ) -> Iterable[tuple[ClaimRecord, PreparedDevice]]:
+    """Yield each claim and device that has shares of the same GPU and sets its time slices."""
     for other in other_records:
         for held in other.devices:
             if held.uuid == device.uuid and interval_of(held) is not None:

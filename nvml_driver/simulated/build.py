@@ -32,7 +32,10 @@ FLAGS = (
 
 
 def find_compiler() -> tuple[str, ...]:
-    """The C compiler's command: ``cc``, else ziglang's. Raises NvmlUnavailableError: neither."""
+    """Return the C compiler's command: ``cc``, else ziglang's.
+
+    Raises NvmlUnavailableError: neither.
+    """
     cc = shutil.which("cc")
     if cc:
         return (cc,)
@@ -47,13 +50,13 @@ def find_compiler() -> tuple[str, ...]:
 def build_library(
     cache_root: Path, command: Sequence[str] | None = None, extra_flags: Sequence[str] = ()
 ) -> Path:
-    """The compiled library, built if the cache does not have it yet.
+    """Return the compiled library, built if the cache does not have it yet.
 
     Args:
         cache_root: the user's cache directory; the library goes into
             ``<cache_root>/dra-conformance/nvml/<digest>/libnvidia-ml.so.1``.
         command: the compiler's command line; by default what ``build_ahead`` made is used, else
-            ``compiler()``.
+            ``find_compiler()``.
         extra_flags: after ``FLAGS``, for example ``-fsanitize=address``.
 
     Raises NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
@@ -91,7 +94,7 @@ def build_ahead(command: Sequence[str] = ()) -> Path:
 
 
 def _ahead_path(sources: Mapping[str, bytes]) -> Path:
-    """Where the library of just these sources is, if it was compiled ahead."""
+    """Return where the library of just these sources is, if it was compiled ahead."""
     return Path(__file__).parent / "ahead" / _digest((), sources) / LIBRARY
 
 
@@ -102,7 +105,7 @@ def _digest(words: Sequence[str], sources: Mapping[str, bytes]) -> str:
 
 
 def _read_sources() -> dict[str, bytes]:
-    """File name to text, headers too, in a fixed order."""
+    """Return the text of each file by name, headers too, in a fixed order."""
     folder = resources.files("nvml_driver.simulated").joinpath("library")
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {file.name: file.read_bytes() for file in files if file.name.endswith((".c", ".h"))}

@@ -1,4 +1,4 @@
-"""One simulated machine: the description that the C library holds, and what is injected into it."""
+"""Controls one simulated machine: the description that the C library holds, and injected faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
 
 class Machine:
-    """A machine in the C library; gone when nobody refers to it any more."""
+    """A machine in the C library; freed when nobody refers to it any more."""
 
     def __init__(self, handle: ctypes.CDLL, description: bytes, name: str) -> None:
         """Let the library read a description. Raises ProfileError: it refuses it, and why."""
@@ -32,7 +32,7 @@ class Machine:
 
     @contextmanager
     def select_for_thread(self) -> Iterator[None]:
-        """This thread's NVML means this machine; the one before is meant again afterwards."""
+        """Let this thread's NVML mean this machine, and afterwards the previous one again."""
         previous = self._select(ctypes.c_void_p(self._pointer))
         try:
             yield

@@ -1,4 +1,4 @@
-"""Profiles: which GPUs a simulated NVML shows, as JSON that a person writes and Python checks.
+"""Reads profiles: which GPUs a simulated NVML shows, as JSON that a person writes.
 
 The checks are all here, so that the C library need not know JSON: it gets short text lines, one
 ``key value`` each, from ``Profile.describe``. Numbers in a shipped profile have a source, and the
@@ -62,7 +62,7 @@ Faults = dict[
 
 
 def fault_line(function: str, fault: int | FaultWindow) -> str:
-    """The line that describes a fault to the C library, without the ``fault`` before it."""
+    """Return the line that describes a fault to the C library, without the ``fault`` before it."""
     if isinstance(fault, int):
         return f"{function} {fault}"
     return f"{function} {fault.error} {fault.first} {fault.last or _LAST}"
@@ -116,7 +116,7 @@ class SimulatedGpu(Model):
         return self
 
     def describe(self) -> list[str]:
-        """The lines that describe this GPU to the C library."""
+        """Return the lines that describe this GPU to the C library."""
         lines = [
             "gpu",
             f"uuid {self.uuid}",
@@ -175,7 +175,7 @@ class Profile(Model):
         return self
 
     def describe(self, *, state: Path | None = None, control: Path | None = None) -> bytes:
-        """The whole description for the C library (its format is at the top of describe.c).
+        """Return the whole description for the C library (its format is at the top of describe.c).
 
         ``state`` is the file that keeps MIG mode and instances from one process to the next,
         ``control`` the one whose lines inject events and faults.
@@ -202,7 +202,10 @@ class Profile(Model):
 
 
 def load_profile(profile: str | Path | Profile) -> Profile:
-    """A profile by its name (``t4x4``, ``t4x1``: fewer GPUs), or in a file. Raises ProfileError."""
+    """Read a profile by its name (``t4x1``: ``t4x4`` with fewer GPUs), or from a file.
+
+    Raises ProfileError.
+    """
     if isinstance(profile, Profile):
         return profile
     if isinstance(profile, str) and (shipped_profile := _find_shipped(profile)) is not None:
@@ -225,7 +228,7 @@ def load_profile(profile: str | Path | Profile) -> Profile:
 
 
 def _find_shipped(name: str) -> Profile | None:
-    """The shipped profile of that name, or of another number of the same GPUs."""
+    """Return the shipped profile of that name, or of another number of the same GPUs."""
     if name in list_shipped_profiles():
         return _load_shipped(name)
     kind, _, number = name.rpartition("x")

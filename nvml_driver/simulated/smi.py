@@ -1,11 +1,11 @@
-"""A small ``nvidia-smi`` for containers with simulated GPUs, which says that it is one.
+"""Writes a small ``nvidia-smi`` for containers with simulated GPUs, which says that it is one.
 
 It answers in the formats of the real one and, like it, shows only the devices whose files are in
 the container. It knows two questions and refuses any other. Nobody should take what it says for
 hardware, so its output begins with :data:`MARK`.
 
-It is a shell script, as containers have no Python. :func:`output` is what it would print, for the
-reference, which runs no processes.
+It is a shell script, as containers have no Python. :func:`render_output` says what it would print,
+for the reference, which runs no processes.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ mig() { # FILE LISTED
 )
 
 
-def render_script(inventory: Inventory, made: Iterable[tuple[Device, MigInstance]] = ()) -> str:
-    """The script of a node; ``made``: MIG devices made for claims, each with its device."""
+def render_script(inventory: Inventory, created: Iterable[tuple[Device, MigInstance]] = ()) -> str:
+    """Return a node's script; ``created``: MIG devices made for claims, each with its device."""
     devices = [device for device in inventory if device.minor is not None]
     instances = [(item, item.instance) for item in devices if item.instance is not None]
     lines = []
     for minor in dict.fromkeys(device.minor for device in devices):
         of_gpu = [device for device in devices if device.minor == minor]
         lines.append(_gpu_line(next((full for full in of_gpu if full.parent is None), of_gpu[0])))
-        mig_devices = [pair for pair in (*instances, *made) if pair[0].minor == minor]
+        mig_devices = [pair for pair in (*instances, *created) if pair[0].minor == minor]
         lines += [_mig_line(number, instance) for number, (_, instance) in enumerate(mig_devices)]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
 def render_output(text: str, options: str, files: Collection[str]) -> str:
-    """What a script prints for its options (one text) where a container has these device files."""
+    """Return what a script prints for its options (one text) given the container's device files."""
     if options not in (LIST, QUERY):
         return f"{MARK}\nit knows only {LIST} and {QUERY}\n"
     return "".join(f"{line}\n" for line in (MARK, *_render_lines(text, options, files)))
@@ -99,9 +99,9 @@ def _gpu_line(device: Device) -> str:
     return shlex.join(["gpu", f"nvidia{device.minor}", f"{name} (UUID: {uuid})", queried])
 
 
-def _mig_line(number: int, made: MigInstance) -> str:
-    file = f"nvidia-caps/nvidia-cap{made.gi_capability}"
-    listed = f"MIG {made.place.profile:<12} Device {number:>2}: (UUID: {made.uuid})"
+def _mig_line(number: int, created: MigInstance) -> str:
+    file = f"nvidia-caps/nvidia-cap{created.gi_capability}"
+    listed = f"MIG {created.place.profile:<12} Device {number:>2}: (UUID: {created.uuid})"
     return shlex.join(["mig", file, listed])
 
 

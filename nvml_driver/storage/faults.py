@@ -1,4 +1,4 @@
-"""Named points at every boundary where the driver changes something outside its own memory.
+"""Names the points at which the driver changes something outside its own memory.
 
 "Nothing is lost at any crash point" can only be shown if every crash point has a name and can be
 hit. In production nothing is installed and a point costs one comparison; the crash tests install
@@ -14,6 +14,7 @@ _hook: Callable[[str], None] | None = None
 
 
 def reach(point: str) -> None:
+    """Call the hook, if one is installed, with the point that the driver has come to."""
     if _hook is not None:
         _hook(point)
 
