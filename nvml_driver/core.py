@@ -26,7 +26,7 @@ from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.mig import partitions as mig
 from nvml_driver.mig import state as migstate
 from nvml_driver.mig.instances import NvmlPartitions
-from nvml_driver.mig.state import MigNews
+from nvml_driver.mig.state import MigChanges
 from nvml_driver.model.inventory import Inventory, MigInstance
 from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 from nvml_driver.model.roots import NodeRoots
@@ -120,7 +120,7 @@ class DriverCore:
                 is_own=self._own_instances(self._checkpoint.values()),
             )
 
-    def read_mig_news(self) -> MigNews | None:
+    def find_mig_changes(self) -> MigChanges | None:
         """Return what happened to MIG devices without this driver; None: ask again.
 
         Raises DriverError.
@@ -129,7 +129,7 @@ class DriverCore:
         state = self._partitions.read_state()  # without the lock, for NVML may take its time
         if self.list_records() != records:
             return None
-        return MigNews(
+        return MigChanges(
             outdated=migstate.is_outdated(self.inventory, state, self._own_instances(records)),
             vanished=migstate.find_vanished(state, records),
         )

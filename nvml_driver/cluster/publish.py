@@ -161,7 +161,7 @@ class Publisher(Worker):
         changes = plan_changes(
             existing,
             lambda generation: self._owned_slices(generation, owner),
-            self._same,
+            self._is_stored,
             at_least=self._generation,
         )
         for body in changes.create:
@@ -187,7 +187,7 @@ class Publisher(Worker):
         # Also after all slices were deleted, a generation is not used for other contents.
         self._generation = max(self._generation, _generation_of(body))
 
-    def _same(self, existing: Mapping[str, Any], desired: Json) -> bool:
+    def _is_stored(self, existing: Mapping[str, Any], desired: Json) -> bool:
         sent, stored = self._stored.get(desired["metadata"]["name"], (None, None))
         if sent == desired["spec"] and stored is not None:
             desired = {**desired, "spec": stored}

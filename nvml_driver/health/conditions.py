@@ -19,7 +19,9 @@ from nvml_driver.model.inventory import Device, Health, Inventory, Taint
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """Errors of applications, after which the GPU is healthy (docs.nvidia.com/deploy/xid-errors)."""
 
-GONE = "mig-gone"  # Key of the taint of a MIG device that somebody destroyed while a claim has it.
+GONE_TAINT = "mig-gone"
+"""Key of the taint of a MIG device that somebody destroyed while a claim has it."""
+
 ConditionKind = Literal["xid", "gpu-lost", "unmonitored"]
 _LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
 
@@ -89,7 +91,7 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class VanishedDevice:
     """A MIG device that was destroyed: the claim that has it, in words, and since when."""
 
     claim: str
@@ -117,7 +119,11 @@ def keep_lost(discovered: Inventory, previous: Inventory, report: HealthReport) 
 
 
 def keep_vanished(
-    inventory: Inventory, previous: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
+    inventory: Inventory,
+    previous: Inventory,
+    vanished: Mapping[str, VanishedDevice],
+    *,
+    driver_name: str,
 ) -> Inventory:
     """Return devices with those that a claim has and that are gone, unhealthy and with a taint.
 
@@ -129,7 +135,7 @@ def keep_vanished(
         device = devices.get(name) or previous.get(name)
         if device is None:
             continue  # it was gone before this driver started
-        key = f"{driver_name}/{GONE}"
+        key = f"{driver_name}/{GONE_TAINT}"
         other_taints = tuple(taint for taint in device.taints if taint.key != key)
         message = f"the MIG device that {gone.claim} has was destroyed by another process"
         devices[name] = replace(

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.health.conditions import (
-    Gone,
     HealthReport,
+    VanishedDevice,
     apply_health,
     current_timestamp,
     keep_lost,
@@ -66,7 +66,7 @@ class DeviceWatch(Worker):
         self._discovered = core.inventory
         self._report = HealthReport()
         self._searched_gpus: frozenset[str] = frozenset()
-        self._vanished: dict[str, Gone] = {}
+        self._vanished: dict[str, VanishedDevice] = {}
         self._mig_changed = threading.Event()
         self._look_seconds = look_seconds
         self._settle_seconds = settle_seconds
@@ -123,7 +123,7 @@ class DeviceWatch(Worker):
                 _LOG.error("the devices cannot be brought up to date: %s", error)
 
     def _update_inventory(self, report: HealthReport, *, look: bool) -> None:
-        """Give the core its devices with the health of a report, discovered again if need be.
+        """Update the core's devices with the health of a report; discover them again if need be.
 
         ``look``: also look whether MIG devices changed.
         """
@@ -148,22 +148,22 @@ class DeviceWatch(Worker):
     def _is_mig_outdated(self) -> bool:
         """Return whether the devices must be discovered again; note those that vanished."""
         try:
-            news = self._core.read_mig_news()
+            changes = self._core.find_mig_changes()
         except DriverError as error:
             _LOG.warning("MIG devices cannot be looked at: %s", error)
             return False
-        if news is None:
+        if changes is None:
             self._on_mig_change()  # a claim is being prepared: look again afterwards
             return False
         vanished = {}
-        for name, claim in news.vanished.items():
+        for name, claim in changes.vanished.items():
             if name not in self._vanished:
                 _LOG.error("MIG device %s was destroyed while %s has it", name, claim)
             previous = self._vanished.get(name)
             vanished[name] = (
                 previous
                 if previous and previous.claim == claim
-                else Gone(claim, current_timestamp())
+                else VanishedDevice(claim, current_timestamp())
             )
         self._vanished = vanished
-        return news.outdated
+        return changes.outdated

@@ -91,7 +91,7 @@ class ClaimWork:
 
     @contextmanager
     def _watch_unprepare(self) -> Iterator[set[str]]:
-        """Give a set that collects the uids of claims that are unprepared meanwhile."""
+        """Collect the uids of claims that are unprepared meanwhile in the set that is given."""
         call, unprepared = object(), set[str]()
         self._unprepared[call] = unprepared
         try:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from nvml_driver.errors import PrepareError
-from nvml_driver.mig.state import MigState, is_there
+from nvml_driver.mig.state import MigState, instance_exists
 from nvml_driver.model.inventory import MigInstance, MigPlace
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.storage import faults
@@ -24,7 +24,7 @@ class Partitions(Protocol):
         """Make a MIG device; DriverError if that fails, and then nothing is left of it."""
 
     def find_instance(self, place: MigPlace) -> MigInstance | None:
-        """Return what overlaps the place: a MIG device, or a GPU instance without one in it."""
+        """Return a MIG device, or bare GPU instance, that overlaps the place; None if none does."""
 
     def destroy_instance(self, instance: MigInstance) -> None:
         """Destroy it; nothing happens if it does not exist. DriverError if it is in use."""
@@ -42,7 +42,7 @@ def find_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> l
     for device in devices:
         if device.kind in ("mig", "mig-partition") and device.place is not None:
             instance = partitions.find_instance(device.place)
-            if not is_there(device, () if instance is None else (instance,)):
+            if not instance_exists(device, () if instance is None else (instance,)):
                 missing.append(device)
     return missing
 

@@ -156,7 +156,7 @@ class DiscoveredGpu:
 
 @dataclass(slots=True)
 class MigDevices:
-    """What a GPU publishes.
+    """The devices that a GPU publishes, and what belongs to them.
 
     Attributes:
         devices: in the order in which they are published.

@@ -22,8 +22,8 @@ class MigState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigNews:
-    """What was done to MIG devices behind the driver's back.
+class MigChanges:
+    """The changes of MIG devices that others made behind the driver's back.
 
     ``outdated``: the inventory does not show the MIG devices that exist now.
 
@@ -54,7 +54,7 @@ def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
     )
 
 
-def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
+def instance_exists(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
     """Return whether the MIG device of a prepared claim exists; always true for a full GPU."""
     if device.kind not in ("mig", "mig-partition") or device.place is None:
         return True
@@ -88,5 +88,5 @@ def find_vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, 
         for record in records
         if record.state is ClaimState.PREPARE_COMPLETED
         for device in record.devices
-        if device.gpu_name in state.modes and not is_there(device, state.instances)
+        if device.gpu_name in state.modes and not instance_exists(device, state.instances)
     }

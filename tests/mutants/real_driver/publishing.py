@@ -162,7 +162,7 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "leaves-edits": (
         "what somebody else changes in a slice stays so",
-        instead(Publisher, "_same", lambda *_: True),
+        instead(Publisher, "_is_stored", lambda *_: True),
         "slices/edited-slice-comes-back",
     ),
     "publishes-without-owner": (

@@ -50,14 +50,14 @@ class Watching:
             settle_seconds=0.02,
             discover=self._discover,
         )
-        news = self.core.read_mig_news
+        news = self.core.find_mig_changes
 
         def looked() -> Any:
             found = news()
             self.looked.release()
             return found
 
-        self.core.read_mig_news = looked  # type: ignore[method-assign]
+        self.core.find_mig_changes = looked  # type: ignore[method-assign]
 
     def _discover(self) -> Any:
         self.discoveries += 1

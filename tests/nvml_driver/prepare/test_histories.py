@@ -308,7 +308,7 @@ class Node(RuleBasedStateMachine):
                 if name in self.made[uid]
                 and self.made[uid][name] not in {each.gi_id for each in self.mig.all()}
             }
-            news = driver.read_mig_news()
+            news = driver.find_mig_changes()
             assert news is not None
             assert set(news.vanished) == gone
 
