@@ -37,15 +37,15 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"nvml-dra-driver {version('dra-conformance')}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    shown: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option(
             "--version", is_eager=True, callback=_show_version, help="Print the version and exit."
