@@ -70,7 +70,7 @@ def served(root: Path, claims: dict[str, dict[str, Any]], durable: bool) -> Iter
         device_nodes="declare",
         durable=durable,
     )
-    core = DriverCore(options, NvmlLibrary.simulated("t4x4"))
+    core = DriverCore(options, NvmlLibrary.load_simulated("t4x4"))
     plugin = KubeletPlugin(
         core, lambda _namespace, name: claims.get(name), plugins=root, registry=root
     )

@@ -22,7 +22,7 @@ import typer
 from kube.base.commandline import HelpCommand
 from nvml_driver.cli_options import RunFlags, SlicesFlags, takes
 from nvml_driver.errors import DriverError, ProfileError
-from nvml_driver.logs import configure
+from nvml_driver.logs import configure_logging
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.options import DriverOptions
 
@@ -38,15 +38,15 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"nvml-dra-driver {version('dra-conformance')}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    shown: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option(
             "--version", is_eager=True, callback=_show_version, help="Print the version and exit."
@@ -60,7 +60,7 @@ def _options(
 @takes(RunFlags)
 def run(flags: RunFlags) -> None:
     """Serve the kubelet of this node and publish its GPUs, until SIGTERM."""
-    configure(flags.v, flags.logging_format)
+    configure_logging(flags.v, flags.logging_format)
     if flags.container_prefix and not flags.simulate:
         raise typer.BadParameter("--container-prefix requires simulated GPUs (--simulate)")
     # Blocked here and in all threads, until it is waited for: a handler that sets an Event is not
@@ -79,12 +79,12 @@ def run(flags: RunFlags) -> None:
     state = (flags.state_dir or plugins / flags.driver_name).absolute()
     if flags.simulate:
         # MIG devices survive a restart of the driver, as on hardware; tests inject events.
-        library = NvmlLibrary.simulated(
+        library = NvmlLibrary.load_simulated(
             flags.simulate, state_file=state / "nvml-state", control_file=state / "nvml-control"
         )
     else:
-        library = NvmlLibrary.system(
-            None if root.container == Path("/") else root.library("libnvidia-ml.so.1")
+        library = NvmlLibrary.load_system(
+            None if root.container == Path("/") else root.find_library("libnvidia-ml.so.1")
         )
     options = DriverOptions(
         node_name=flags.node_name or os.uname().nodename,
@@ -121,23 +121,25 @@ def run(flags: RunFlags) -> None:
 @takes(SlicesFlags)
 def slices(flags: SlicesFlags) -> None:
     """Print the ResourceSlices that this node would publish, as YAML; needs no cluster."""
-    configure(flags.v)
-    from nvml_driver.devices.discovery import discover
+    configure_logging(flags.v)
+    from nvml_driver.devices.discovery import discover_devices
     from nvml_driver.devices.slices import resource_slices
     from nvml_driver.model.roots import NodeRoots
     from nvml_driver.nvml.library import NvmlLibrary
     from nvml_driver.simulated.node import make_node
 
     node = flags.node_name or os.uname().nodename
-    library = NvmlLibrary.simulated(flags.simulate) if flags.simulate else NvmlLibrary.system()
+    library = (
+        NvmlLibrary.load_simulated(flags.simulate) if flags.simulate else NvmlLibrary.load_system()
+    )
     with tempfile.TemporaryDirectory() as scratch:
-        shown = library.profile
-        roots = NodeRoots() if shown is None else make_node(shown, Path(scratch))
-        inventory = discover(library, roots, salt=node, features=flags.features)
-    found = resource_slices(inventory, driver_name=flags.driver_name, node_name=node)
+        profile = library.profile
+        roots = NodeRoots() if profile is None else make_node(profile, Path(scratch))
+        inventory = discover_devices(library, roots, salt=node, features=flags.features)
+    published_slices = resource_slices(inventory, driver_name=flags.driver_name, node_name=node)
     import yaml
 
-    typer.echo(yaml.safe_dump_all(found, sort_keys=False), nl=False)
+    typer.echo(yaml.safe_dump_all(published_slices, sort_keys=False), nl=False)
 
 
 @app.command(cls=HelpCommand, short_help="Print this node's GPUs as a profile for --simulate.")
@@ -154,16 +156,17 @@ def dump(
     ),
 ) -> None:
     """Print this node's GPUs as a profile for --simulate, as JSON; changes nothing."""
-    from nvml_driver.dump import record
+    from nvml_driver.dump import record_gpus
     from nvml_driver.model.roots import NodeRoots
     from nvml_driver.nvml.library import NvmlLibrary
 
-    library = NvmlLibrary.simulated(simulate) if simulate else NvmlLibrary.system()
-    found = record(library, NodeRoots(sysfs=sysfs_root), name=name, keep_uuids=keep_uuids)
-    typer.echo(json.dumps(found, indent=2) + os.linesep, nl=False)
+    library = NvmlLibrary.load_simulated(simulate) if simulate else NvmlLibrary.load_system()
+    profile = record_gpus(library, NodeRoots(sysfs=sysfs_root), name=name, keep_uuids=keep_uuids)
+    typer.echo(json.dumps(profile, indent=2) + os.linesep, nl=False)
 
 
 def main() -> None:
+    """Run the command; a DriverError is one line on standard error and the exit status."""
     try:
         app()
     except DriverError as error:

@@ -1,4 +1,4 @@
-"""The driver itself: devices, prepare and unprepare, the same in a kubelet plugin and in-process.
+"""Prepares and unprepares claims: the same in a kubelet plugin and in-process.
 
 What it keeps to, whatever happens in between (upstream's obligations for drivers are in
 k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go):
@@ -21,12 +21,12 @@ from functools import partial
 from typing import Any
 
 from nvml_driver.devices import slices
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.mig import partitions as mig
 from nvml_driver.mig import state as migstate
 from nvml_driver.mig.instances import NvmlPartitions
-from nvml_driver.mig.state import MigNews
+from nvml_driver.mig.state import MigChanges
 from nvml_driver.model.inventory import Inventory, MigInstance
 from nvml_driver.model.prepared import ClaimRecord, ClaimState, PreparedDevice
 from nvml_driver.model.roots import NodeRoots
@@ -39,7 +39,7 @@ from nvml_driver.prepare.claim_files import ClaimFiles
 from nvml_driver.prepare.preparation import Preparation
 from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices
 from nvml_driver.simulated.node import make_node
-from nvml_driver.storage.files import file_lock, held
+from nvml_driver.storage.files import file_lock, hold_lock
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class DriverCore:
             except OSError as error:
                 raise DriverError(f"cannot make the directory {folder}: {error}") from None
         self._file_lock = file_lock(options.state_dir / "lock")
-        self.roots = _roots(options, library)
+        self.roots = _choose_roots(options, library)
         self._partitions: mig.Partitions = partitions or NvmlPartitions(
             library, self.roots, salt=options.node_name
         )
@@ -91,7 +91,7 @@ class DriverCore:
             durable=options.durable,
         )
         with self._exclusive():
-            self.inventory = inventory or self.discover(library)
+            self.inventory = inventory or self.discover_devices(library)
             self._files = ClaimFiles(options, self.inventory, self.roots.dev)
             if time_slices is None and not self.inventory.simulated:
                 time_slices = TimeSlices(NvidiaSmi(options.driver_root))
@@ -103,38 +103,44 @@ class DriverCore:
                 self._files,
                 self.inventory,
                 boot_id=recovery.read_boot_id(self.roots.boot_id),
-                undo=self._preparation.undo,
+                undo=self._preparation.undo_claim,
             )
 
-    def discover(self, library: NvmlLibrary) -> Inventory:
-        """The devices now, for ``set_inventory``. Raises NvmlUnavailableError, DriverError."""
+    def discover_devices(self, library: NvmlLibrary) -> Inventory:
+        """Return the devices now, for ``set_inventory``.
+
+        Raises NvmlUnavailableError, DriverError.
+        """
         with self._exclusive():  # no MIG device of a claim may come or go meanwhile
-            return discover(
+            return discover_devices(
                 library,
                 self.roots,
                 salt=self.options.node_name,
                 features=self.options.features,
-                is_own=self._is_own(self._checkpoint.values()),
+                is_own=self._own_instances(self._checkpoint.values()),
             )
 
-    def mig_news(self) -> MigNews | None:
-        """What happened to MIG devices without this driver; None: ask again. Raises DriverError."""
-        records = self.records()
-        state = self._partitions.state()  # without the lock, for NVML may take its time
-        if self.records() != records:
+    def find_mig_changes(self) -> MigChanges | None:
+        """Return what happened to MIG devices without this driver; None: ask again.
+
+        Raises DriverError.
+        """
+        records = self.list_records()
+        state = self._partitions.read_state()  # without the lock, for NVML may take its time
+        if self.list_records() != records:
             return None
-        return MigNews(
-            differs=migstate.differs(self.inventory, state, self._is_own(records)),
-            vanished=migstate.vanished(state, records),
+        return MigChanges(
+            outdated=migstate.is_outdated(self.inventory, state, self._own_instances(records)),
+            vanished=migstate.find_vanished(state, records),
         )
 
-    def _is_own(self, records: Iterable[ClaimRecord]) -> Callable[[MigInstance], bool]:
-        """Which MIG devices are what partitions became; without dynamic MIG there are none."""
-        known = tuple(records) if self.options.features.dynamic_mig else ()
-        return partial(migstate.is_own, records=known)
+    def _own_instances(self, records: Iterable[ClaimRecord]) -> Callable[[MigInstance], bool]:
+        """Return a test of whether this driver made a MIG device; only with dynamic MIG it does."""
+        own_records = tuple(records) if self.options.features.dynamic_mig else ()
+        return partial(migstate.is_own, records=own_records)
 
     def resource_slices(self, generation: int = 1) -> list[dict[str, Any]]:
-        """The ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
+        """Return the ResourceSlices (resource.k8s.io/v1) that publish this node's devices."""
         return slices.resource_slices(
             self.inventory,
             driver_name=self.options.driver_name,
@@ -153,7 +159,7 @@ class DriverCore:
             came = {(d.name, d.uuid) for d in inventory} - {
                 (d.name, d.uuid) for d in self.inventory
             }
-            self._files.use(inventory)
+            self._files.use_inventory(inventory)
             self.inventory = inventory
         if came:
             self._restore_files()
@@ -161,13 +167,13 @@ class DriverCore:
             listener()
 
     def _restore_files(self) -> None:
-        """A device came back: the CDI spec of its claim may have been lost while it was away."""
+        """Write CDI specs that were lost while their claim's device was away."""
         try:
             with self._exclusive():
                 for record in self._checkpoint.values():
                     completed = record.state is ClaimState.PREPARE_COMPLETED
                     if completed and not self._files.has_spec(record.uid):
-                        recovery.restore(record, self._files)
+                        recovery.restore_files(record, self._files)
         except DriverError as error:
             _LOG.error("CDI specs cannot be looked after now: %s", error)
 
@@ -188,23 +194,25 @@ class DriverCore:
             PrepareError: it cannot be prepared; nothing of the attempt is left.
             DriverError: another instance does not let go, or the checkpoint cannot be read.
         """
-        wanted = Allocation(claim, self.options.driver_name)
+        allocation = Allocation(claim, self.options.driver_name)
         with self._exclusive():
             if still_wanted is not None and not still_wanted():
-                raise PrepareError(f"{wanted} is not prepared: the request was cancelled")
-            record = self._checkpoint.get(wanted.uid)
+                raise PrepareError(f"{allocation} is not prepared: the request was cancelled")
+            record = self._checkpoint.get(allocation.uid)
             if record is not None and record.state is ClaimState.PREPARE_COMPLETED:
-                if [d.allocation for d in record.devices] != [d.allocation for d in wanted.devices]:
+                if [d.allocation for d in record.devices] != [
+                    d.allocation for d in allocation.devices
+                ]:
                     _LOG.warning("%s was allocated anew, its old devices are given up", record)
-                elif self._preparation.make_again(record):
+                elif self._preparation.repair_claim(record):
                     return list(record.devices)
             if record is not None:
-                self.unprepare(wanted.uid)
-            if not wanted.devices:
+                self.unprepare(allocation.uid)
+            if not allocation.devices:
                 return []
-            self._files.check_uid(wanted.uid)
-            record = wanted.record(self.inventory, self.options.node_name)
-            return list(self._preparation.make(record).devices)
+            self._files.check_uid(allocation.uid)
+            record = allocation.build_record(self.inventory, self.options.node_name)
+            return list(self._preparation.prepare_claim(record).devices)
 
     def unprepare(self, uid: str) -> None:
         """Undo prepare; a claim that is not prepared is not an error.
@@ -218,36 +226,37 @@ class DriverCore:
             if record is None:
                 return
             try:
-                self._preparation.undo(record)
+                self._preparation.undo_claim(record)
             except (OSError, DriverError) as error:
                 raise PrepareError(f"{record} cannot be unprepared: {error}") from None
 
-    def prepared(self) -> Mapping[str, tuple[PreparedDevice, ...]]:
-        """Claim uid to devices, of the claims that are prepared now."""
+    def list_prepared(self) -> Mapping[str, tuple[PreparedDevice, ...]]:
+        """Return the devices of each claim that is prepared now, by the claim's uid."""
         return {
             record.uid: record.devices
-            for record in self.records()
+            for record in self.list_records()
             if record.state is ClaimState.PREPARE_COMPLETED
         }
 
-    def records(self) -> list[ClaimRecord]:
-        """All claims that the checkpoint has now, also half prepared ones."""
+    def list_records(self) -> list[ClaimRecord]:
+        """Return all claims that the checkpoint has now, also half prepared ones."""
         with self._exclusive():
             return list(self._checkpoint.values())
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Alone on this node, with what the other instance last wrote; may be nested."""
-        with self._lock, held(self._file_lock):
+        """Hold the node alone, with what the other instance last wrote; may be nested."""
+        with self._lock, hold_lock(self._file_lock):
+            # Only in the outermost block: nobody else can write until that ends.
             if self._file_lock.lock_counter == 1:
                 self._checkpoint.refresh()
             yield
 
 
-def _roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:
+def _choose_roots(options: DriverOptions, library: NvmlLibrary) -> NodeRoots:
     if library.profile is not None:
-        found = make_node(library.profile, options.state_dir)
+        roots = make_node(library.profile, options.state_dir)
     else:
-        found = NodeRoots(dev=options.state_dir / "dev") if library.is_simulated else NodeRoots()
+        roots = NodeRoots(dev=options.state_dir / "dev") if library.is_simulated else NodeRoots()
     # Absolute, because a container runtime reads it from the CDI specs.
-    return replace(found, dev=(options.device_root or found.dev).absolute())
+    return replace(roots, dev=(options.device_root or roots.dev).absolute())

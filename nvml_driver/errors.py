@@ -47,11 +47,11 @@ class KubeError(DriverError):
 _MOST_PROBLEMS = 1000  # pydantic describes all or none, each in a kilobyte.
 
 
-def problems(error: ValidationError, root: str) -> str:
-    """All that a model refuses, each with its path below ``root``; of very many the number."""
+def format_problems(error: ValidationError, root: str) -> str:
+    """Return what a model refuses, each with its path below ``root``; of very many the number."""
     if error.error_count() > _MOST_PROBLEMS:
         return f"{root}: {error.error_count()} values are not as expected"
     return "; ".join(
-        f"{'.'.join(map(str, (root, *each['loc'])))}: {each['msg']}"
-        for each in error.errors(include_url=False, include_input=False)
+        f"{'.'.join(map(str, (root, *problem['loc'])))}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
     )

@@ -1,4 +1,4 @@
-"""Prometheus metrics, with the names that NVIDIA's driver has where it has the same.
+"""Counts for Prometheus, with the names that NVIDIA's driver has where it has the same.
 
 (kubernetes-sigs/dra-driver-nvidia-gpu at 95932046: ``nvidia_dra_requests_total``,
 ``_request_duration_seconds``, ``_requests_inflight``, ``_prepared_devices``,
@@ -29,7 +29,7 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 45)
 
 
 class Metrics:
-    """One driver's metrics."""
+    """The metrics of one driver."""
 
     def __init__(self, driver_name: str) -> None:
         self.registry = CollectorRegistry()
@@ -72,7 +72,7 @@ class Metrics:
             self._inflight.labels(driver_name, operation)
 
     def watch_devices(self, prepared: Callable[[], float], published: Callable[[], float]) -> None:
-        """Tell how many devices are prepared, and how many there are, when asked."""
+        """Let two gauges say, when read, how many devices are prepared and how many there are."""
         for name, text, function in (
             ("prepared_devices", "Devices that are prepared for claims.", prepared),
             ("devices", "Devices that the node publishes.", published),
@@ -81,7 +81,8 @@ class Metrics:
             gauge.labels(self._driver).set_function(function)
 
     @contextmanager
-    def request(self, operation: Operation) -> Iterator[None]:
+    def measure_request(self, operation: Operation) -> Iterator[None]:
+        """Count a call of the kubelet, and measure how long it takes."""
         began = time.monotonic()
         inflight = self._inflight.labels(self._driver, operation)
         inflight.inc()
@@ -92,7 +93,8 @@ class Metrics:
             self._requests.labels(self._driver, operation).inc()
             self._seconds.labels(self._driver, operation).observe(time.monotonic() - began)
 
-    def error(self, operation: Operation, error: Exception) -> None:
+    def count_error(self, operation: Operation, error: Exception) -> None:
+        """Count a claim that could not be prepared or unprepared, by the error's class."""
         self._errors[operation].labels(self._driver, type(error).__name__).inc()
 
 
@@ -108,6 +110,7 @@ class MetricsServer:
         self.port = int(self._server.server_port)
 
     def stop(self) -> None:
+        """Stop listening, and wait until the server's thread has ended."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""All parts of the driver on one node, put together, started and stopped in the right order."""
+"""Puts all parts of the driver on one node together, and starts and stops them in order."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class RunningDriver:
         self.liveness_server: LivenessServer | None = None
         self._metrics = Metrics(options.driver_name)
         self._metrics.watch_devices(
-            lambda: sum(len(devices) for devices in self.core.prepared().values()),
+            lambda: sum(len(devices) for devices in self.core.list_prepared().values()),
             lambda: len(self.core.inventory),
         )
-        self._devices = DeviceWatch(self.core, library)
+        self._device_watch = DeviceWatch(self.core, library)
         self.plugin = KubeletPlugin(
             self.core,
             kube.get_claim,
@@ -61,24 +61,27 @@ class RunningDriver:
             pod_uid=pod_uid,
             metrics=self._metrics,
             health=HealthFeed(
-                lambda: self.core.inventory, options.node_name, checked_at=self._devices.checked_at
+                lambda: self.core.inventory,
+                options.node_name,
+                checked_at=self._device_watch.checked_at,
             ),
         )
-        newest = self.plugin.instance.is_newest
+        is_newest = self.plugin.instance.is_newest
         self._publisher = Publisher(
             kube,
             self.core.resource_slices,
             driver_name=options.driver_name,
             node_name=options.node_name,
-            active=newest,
+            active=is_newest,
         )
         self.core.subscribe(self._publisher.refresh)
-        self._collector = Collector(self.core, kube.get_claim, active=newest)
+        self._collector = Collector(self.core, kube.get_claim, active=is_newest)
 
     def start(self) -> None:
         """Serve the kubelet, then publish what can be prepared. Raises DriverError."""
         healthcheck_port, metrics_port = self._ports
-        self._devices.start()
+        # Before the plugin: the kubelet may ask for the health of devices once it is registered.
+        self._device_watch.start()
         self.plugin.start()
         if healthcheck_port >= 0:
             self.liveness_server = LivenessServer(
@@ -103,7 +106,7 @@ class RunningDriver:
         if self.liveness_server is not None:
             self.liveness_server.stop()
         self.plugin.stop()
-        self._devices.stop()
+        self._device_watch.stop()
 
 
 def _give_memory_back() -> None:

@@ -12,20 +12,20 @@ import sys
 from pathlib import Path
 
 from nvml_driver.nvml.library import default_cache_root
-from nvml_driver.simulated.build import LIBRARY, build
+from nvml_driver.simulated.build import LIBRARY, build_library
 from nvml_driver.simulated.node import make_device_files
-from nvml_driver.simulated.profile import load
+from nvml_driver.simulated.profile import load_profile
 
 
 def main(root: Path, profile: str) -> None:
     """Fill ``root``; what is there already stays, so a driver that starts again finds the same."""
-    gpus = load(profile)
+    gpus = load_profile(profile)
     (root / "usr/lib64").mkdir(parents=True, exist_ok=True)
     (root / "usr/bin").mkdir(exist_ok=True)
     (root / "dev").mkdir(exist_ok=True)
     (root / "gpus").write_bytes(gpus.describe())
     libraries, version = root / "usr/lib64", gpus.driver_version
-    shutil.copy(build(default_cache_root()), libraries / f"libnvidia-ml.so.{version}")
+    shutil.copy(build_library(default_cache_root()), libraries / f"libnvidia-ml.so.{version}")
     (libraries / f"libcuda.so.{version}").touch()
     for name in (LIBRARY, "libcuda.so.1"):
         link = libraries / name

@@ -18,7 +18,7 @@ from kube.cdi.reading import resolve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.model.inventory import Device
-from nvml_driver.nvml.library import NvmlLibrary, version
+from nvml_driver.nvml.library import NvmlLibrary, normalize_version
 from nvml_driver.options import DriverOptions
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.defaulting import default_claim
@@ -58,8 +58,8 @@ def expected(said: dict[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {"uuid": known.get("uuid"), "productName": known.get("name")}
     bus = known.get("pci.bus_id", "").lower()
     found["resource.kubernetes.io/pciBusID"] = bus[4:] if len(bus) == 16 else bus or None
-    found["driverVersion"] = version(known.get("driver_version", ""))
-    found["cudaComputeCapability"] = version(known.get("compute_cap", ""))
+    found["driverVersion"] = normalize_version(known.get("driver_version", ""))
+    found["cudaComputeCapability"] = normalize_version(known.get("compute_cap", ""))
     if "memory.total" in known:
         found["memory (MiB)"] = int(known["memory.total"])
     return {name: value for name, value in found.items() if value is not None}
@@ -126,7 +126,9 @@ def allocate(core: DriverCore) -> dict[str, Any]:
 def check(options: argparse.Namespace, root: Path) -> list[str]:
     """Run all of it below a scratch directory; the differences."""
     simulated = options.simulate is not None
-    library = NvmlLibrary.simulated(options.simulate) if simulated else NvmlLibrary.system()
+    library = (
+        NvmlLibrary.load_simulated(options.simulate) if simulated else NvmlLibrary.load_system()
+    )
     said = (
         None
         if simulated and not options.nvidia_smi

@@ -24,7 +24,7 @@ AT = "/machine"
 
 def folders() -> list[Path]:
     """What the driver's Python needs, none inside another."""
-    library = build.build(default_cache_root())  # the container cannot write it
+    library = build.build_library(default_cache_root())  # the container cannot write it
     system = ("/usr", "/lib", "/lib64", "/etc/alternatives")  # the last: `cc` is a link there
     wanted = {*map(Path, (*system, sys.prefix, sys.base_prefix)), ROOT, library.parents[2]}
     wanted |= {Path(sys.executable).resolve().parents[1]}

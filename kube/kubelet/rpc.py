@@ -1,4 +1,4 @@
-"""Serving and calling the services of a generated module, from the descriptor of its one service.
+"""Serves and calls the services of a generated module, from the descriptor of its one service.
 
 Instead of grpcio-tools' own classes, so that one implementation serves all versions of a service.
 """
@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 def serve(
     messages: ModuleType, methods: Mapping[str, Callable[..., Any]]
 ) -> grpc.GenericRpcHandler:
-    """A handler of the module's service.
+    """Return a handler of the module's service.
 
     A method is called with request and context, and gives an iterator where the answer is a stream;
     one that is missing is UNIMPLEMENTED for callers.
@@ -36,7 +36,7 @@ def serve(
 
 
 def stub(messages: ModuleType, channel: grpc.Channel) -> Any:
-    """A client of the module's service: an object with its methods, called with a request."""
+    """Return a client of the module's service: its methods, each called with a request."""
     [service] = messages.DESCRIPTOR.services_by_name.values()
     calls = {}
     for name, method in service.methods_by_name.items():

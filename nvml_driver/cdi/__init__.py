@@ -1,1 +1,1 @@
-"""Container Device Interface: the specs that bring prepared devices into containers."""
+"""Writes the Container Device Interface specs that bring prepared devices into containers."""

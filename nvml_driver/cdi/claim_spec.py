@@ -1,4 +1,4 @@
-"""The CDI spec of one claim: which device files and variables its containers get.
+"""Builds the CDI spec of one claim: which device files and variables its containers get.
 
 The variables are this driver's own contract with what runs in a container. ``<G>`` is
 ``GPU_DEVICE_<minor>`` for a full GPU, ``GPU_DEVICE_<minor>_MIG_<GPU instance>`` for a MIG device of
@@ -49,11 +49,11 @@ NODE_ANNOTATION = "dra-conformance.dev/node"
 DECLARED_ANNOTATION = "dra-conformance.dev/device-nodes"
 
 
-def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
-    """The device's file names below ``/dev``, or those of the MIG device made for a partition."""
+def device_files(device: Device, created: MigInstance | None = None) -> list[str]:
+    """Return a device's file names below ``/dev``; ``created``: the MIG device of a partition."""
     if device.kind == "vfio":
         return [] if device.iommu_group is None else [f"vfio/{device.iommu_group}"]
-    instance = made or device.instance
+    instance = created or device.instance
     capabilities = () if instance is None else (instance.gi_capability, instance.ci_capability)
     return [
         f"nvidia{device.minor}",
@@ -61,16 +61,17 @@ def device_files(device: Device, made: MigInstance | None = None) -> list[str]:
     ]
 
 
-def variable(device: Device, made: MigInstance | None = None) -> str:
+def name_variable(device: Device, created: MigInstance | None = None) -> str:
+    """Return ``<G>`` (see above), the name that the device's variables begin with."""
     if device.kind == "vfio":
         return f"GPU_DEVICE_VFIO_{device.iommu_group}"
-    instance = made or device.instance
-    part = "" if instance is None else f"_MIG_{instance.gi_id}"
-    return f"GPU_DEVICE_{device.minor}{part}"
+    instance = created or device.instance
+    suffix = "" if instance is None else f"_MIG_{instance.gi_id}"
+    return f"GPU_DEVICE_{device.minor}{suffix}"
 
 
 class SpecBuilder:
-    """Builds specs for one node's inventory."""
+    """Builds the specs of claims for one node's inventory."""
 
     def __init__(
         self,
@@ -105,29 +106,29 @@ class SpecBuilder:
         self._prefix = prefix
 
     def build(self, record: ClaimRecord) -> dict[str, Any]:
-        """The spec for a claim. Raises PrepareError."""
+        """Return the spec for a claim. Raises PrepareError."""
         annotations = {NODE_ANNOTATION: self._node_name}
         if self._declared_only:
             annotations[DECLARED_ANNOTATION] = "declared"
-        devices = [self._device(record, device) for device in record.devices]
+        devices = [self._describe_device(record, device) for device in record.devices]
         if self._metadata is not None:
             devices += [
-                self._metadata_device(record, request, self._metadata)
+                self._describe_metadata(record, request, self._metadata)
                 for request in base_requests(record)
             ]
-        common = self._common(record)
+        common = self._common_edits(record)
         for edits in (common, *(device["containerEdits"] for device in devices)):
-            self._set_apart(edits)
+            self._add_prefix(edits)
         return {
             "cdiVersion": cdi.VERSION,
-            "kind": f"{cdi.vendor(self._driver_name)}/{cdi.CLASS}",
+            "kind": f"{cdi.vendor_name(self._driver_name)}/{cdi.CLASS}",
             "annotations": annotations,
             "devices": devices,
             "containerEdits": common,
         }
 
-    def _set_apart(self, edits: dict[str, Any]) -> None:
-        """Have variables and device files begin with the prefix, where there is one."""
+    def _add_prefix(self, edits: dict[str, Any]) -> None:
+        """Let variables and device files begin with the prefix, where there is one."""
         if not self._prefix:
             return
         if "env" in edits:
@@ -136,61 +137,67 @@ class SpecBuilder:
             node["path"] = node["path"].replace("/dev/", f"/dev/{self._prefix}/", 1)
 
     def metadata_device_id(self, uid: str, request: str) -> str:
-        """The CDI device that mounts a request's metadata; no device's name has underscores."""
+        """Return the CDI device that mounts a request's metadata.
+
+        No other device's name has underscores.
+        """
         return cdi.qualified_name(self._driver_name, f"{uid}_metadata_{request}")
 
-    def _common(self, record: ClaimRecord) -> dict[str, Any]:
-        """What containers get once, whichever devices of the claim they have."""
+    def _common_edits(self, record: ClaimRecord) -> dict[str, Any]:
+        """Return what containers get once, whichever devices of the claim they have."""
         env = [
             f"DRA_RESOURCE_DRIVER_NAME={self._driver_name}",
             f"KUBERNETES_NODE_NAME={self._node_name}",
             "NVIDIA_VISIBLE_DEVICES=void",
         ]
-        found = [self._inventory.get(device.device_name) for device in record.devices]
-        if all(device is not None and device.kind == "vfio" for device in found):
+        devices = [self._inventory.get(device.device_name) for device in record.devices]
+        if all(device is not None and device.kind == "vfio" for device in devices):
             return {"env": env}  # NVIDIA's kernel driver has nothing to do with them
         names = [CONTROL_DEVICE]
         if not self._declared_only and not self._inventory.simulated:
             names += [name for name in OPTIONAL_DEVICES if (self._device_root / name).exists()]
-        driver = {} if self._libraries is None else self._libraries.edits()
+        driver = {} if self._libraries is None else self._libraries.find_edits()
         if self._simulated_smi is not None:
             tool = _read_only(self._simulated_smi, smi.CONTAINER_PATH)
             driver = {**driver, "mounts": [*driver.get("mounts", ()), tool]}
         return {
             **driver,
             "env": [*env, *driver.get("env", ())],
-            "deviceNodes": [self._node(name) for name in names],
+            "deviceNodes": [self._describe_node(name) for name in names],
         }
 
-    def _device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
+    def _describe_device(self, record: ClaimRecord, prepared: PreparedDevice) -> dict[str, Any]:
         device = self._inventory.get(prepared.device_name)
         if device is None or not prepared.is_still(device):
             raise PrepareError(f"{record}: device {prepared.device_name} is gone from this node")
         if device.kind == "mig-partition" and prepared.made is None:
             raise PrepareError(f"{record}: MIG device {prepared.device_name} was not made")
-        made = prepared.made
-        uuid = made.uuid if made is not None else device.uuid
-        prefix = variable(device, made)
+        created = prepared.made
+        uuid = created.uuid if created is not None else device.uuid
+        prefix = name_variable(device, created)
         env = [f"{prefix}={device.name}", f"{prefix}_RESOURCE_CLAIM={record.uid}"]
         if uuid is not None:
             env.append(f"{prefix}_UUID={uuid}")
         env += [f"{prefix}_{suffix}={value}" for suffix, value in prepared.settings]
         if prepared.admin_access:
             env.append("DRA_ADMIN_ACCESS=true")
-        names = device_files(device, made)
+        names = device_files(device, created)
         if device.kind == "vfio":
             names = self._vfio_files(device, dict(prepared.settings), names)
         if not names:
             raise PrepareError(f"{record}: device {device.name} has no device file to give")
         return {
             "name": prepared.cdi_device_ids[0].partition("=")[2],
-            "containerEdits": {"env": env, "deviceNodes": [self._node(name) for name in names]},
+            "containerEdits": {
+                "env": env,
+                "deviceNodes": [self._describe_node(name) for name in names],
+            },
         }
 
     def _vfio_files(
         self, device: Device, settings: Mapping[str, str], legacy: list[str]
     ) -> list[str]:
-        """As NVIDIA's driver has them, ``vfio-cdi.go``: preferred is not required."""
+        """Return the files as NVIDIA's driver does, ``vfio-cdi.go``: preferred is not required."""
         api = settings.get("IOMMU_API_DEVICE") != "false"
         if settings.get("IOMMU_BACKEND_POLICY") != "PreferIommuFD" or device.iommufd is None:
             return [*legacy, VFIO_CONTROL_DEVICE] if api and legacy else legacy
@@ -199,7 +206,7 @@ class SpecBuilder:
             names.append(VFIO_CONTROL_DEVICE)  # by which libvirt knows that there is VFIO at all
         return names
 
-    def _metadata_device(
+    def _describe_metadata(
         self, record: ClaimRecord, request: str, files: MetadataFiles
     ) -> dict[str, Any]:
         inside = container_path(record, request, self._driver_name)
@@ -207,7 +214,7 @@ class SpecBuilder:
         name = self.metadata_device_id(record.uid, request).partition("=")[2]
         return {"name": name, "containerEdits": {"mounts": [mount]}}
 
-    def _node(self, name: str) -> dict[str, Any]:
+    def _describe_node(self, name: str) -> dict[str, Any]:
         path = f"/dev/{name}"
         if self._declared_only:
             major, minor = device_number(name, apart=bool(self._prefix))

@@ -1,4 +1,4 @@
-"""What a container needs of NVIDIA's driver besides device files: its libraries and tools.
+"""Finds what a container needs of NVIDIA's driver besides device files: its libraries and tools.
 
 They have to be those of the kernel driver that runs, so they come from the node, not from the
 image. Which they are is found as NVIDIA's container toolkit does, ``pkg/nvcdi/driver-nvml.go``: all
@@ -42,14 +42,14 @@ _OPTIONS = ["ro", "nosuid", "nodev", "bind"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """One file of the driver: below the root, and the links beside it that lead to it."""
+    """One file of the driver, below the root, and the links beside it that lead to it."""
 
     path: PurePosixPath
     links: tuple[PurePosixPath, ...] = ()
 
 
-def loaded_from(maps: Path) -> str:
-    """Where a process has NVML from, as a hint; empty where that is not known.
+def describe_loaded_library(maps: Path) -> str:
+    """Return where a process has NVML from, as a hint; empty where that is not known.
 
     The loader's configuration may name other folders than those that are searched here.
 
@@ -57,16 +57,16 @@ def loaded_from(maps: Path) -> str:
         maps: of the process (proc(5)).
     """
     try:
-        found = _NVML.search(maps.read_text(errors="replace"))
+        match = _NVML.search(maps.read_text(errors="replace"))
     except OSError:
         return ""
-    if found is None:
+    if match is None:
         return ""
-    said = f"; this process has it from {found[1]}"
+    hint = f"; this process has it from {match[1]}"
     for folder in LIBRARY_FOLDERS:
-        if found[1].endswith(f"/{folder}"):
-            return f"{said}, so the root may be {found[1].removesuffix(f'/{folder}') or '/'}"
-    return said
+        if match[1].endswith(f"/{folder}"):
+            return f"{hint}, so the root may be {match[1].removesuffix(f'/{folder}') or '/'}"
+    return hint
 
 
 class DriverLibraries:
@@ -76,68 +76,74 @@ class DriverLibraries:
         """Look below ``root``; ``hook`` is NVIDIA's CDI hook, as the node names it."""
         self._root = root
         self._hook = hook
-        self._known: tuple[object, dict[str, Any]] = (None, {})
+        self._cached: tuple[object, dict[str, Any]] = (None, {})
 
-    def edits(self) -> dict[str, Any]:
-        """``mounts``, and ``env`` and ``hooks`` where there are any; empty without a driver."""
-        state = self._state()
-        if state != self._known[0]:
-            self._known = (state, self._find())
-        return self._known[1]
+    def find_edits(self) -> dict[str, Any]:
+        """Return ``mounts``, and ``env`` and ``hooks`` if there are any; empty without a driver."""
+        state = self._read_state()
+        if state != self._cached[0]:
+            self._cached = (state, self._build_edits())
+        return self._cached[1]
 
-    def _state(self) -> object:
-        found = [self._root.library(VERSIONED)]
+    def _read_state(self) -> object:
+        marks = [self._root.find_library(VERSIONED)]
         for folder in LIBRARY_FOLDERS:
             try:
-                found.append((self._root.container / folder).stat().st_mtime_ns)  # type: ignore[arg-type]
+                marks.append((self._root.container / folder).stat().st_mtime_ns)  # type: ignore[arg-type]
             except OSError:
                 continue
-        return tuple(found), self._version()
+        return tuple(marks), self._read_version()
 
-    def _version(self) -> str | None:
-        link = self._root.library(VERSIONED)
-        target = None if link is None else self._root.resolve(link)
+    def _read_version(self) -> str | None:
+        link = self._root.find_library(VERSIONED)
+        target = None if link is None else self._root.resolve_links(link)
         if target is None or target.name == VERSIONED:
             return None
         return target.name.removeprefix("libnvidia-ml.so.")
 
-    def _find(self) -> dict[str, Any]:
-        version = self._version()
+    def _build_edits(self) -> dict[str, Any]:
+        version = self._read_version()
         if version is None:
             _LOG.warning(
                 "containers get no libraries of the NVIDIA driver: %s is not below %s as a link to "
                 "the driver's version (--nvidia-driver-root, --container-driver-root)%s",
-                *(VERSIONED, self._root.container, loaded_from(Path("/proc/self/maps"))),
+                *(
+                    VERSIONED,
+                    self._root.container,
+                    describe_loaded_library(Path("/proc/self/maps")),
+                ),
             )
             return {}
-        libraries = list(self._libraries(version))
+        libraries = list(self._find_libraries(version))
         tools = [
             _File(path=PurePosixPath(path.relative_to(self._root.container)))
-            for path in map(self._root.tool, TOOLS)
+            for path in map(self._root.find_tool, TOOLS)
             if path is not None
         ]
-        mounts = [self._mount(file.path, file.path) for file in [*libraries, *tools]]
+        mounts = [self._describe_mount(file.path, file.path) for file in [*libraries, *tools]]
         edits: dict[str, Any] = {"mounts": mounts}
         cuda = [file.path.parent for file in libraries if file.path.name.startswith("libcuda.so.")]
         if cuda:
             edits["env"] = [f"NVIDIA_CTK_LIBCUDA_DIR=/{cuda[0]}"]
         if self._hook is None:
-            mounts += [self._mount(file.path, link) for file in libraries for link in file.links]
+            mounts += [
+                self._describe_mount(file.path, link) for file in libraries for link in file.links
+            ]
         else:
-            edits["hooks"] = self._hooks(self._hook, libraries)
+            edits["hooks"] = self._describe_hooks(self._hook, libraries)
         _LOG.info("containers get %d files of the NVIDIA driver %s", len(mounts), version)
         return edits
 
-    def _libraries(self, version: str) -> Iterator[_File]:
-        seen: set[Path] = set()
+    def _find_libraries(self, version: str) -> Iterator[_File]:
+        searched: set[Path] = set()
         for name in LIBRARY_FOLDERS:
             folder = (self._root.container / name).resolve()
-            if folder in seen or not folder.is_relative_to(self._root.container.resolve()):
+            if folder in searched or not folder.is_relative_to(self._root.container.resolve()):
                 continue  # one is often a link to the other
-            seen.add(folder)
-            yield from self._in_folder(folder, version)
+            searched.add(folder)
+            yield from self._find_in_folder(folder, version)
 
-    def _in_folder(self, folder: Path, version: str) -> Iterator[_File]:
+    def _find_in_folder(self, folder: Path, version: str) -> Iterator[_File]:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
@@ -148,7 +154,7 @@ class DriverLibraries:
             if ".so" not in entry.name:
                 continue
             if entry.is_symlink():
-                target = self._root.resolve(Path(entry.path))
+                target = self._root.resolve_links(Path(entry.path))
                 if target is not None and target.parent == folder:
                     links.setdefault(target.name, []).append(entry.name)
             elif entry.is_file() and (
@@ -161,15 +167,15 @@ class DriverLibraries:
                 path=inside / name, links=tuple(inside / link for link in links.get(name, ()))
             )
 
-    def _mount(self, file: PurePosixPath, at: PurePosixPath) -> dict[str, Any]:
+    def _describe_mount(self, file: PurePosixPath, at: PurePosixPath) -> dict[str, Any]:
         return {
             "hostPath": str(self._root.host / file),
             "containerPath": f"/{at}",
             "options": _OPTIONS,
         }
 
-    def _hooks(self, hook: Path, libraries: list[_File]) -> list[dict[str, Any]]:
-        """``create-symlinks`` and ``update-ldcache``, as ``nvidia-ctk cdi generate`` has them."""
+    def _describe_hooks(self, hook: Path, libraries: list[_File]) -> list[dict[str, Any]]:
+        """Return ``create-symlinks`` and ``update-ldcache``, as by ``nvidia-ctk cdi generate``."""
         links = [
             word
             for file in libraries
@@ -181,9 +187,9 @@ class DriverLibraries:
             for folder in dict.fromkeys(file.path.parent for file in libraries)
             for word in ("--folder", f"/{folder}")
         ]
-        wanted = [("create-symlinks", links), ("update-ldcache", folders)]
+        commands = [("create-symlinks", links), ("update-ldcache", folders)]
         return [
             {"hookName": "createContainer", "path": str(hook), "args": [hook.name, command, *words]}
-            for command, words in wanted
+            for command, words in commands
             if words
         ]

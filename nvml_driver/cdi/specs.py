@@ -1,4 +1,4 @@
-"""CDI: how a prepared device gets into a container.
+"""Names, checks and reads CDI specs, through which a prepared device gets into a container.
 
 One spec file for each claim; the kubelet passes the device names that it defines to the container
 runtime, which applies their edits. The format is the Container Device Interface specification
@@ -25,38 +25,38 @@ _DEVICE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?")
 _SAFE_UID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 
 
-def vendor(driver_name: str) -> str:
-    """The vendor part of the driver's CDI names, for example ``k8s.gpu.nvidia.com``."""
+def vendor_name(driver_name: str) -> str:
+    """Return the vendor part of the driver's CDI names, for example ``k8s.gpu.nvidia.com``."""
     return f"k8s.{driver_name}"
 
 
 def qualified_name(driver_name: str, device_name: str) -> str:
-    """A CDI device id, ``vendor/class=name``."""
-    return f"{vendor(driver_name)}/{CLASS}={device_name}"
+    """Return a CDI device id, ``vendor/class=name``."""
+    return f"{vendor_name(driver_name)}/{CLASS}={device_name}"
 
 
 def spec_path(cdi_root: Path, driver_name: str, claim_uid: str) -> Path:
-    """The file of a claim's spec. Raises CdiError: the uid could name a file elsewhere."""
+    """Return the file of a claim's spec. Raises CdiError: the uid could name a file elsewhere."""
     if _SAFE_UID.fullmatch(claim_uid) is None:
         raise CdiError(f"claim uid {claim_uid!r} cannot be used in a file name")
-    return cdi_root / f"{vendor(driver_name)}-{CLASS}_{claim_uid}.json"
+    return cdi_root / f"{vendor_name(driver_name)}-{CLASS}_{claim_uid}.json"
 
 
 def claim_uid_of(path: Path, driver_name: str) -> str | None:
-    """The claim that a spec file of this driver is for, None for any other file."""
-    prefix = f"{vendor(driver_name)}-{CLASS}_"
+    """Return the claim that a spec file of this driver is for, None for any other file."""
+    prefix = f"{vendor_name(driver_name)}-{CLASS}_"
     if not path.name.startswith(prefix) or path.suffix != ".json":
         return None
     return path.name[len(prefix) : -len(".json")]
 
 
-def encode(spec: Mapping[str, Any]) -> bytes:
-    """A spec as file content. Raises CdiError: the spec breaks a rule of the specification."""
-    validate(spec, "new spec")
+def encode_spec(spec: Mapping[str, Any]) -> bytes:
+    """Return a spec as file content. Raises CdiError: it breaks a rule of the specification."""
+    validate_spec(spec, "new spec")
     return (json.dumps(spec, indent=1, sort_keys=True) + "\n").encode()
 
 
-def validate(spec: object, where: str) -> None:
+def validate_spec(spec: object, where: str) -> None:
     """Check a spec by the rules for what drivers write. Raises CdiError with ``where``, field."""
     if not isinstance(spec, Mapping):
         raise CdiError(f"{where}: a CDI spec is an object")
@@ -68,15 +68,15 @@ def validate(spec: object, where: str) -> None:
     devices = spec.get("devices")
     if not isinstance(devices, list) or not devices:
         raise CdiError(f"{where}: devices must be a list with at least one device")
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, device in enumerate(devices):
         path = f"{where}: devices[{index}]"
         name = device.get("name") if isinstance(device, Mapping) else None
         if not isinstance(name, str) or not _DEVICE.fullmatch(name):
             raise CdiError(f"{path}: {name!r} is not a device name")
-        if name in seen:
+        if name in names:
             raise CdiError(f"{path}: device name {name!r} is there twice")
-        seen.add(name)
+        names.add(name)
         edits = device.get("containerEdits")
         if not isinstance(edits, Mapping) or not edits:
             raise CdiError(f"{path}: containerEdits must not be empty")
@@ -107,13 +107,13 @@ def _validate_edits(edits: Mapping[str, Any], path: str) -> None:
 
 
 def read_spec(path: Path) -> Mapping[str, Any]:
-    """A spec of ours. Raises FileNotFoundError: it is not there; CdiError: it is not valid."""
+    """Read a spec of ours. Raises FileNotFoundError: it is not there; CdiError: it is not valid."""
     try:
         spec = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise CdiError(f"{path}: cannot be read: {error}") from None
-    validate(spec, str(path))
+    validate_spec(spec, str(path))
     checked: Mapping[str, Any] = spec
     return checked

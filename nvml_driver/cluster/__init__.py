@@ -1,1 +1,1 @@
-"""The API server's side: reading claims, publishing slices, collecting what nobody unprepares."""
+"""Talks to the API server: reads claims, publishes slices, collects what nobody unprepares."""

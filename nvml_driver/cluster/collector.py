@@ -46,13 +46,13 @@ class Collector(Worker):
         self._confirm = confirm
         self._active = active
 
-    def missing(self) -> set[str]:
-        """Uids in the checkpoint that the API server lacks. Raises DriverError."""
-        return {record.uid for record in self._core.records() if self._is_missing(record)}
+    def find_missing(self) -> set[str]:
+        """Return the uids in the checkpoint that the API server lacks. Raises DriverError."""
+        return {record.uid for record in self._core.list_records() if self._is_missing(record)}
 
-    def collect(self, missing_before: Collection[str]) -> set[str]:
-        """Unprepare those that are missing still, and return them. Raises DriverError."""
-        missing = self.missing()
+    def unprepare_missing(self, missing_before: Collection[str]) -> set[str]:
+        """Unprepare those that are still missing; return all missing now. Raises DriverError."""
+        missing = self.find_missing()
         for uid in missing & set(missing_before):
             try:
                 self._core.unprepare(uid)
@@ -74,11 +74,11 @@ class Collector(Worker):
         while not self._stopping.is_set():
             try:
                 if self._active():
-                    missing = self.missing()
+                    missing = self.find_missing()
                     if missing:
                         if self._stopping.wait(self._confirm):
                             return
-                        self.collect(missing)
+                        self.unprepare_missing(missing)
             except DriverError as error:
                 _LOG.error("claims that no longer exist cannot be collected: %s", error)
             self._stopping.wait(self._interval)

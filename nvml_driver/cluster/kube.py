@@ -1,4 +1,6 @@
-"""The driver's side of the API server: claims, its node, its slices. Plain dicts in and out.
+"""Serves the driver's needs of the API server: claims, its node, its slices.
+
+Plain dicts in and out.
 
 The official client finds the server and its credentials, and sends the requests; its model classes
 are not used, because a driver should pass on fields that the client's version does not know. All
@@ -61,17 +63,21 @@ class KubeClient:
         return cls(client.ApiClient(settings))
 
     def get_claim(self, namespace: str, name: str) -> Json | None:
+        """Return a ResourceClaim, None if there is none. Raises KubeError."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
-            return self._json("GET", path, timeout=_CLAIM_TIMEOUT)
+            return self._request_json("GET", path, timeout=_CLAIM_TIMEOUT)
         except KubeError as error:
             if error.status == 404:
                 return None
             raise
 
     def node_reference(self, name: str) -> Json:
-        """An ownerReference to the Node, for its slices. Raises KubeError: no such node (yet)."""
-        node = self._json("GET", f"/api/v1/nodes/{name}")
+        """Return an ownerReference to the Node, for its slices.
+
+        Raises KubeError: no such node (yet).
+        """
+        node = self._request_json("GET", f"/api/v1/nodes/{name}")
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -81,22 +87,26 @@ class KubeClient:
         }
 
     def list_slices(self, driver_name: str, node_name: str) -> tuple[list[Json], str]:
-        """The driver's slices of the node, and the list's resourceVersion."""
-        found = self._json("GET", _SLICES, query=_selector(driver_name, node_name))
-        version = str(found["metadata"].get("resourceVersion", ""))
-        return list(found.get("items") or ()), version
+        """Return the driver's slices of the node, and the list's resourceVersion.
+
+        Raises KubeError.
+        """
+        slice_list = self._request_json("GET", _SLICES, query=_selector(driver_name, node_name))
+        version = str(slice_list["metadata"].get("resourceVersion", ""))
+        return list(slice_list.get("items") or ()), version
 
     def create_slice(self, body: Json) -> Json:
-        """Create a ResourceSlice and give back what the server stored."""
-        return self._json("POST", _SLICES, body=body)
+        """Create a ResourceSlice and return what the server stored."""
+        return self._request_json("POST", _SLICES, body=body)
 
     def replace_slice(self, body: Json) -> Json:
         """Replace a ResourceSlice; ``metadata.resourceVersion`` guards against lost updates."""
-        return self._json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
+        return self._request_json("PUT", f"{_SLICES}/{body['metadata']['name']}", body=body)
 
     def delete_slice(self, name: str) -> None:
+        """Delete a ResourceSlice, unless it is gone. Raises KubeError."""
         try:
-            self._json("DELETE", f"{_SLICES}/{name}")
+            self._request_json("DELETE", f"{_SLICES}/{name}")
         except KubeError as error:
             if error.status != 404:
                 raise
@@ -114,7 +124,7 @@ class KubeClient:
         timeout = (_TIMEOUT[0], _WATCH_SECONDS + 15.0)
         return SliceWatch(self._send("GET", _SLICES, query, None, timeout))
 
-    def _json(
+    def _request_json(
         self,
         method: str,
         path: str,
@@ -153,23 +163,23 @@ class KubeClient:
             raise KubeError(f"{method} {path}: cannot reach the API server: {error}") from None
         response: urllib3.HTTPResponse = answer.response
         if not 200 <= response.status < 300:
-            raise KubeError(f"{method} {path}: {_reason(response)}", response.status)
+            raise KubeError(f"{method} {path}: {_explain_refusal(response)}", response.status)
         return response
 
 
 class SliceWatch:
-    """A running watch; iterate over its events, ``stop`` it from another thread."""
+    """A watch of slices that runs; iterate over its events, ``stop`` it from another thread."""
 
     def __init__(self, response: urllib3.HTTPResponse) -> None:
         self._response = response
         self._stopped = threading.Event()
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        """Events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
-        rest = b""
+        """Yield events until the server or ``stop`` ends it. Raises KubeError: 410, list again."""
+        partial_line = b""
         try:
             for chunk in self._response.stream(65536):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in filter(None, lines):
                     event = json.loads(line)
                     if event.get("type") == "ERROR":
@@ -184,6 +194,7 @@ class SliceWatch:
             self._response.close()
 
     def stop(self) -> None:
+        """End the watch, also while another thread waits for its next event."""
         self._stopped.set()
         try:
             self._response.shutdown()
@@ -195,8 +206,8 @@ def _selector(driver_name: str, node_name: str) -> list[tuple[str, str]]:
     return [("fieldSelector", f"spec.driver={driver_name},spec.nodeName={node_name}")]
 
 
-def _reason(response: urllib3.HTTPResponse) -> str:
-    """What the API server says is wrong (a Status object), else the HTTP reason."""
+def _explain_refusal(response: urllib3.HTTPResponse) -> str:
+    """Return what the API server says is wrong (a Status object), else the HTTP reason."""
     try:
         message = json.loads(response.data)["message"]
     except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):

@@ -23,12 +23,12 @@ from nvml_driver.worker import Worker
 
 _LOG = logging.getLogger(__name__)
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 30.0  # seconds between attempts while the server refuses
-_PASSIVE_SECONDS = 10.0
+_PASSIVE_SECONDS = 10.0  # between looks whether the instance that publishes has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write, in the order of the fields."""
+    """The changes to make, in the order of the fields."""
 
     create: list[Json] = field(default_factory=list)
     replace: list[Json] = field(default_factory=list)
@@ -38,45 +38,50 @@ class Plan:
         return bool(self.create or self.replace or self.delete)
 
 
-def plan(
+def plan_changes(
     existing: Sequence[Mapping[str, Any]],
     desired: Callable[[int], list[Json]],
-    same: Callable[[Mapping[str, Any], Json], bool] | None = None,
+    is_same: Callable[[Mapping[str, Any], Json], bool] | None = None,
     *,
     at_least: int = 1,
 ) -> Plan:
-    """What makes the existing slices of a driver on a node the desired ones.
+    """Return the changes that make a driver's existing slices of a node the desired ones.
 
     ``desired`` gives the slices of a pool generation, which does not go below ``at_least``;
-    ``same`` is whether an existing slice is a desired one, by default equal in spec and owners.
+    ``is_same`` is whether an existing slice is a desired one, by default equal in spec and owners.
     """
-    same = same or _same
-    found = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
-    generation = max([at_least, *(_generation(slice_) for slice_ in existing)])
-    wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
-    different = [n for n, s in found.items() if n not in wanted or not same(s, wanted[n])]
+    is_same = is_same or _is_same_slice
+    existing_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in existing}
+    generation = max([at_least, *(_generation_of(slice_) for slice_ in existing)])
+    desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation)}
+    different = [
+        name
+        for name, slice_ in existing_by_name.items()
+        if name not in desired_by_name or not is_same(slice_, desired_by_name[name])
+    ]
     if different:
-        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
-    result = Plan(delete=[name for name in found if name not in wanted])
-    for name, slice_ in wanted.items():
-        if name not in found:
-            result.create.append(slice_)
+        # A generation keeps its contents: only a missing slice comes back without a new one.
+        desired_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in desired(generation + 1)}
+    changes = Plan(delete=[name for name in existing_by_name if name not in desired_by_name])
+    for name, slice_ in desired_by_name.items():
+        if name not in existing_by_name:
+            changes.create.append(slice_)
         elif different:
-            version = found[name]["metadata"].get("resourceVersion")
+            version = existing_by_name[name]["metadata"].get("resourceVersion")
             metadata = {**slice_["metadata"], "resourceVersion": version}
-            result.replace.append({**slice_, "metadata": metadata})
-    return result
+            changes.replace.append({**slice_, "metadata": metadata})
+    return changes
 
 
-def _generation(slice_: Mapping[str, Any]) -> int:
+def _generation_of(slice_: Mapping[str, Any]) -> int:
     return int(slice_["spec"]["pool"].get("generation", 0))
 
 
-def _same(found: Mapping[str, Any], wanted: Json) -> bool:
-    owners = found["metadata"].get("ownerReferences") or []
+def _is_same_slice(existing: Mapping[str, Any], desired: Json) -> bool:
+    owners = existing["metadata"].get("ownerReferences") or []
     return bool(
-        found["spec"] == wanted["spec"]
-        and owners == (wanted["metadata"].get("ownerReferences") or [])
+        existing["spec"] == desired["spec"]
+        and owners == (desired["metadata"].get("ownerReferences") or [])
     )
 
 
@@ -110,11 +115,13 @@ class Publisher(Worker):
         """Set once everything was published for the first time."""
 
     def stop(self, timeout: float = 5.0) -> None:
+        """End the thread, also while it waits for a change of the slices, which stay."""
         self._stopping.set()
         self._wake()
         super().stop(timeout)
 
     def refresh(self) -> None:
+        """Look soon whether the slices are as they should be, because the inventory changed."""
         self._refreshes += 1
         self._wake()
 
@@ -148,13 +155,13 @@ class Publisher(Worker):
                 delay = min(delay * 2, _LONGEST_DELAY)
 
     def _synchronise(self) -> str | None:
-        """Write what differs; the list's version if nothing did."""
+        """Write what differs; return the list's version if nothing did, else None."""
         owner = self._api.node_reference(self._node_name)
         existing, version = self._api.list_slices(self._driver_name, self._node_name)
-        changes = plan(
+        changes = plan_changes(
             existing,
-            lambda generation: self._owned(generation, owner),
-            self._same,
+            lambda generation: self._owned_slices(generation, owner),
+            self._is_stored,
             at_least=self._generation,
         )
         for body in changes.create:
@@ -168,23 +175,23 @@ class Publisher(Worker):
             self._api.delete_slice(name)
         return None if changes else version
 
-    def _owned(self, generation: int, owner: Json) -> list[Json]:
+    def _owned_slices(self, generation: int, owner: Json) -> list[Json]:
         return [
             {**slice_, "metadata": {**slice_["metadata"], "ownerReferences": [owner]}}
             for slice_ in self._slices(generation)
         ]
 
     def _remember(self, body: Json, answer: Json) -> None:
-        """A server may store a slice in a form of its own; that form is not a difference."""
+        """Remember how the server stored a slice, for a form of its own is not a difference."""
         self._stored[body["metadata"]["name"]] = (body["spec"], answer.get("spec"))
         # Also after all slices were deleted, a generation is not used for other contents.
-        self._generation = max(self._generation, _generation(body))
+        self._generation = max(self._generation, _generation_of(body))
 
-    def _same(self, found: Mapping[str, Any], wanted: Json) -> bool:
-        sent, stored = self._stored.get(wanted["metadata"]["name"], (None, None))
-        if sent == wanted["spec"] and stored is not None:
-            wanted = {**wanted, "spec": stored}
-        return _same(found, wanted)
+    def _is_stored(self, existing: Mapping[str, Any], desired: Json) -> bool:
+        sent, stored = self._stored.get(desired["metadata"]["name"], (None, None))
+        if sent == desired["spec"] and stored is not None:
+            desired = {**desired, "spec": stored}
+        return _is_same_slice(existing, desired)
 
     def _wait_for_change(self, version: str, refreshes: int) -> None:
         watch = self._api.watch_slices(self._driver_name, self._node_name, version)

@@ -1,4 +1,4 @@
-"""The kinds of opaque configuration, decoded strictly: a misspelt field is an error.
+"""Decodes each kind of opaque configuration strictly: a misspelt field is an error.
 
 Kinds, fields and rules are those of NVIDIA's driver (``resource.nvidia.com/v1beta1``,
 kubernetes-sigs/dra-driver-nvidia-gpu ``api/nvidia.com/resource/v1beta1``). The admission policy
@@ -45,9 +45,10 @@ class MpsConfig(_Strict):
     default_per_device_pinned_memory_limit: dict[DeviceKey, Quantity] | None = None
     multi_user: bool | None = None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
+        """Return the settings that are not left to their defaults, as suffixes and values."""
         limits = self.default_per_device_pinned_memory_limit or {}
-        asked = {
+        variables = {
             "MPS_ACTIVE_THREAD_PERCENTAGE": self.default_active_thread_percentage,
             "MPS_PINNED_DEVICE_MEMORY_LIMIT": self.default_pinned_device_memory_limit,
             "MPS_PER_DEVICE_PINNED_MEMORY_LIMIT": ",".join(
@@ -56,7 +57,7 @@ class MpsConfig(_Strict):
             or None,
             "MPS_MULTI_USER": None if self.multi_user is None else str(self.multi_user).lower(),
         }
-        return tuple((name, str(value)) for name, value in asked.items() if value is not None)
+        return tuple((name, str(value)) for name, value in variables.items() if value is not None)
 
 
 class MigDeviceSharing(_Strict):
@@ -71,9 +72,10 @@ class MigDeviceSharing(_Strict):
             raise ValueError(f"mpsConfig: not allowed with strategy {self.strategy}")
         return self
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
+        """Return the strategy and the settings that belong to it."""
         strategy = (("SHARING_STRATEGY", str(self.strategy)),)
-        return strategy + (self.mps_config.settings() if self.mps_config is not None else ())
+        return strategy + (self.mps_config.list_settings() if self.mps_config is not None else ())
 
 
 class GpuSharing(MigDeviceSharing):
@@ -87,8 +89,9 @@ class GpuSharing(MigDeviceSharing):
             raise ValueError(f"timeSlicingConfig: not allowed with strategy {self.strategy}")
         return self
 
-    def settings(self) -> Settings:
-        result = super().settings()
+    def list_settings(self) -> Settings:
+        """Return the strategy and its settings; time slices have an interval in any case."""
+        result = super().list_settings()
         if self.strategy == "TimeSlicing":
             slicing = self.time_slicing_config or TimeSlicingConfig()
             result += (("TIMESLICE_INTERVAL", slicing.interval),)
@@ -96,23 +99,24 @@ class GpuSharing(MigDeviceSharing):
 
 
 class DeviceConfig(_Strict):
-    """What all kinds of configuration have."""
+    """The fields that all kinds of configuration have."""
 
     device_kinds: ClassVar[tuple[Kind, ...]]
     api_version: Literal["resource.nvidia.com/v1beta1"]
 
-    def beyond_real_gpus(self) -> str | None:
-        """What this driver cannot do to real GPUs, None if nothing."""
+    def explain_unsupported(self) -> str | None:
+        """Return what this driver cannot do to real GPUs, None if nothing."""
         return None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
+        """Return suffixes and values of the container's environment variables."""
         return ()
 
 
 class _Shared(DeviceConfig):
     sharing: MigDeviceSharing | None = None
 
-    def beyond_real_gpus(self) -> str | None:
+    def explain_unsupported(self) -> str | None:
         if self.sharing is None or self.sharing.strategy != "MPS":
             return None
         return (
@@ -120,8 +124,9 @@ class _Shared(DeviceConfig):
             "control daemons; use TimeSlicing, or a driver that does"
         )
 
-    def settings(self) -> Settings:
-        return self.sharing.settings() if self.sharing is not None else ()
+    def list_settings(self) -> Settings:
+        """Return how the device is shared; nothing if the configuration does not say."""
+        return self.sharing.list_settings() if self.sharing is not None else ()
 
 
 class GpuConfig(_Shared):
@@ -153,7 +158,8 @@ class VfioDeviceConfig(DeviceConfig):
     kind: Literal["VfioDeviceConfig"]
     iommu: Iommu | None = None
 
-    def settings(self) -> Settings:
+    def list_settings(self) -> Settings:
+        """Return the IOMMU interface to pass on; nothing if the configuration does not say."""
         if self.iommu is None:
             return ()
         return (
@@ -167,8 +173,8 @@ KINDS: Mapping[str, type[DeviceConfig]] = {
 }
 
 
-def decode(parameters: object) -> DeviceConfig:
-    """A configuration from its ``parameters``. Raises ConfigError: the path of each wrong field."""
+def decode_config(parameters: object) -> DeviceConfig:
+    """Decode a configuration from its ``parameters``. Raises ConfigError with each wrong field."""
     if not isinstance(parameters, Mapping):
         raise ConfigError("parameters must be an object")
     api_version, kind = parameters.get("apiVersion"), parameters.get("kind")
@@ -180,11 +186,14 @@ def decode(parameters: object) -> DeviceConfig:
     try:
         return KINDS[kind].model_validate(dict(parameters))
     except ValidationError as error:
-        raise ConfigError("; ".join(map(_problem, error.errors(include_url=False)))) from None
+        raise ConfigError(
+            "; ".join(map(_format_problem, error.errors(include_url=False)))
+        ) from None
 
 
-def _problem(problem: Any) -> str:
-    path = ".".join(str(part) for part in problem["loc"])
+def _format_problem(problem: Any) -> str:
+    """Return pydantic's error as one line, with the path of the field."""
+    path = ".".join(str(key) for key in problem["loc"])
     if problem["type"] == "extra_forbidden":
         return f"{path}: unknown field"
     if problem["type"] == "value_error":  # ours, which begins with the field below the path

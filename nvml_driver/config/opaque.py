@@ -1,4 +1,4 @@
-"""Opaque configuration: what a claim or a class asks of the driver beyond "this device".
+"""Applies opaque configuration: what a claim or a class asks of the driver beyond "this device".
 
 The order is the scheduler's list with what comes from the class before what comes from the claim;
 the last that applies to a request wins. A configuration of another kind than the device is skipped
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nvml_driver.config.kinds import DeviceConfig, Settings, decode
+from nvml_driver.config.kinds import DeviceConfig, Settings, decode_config
 from nvml_driver.errors import ConfigError
 from nvml_driver.model.inventory import Kind
 
@@ -35,8 +35,8 @@ class _Source:
     requests: tuple[str, ...]
     config: DeviceConfig
 
-    def names(self, request: str) -> bool:
-        """Whether it is scoped to a result's request (``req`` or ``req/sub``)."""
+    def names_request(self, request: str) -> bool:
+        """Return whether it is scoped to a result's request (``req`` or ``req/sub``)."""
         return request in self.requests or request.partition("/")[0] in self.requests
 
 
@@ -47,7 +47,7 @@ def settings_for(
     *,
     simulated: bool,
 ) -> list[Settings]:
-    """What each device is set to, in the order of ``devices``; empty without configuration.
+    """Return what each device is set to, in the order of ``devices``; empty without configuration.
 
     Args:
         driver_name: configurations for other drivers are not looked at.
@@ -57,41 +57,44 @@ def settings_for(
 
     Raises ConfigError: a configuration that cannot be read or met, also one that a later overrides.
     """
-    mine: list[tuple[int, Mapping[str, Any]]] = [
+    own_configs: list[tuple[int, Mapping[str, Any]]] = [
         (index, entry)
         for index, entry in enumerate(configs)
         if (entry.get("opaque") or {}).get("driver") == driver_name
     ]
     # FromClass before FromClaim, else as listed (the sort is stable).
-    mine.sort(key=lambda pair: pair[1].get("source") != "FromClass")
-    sources = [_source(index, entry, simulated=simulated) for index, entry in mine]
-    return [_settings(sources, request, kind) for request, kind in devices]
+    own_configs.sort(key=lambda pair: pair[1].get("source") != "FromClass")
+    sources = [_decode_source(index, entry, simulated=simulated) for index, entry in own_configs]
+    return [_choose_settings(sources, request, kind) for request, kind in devices]
 
 
-def _settings(sources: Iterable[_Source], request: str, kind: Kind) -> Settings:
-    result: Settings = ()
+def _choose_settings(sources: Iterable[_Source], request: str, kind: Kind) -> Settings:
+    """Return the settings of the last configuration that applies to a device of a request."""
+    settings: Settings = ()
     for source in sources:
-        named = source.names(request)
+        named = source.names_request(request)
         if source.requests and not named:
             continue
         if kind in source.config.device_kinds:
-            result = source.config.settings()
+            settings = source.config.list_settings()
         elif named:
-            what = type(source.config).__name__
-            raise ConfigError(f"{source.where}: {what} is not for {_NOUNS[kind]} of these requests")
-    return result
+            kind_name = type(source.config).__name__
+            raise ConfigError(
+                f"{source.where}: {kind_name} is not for {_NOUNS[kind]} of these requests"
+            )
+    return settings
 
 
-def _source(index: int, entry: Mapping[str, Any], *, simulated: bool) -> _Source:
+def _decode_source(index: int, entry: Mapping[str, Any], *, simulated: bool) -> _Source:
     requests = tuple(entry.get("requests") or ())
     origin = "class" if entry.get("source") == "FromClass" else "claim"
     scope = f" for requests {', '.join(requests)}" if requests else ""
     where = f"configuration {index} (from the {origin}{scope})"
     try:
-        config = decode(entry["opaque"].get("parameters"))
+        config = decode_config(entry["opaque"].get("parameters"))
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
-    problem = None if simulated else config.beyond_real_gpus()
+    problem = None if simulated else config.explain_unsupported()
     if problem is not None:
         raise ConfigError(f"{where}: {problem}")
     return _Source(where, requests, config)

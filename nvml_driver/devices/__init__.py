@@ -1,1 +1,1 @@
-"""From NVML to the devices of a node, and from them to ResourceSlices."""
+"""Turns what NVML reports into the devices of a node, and these into ResourceSlices."""

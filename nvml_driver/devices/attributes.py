@@ -1,4 +1,4 @@
-"""What NVML says of the driver and of a model of GPU, as attributes.
+"""Reads attributes of the driver and of a GPU's model from NVML.
 
 Words, types and formats are those of kubernetes-sigs/dra-driver-nvidia-gpu, ``deviceinfo.go`` and
 ``nvlib.go``. What NVML cannot report is left out (see ``nvml.library``).
@@ -12,7 +12,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.model.inventory import Attribute
-from nvml_driver.nvml.library import ask, put, version
+from nvml_driver.nvml.library import add_attribute, ask_nvml, normalize_version
 
 # The words of go-nvlib's device package, which the published attributes use.
 BRANDS = {
@@ -52,38 +52,48 @@ ADDRESSING_MODES = {
 }
 
 
-def driver_attributes(nvml: Any) -> dict[str, Attribute]:
-    """Versions of the driver and of CUDA, which all GPUs of the node share."""
+def read_driver_attributes(nvml: Any) -> dict[str, Attribute]:
+    """Return the versions of the driver and of CUDA, which all GPUs of the node share."""
     attributes: dict[str, Attribute] = {}
-    text = ask("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
+    text = ask_nvml("the driver", "driverVersion", nvml.nvmlSystemGetDriverVersion)
     if text is not None:
-        put(attributes, "the driver", "driverVersion", "version", version(str(text)), text)
-    cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
+        add_attribute(
+            attributes, "the driver", "driverVersion", "version", normalize_version(str(text)), text
+        )
+    cuda = ask_nvml("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion_v2)
     if cuda is None:  # drivers before 2018 have the first version of the function only
-        cuda = ask("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
+        cuda = ask_nvml("the driver", "cudaDriverVersion", nvml.nvmlSystemGetCudaDriverVersion)
     if cuda is not None:
-        dotted = version(f"{cuda // 1000}.{cuda % 1000 // 10}")
-        put(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
+        dotted = normalize_version(f"{cuda // 1000}.{cuda % 1000 // 10}")
+        add_attribute(attributes, "the driver", "cudaDriverVersion", "version", dotted, cuda)
     return attributes
 
 
-def describe(nvml: Any, handle: Any, who: str, attributes: dict[str, Attribute]) -> int | None:
-    """Put what model it is into ``attributes``; NVML's number of the architecture."""
-    product = ask(who, "productName", nvml.nvmlDeviceGetName, handle)
+def add_model_attributes(
+    nvml: Any, handle: Any, label: str, attributes: dict[str, Attribute]
+) -> int | None:
+    """Put what model it is into ``attributes``; return NVML's number of the architecture."""
+    product = ask_nvml(label, "productName", nvml.nvmlDeviceGetName, handle)
     if product is not None:
-        put(attributes, who, "productName", "string", str(product), product)
-    brand = ask(who, "brand", nvml.nvmlDeviceGetBrand, handle)
+        add_attribute(attributes, label, "productName", "string", str(product), product)
+    brand = ask_nvml(label, "brand", nvml.nvmlDeviceGetBrand, handle)
     if brand is not None:
-        put(attributes, who, "brand", "string", BRANDS.get(brand), brand)
-    architecture = ask(who, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
+        add_attribute(attributes, label, "brand", "string", BRANDS.get(brand), brand)
+    architecture = ask_nvml(label, "architecture", nvml.nvmlDeviceGetArchitecture, handle)
     if architecture is not None:
         word = ARCHITECTURES.get(architecture)
-        put(attributes, who, "architecture", "string", word, architecture)
-    compute = ask(who, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle)
+        add_attribute(attributes, label, "architecture", "string", word, architecture)
+    compute = ask_nvml(
+        label, "cudaComputeCapability", nvml.nvmlDeviceGetCudaComputeCapability, handle
+    )
     if compute is not None:
-        dotted = version(f"{compute[0]}.{compute[1]}")
-        put(attributes, who, "cudaComputeCapability", "version", dotted, compute)
-    mode = ask(who, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG)
+        dotted = normalize_version(f"{compute[0]}.{compute[1]}")
+        add_attribute(attributes, label, "cudaComputeCapability", "version", dotted, compute)
+    mode = ask_nvml(
+        label, "addressingMode", nvml.nvmlDeviceGetAddressingMode, handle, level=logging.DEBUG
+    )
     if mode is not None:
-        put(attributes, who, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode)
+        add_attribute(
+            attributes, label, "addressingMode", "string", ADDRESSING_MODES.get(mode), mode
+        )
     return None if architecture is None else int(architecture)

@@ -1,4 +1,4 @@
-"""From NVML to an inventory: the devices of a node, as NVIDIA's driver publishes them.
+"""Makes an inventory of what NVML reports: the devices of a node, as NVIDIA's driver names them.
 
 Source of the names and formats: kubernetes-sigs/dra-driver-nvidia-gpu,
 ``cmd/gpu-kubelet-plugin/deviceinfo.go`` and ``nvlib.go`` at 95932046. One difference is on
@@ -17,11 +17,11 @@ from typing import Any
 import pynvml
 
 from kube.simulated import SIMULATED_ATTRIBUTE
-from nvml_driver.devices.attributes import describe, driver_attributes
-from nvml_driver.devices.vfio import vfio_devices
+from nvml_driver.devices.attributes import add_model_attributes, read_driver_attributes
+from nvml_driver.devices.vfio import find_vfio_devices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.mig.instances import NvmlPartitions
-from nvml_driver.mig.published import AskedGpu, mig_devices
+from nvml_driver.mig.published import DiscoveredGpu, publish_mig_devices
 from nvml_driver.model.inventory import (
     Attribute,
     CounterSet,
@@ -31,8 +31,14 @@ from nvml_driver.model.inventory import (
     RequestPolicy,
 )
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.installation import normal_address, pci_attributes
-from nvml_driver.nvml.library import GpuUnusableError, NvmlLibrary, ask, put, salted
+from nvml_driver.nvml.installation import normalize_address, read_pci_attributes
+from nvml_driver.nvml.library import (
+    GpuUnusableError,
+    NvmlLibrary,
+    add_attribute,
+    ask_nvml,
+    salt_uuid,
+)
 from nvml_driver.options import ConsumableShares, Features
 
 _LOG = logging.getLogger(__name__)
@@ -40,7 +46,7 @@ _PLAIN = Features()
 _STEP = 2**20  # of shared memory; the API wants the most that can be asked for to be a multiple
 
 
-def discover(
+def discover_devices(
     library: NvmlLibrary,
     roots: NodeRoots,
     *,
@@ -78,21 +84,27 @@ class _Discovery:
     _left_out: list[str] = field(default_factory=list)
 
     def run(self) -> Inventory:
+        """Return the inventory.
+
+        Raises NvmlUnavailableError, unless GPUs of vfio-pci are wanted, too.
+        """
         try:
-            with self._library.session() as nvml:
-                self._ask_all(nvml)
+            with self._library.open_session() as nvml:
+                self._ask_gpus(nvml)
         except NvmlUnavailableError as error:
             if not self._features.vfio:
                 raise
             _LOG.warning("only GPUs of vfio-pci are published: %s", error)
         if self._features.vfio:
-            self._devices += vfio_devices(
+            self._devices += find_vfio_devices(
                 self._roots, salt=self._salt, numa_list=self._features.numa_list
             )
         shares = self._features.consumable_shares
         shared = [
-            _share(device, shares) if shares is not None and device.kind != "vfio" else device
-            for device in self._unique()
+            _share_device(device, shares)
+            if shares is not None and device.kind != "vfio"
+            else device
+            for device in self._unique_devices()
         ]
         if self._library.is_simulated:
             mark = {SIMULATED_ATTRIBUTE: Attribute("bool", True)}
@@ -109,77 +121,81 @@ class _Discovery:
             mig_modes=self._mig_modes,
         )
 
-    def _ask_all(self, nvml: Any) -> None:
+    def _ask_gpus(self, nvml: Any) -> None:
         try:
             count = nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise NvmlUnavailableError(f"NVML does not count its GPUs: {error}") from None
-        common = driver_attributes(nvml)
+        common = read_driver_attributes(nvml)
         partitions = NvmlPartitions(self._library, self._roots, salt=self._salt)
         for index in range(count):
             try:
-                asked = self._ask_gpu(nvml, index, common)
-                self._publish(nvml, index, asked, partitions)
+                gpu = self._ask_gpu(nvml, index, common)
+                self._publish_gpu(nvml, index, gpu, partitions)
             except GpuUnusableError as reason:
                 self._leave_out(f"GPU {index}", str(reason))
 
-    def _leave_out(self, what: str, reason: str) -> None:
-        self._left_out.append(f"{what} left out: {reason}")
-        _LOG.warning("%s left out: %s", what, reason)
+    def _leave_out(self, name: str, reason: str) -> None:
+        self._left_out.append(f"{name} left out: {reason}")
+        _LOG.warning("%s left out: %s", name, reason)
 
-    def _unique(self) -> Iterator[Device]:
-        """A slice cannot hold two devices of one name."""
-        seen: set[str] = set()
+    def _unique_devices(self) -> Iterator[Device]:
+        """Yield devices without a second one of any name, which a slice cannot hold."""
+        names: set[str] = set()
         for device in self._devices:
-            if device.name in seen:
+            if device.name in names:
                 self._leave_out(device.name, "another device has the same name")
             else:
-                seen.add(device.name)
+                names.add(device.name)
                 yield device
 
-    def _publish(self, nvml: Any, index: int, asked: AskedGpu, partitions: NvmlPartitions) -> None:
-        """The GPU as a whole, or its MIG devices, or both."""
-        gpu = asked.device
-        dynamic = self._features.dynamic_mig and (asked.mig_enabled or asked.repartitions)
-        if not (dynamic and asked.repartitions):
-            self._mig_modes[gpu.name] = asked.mig_enabled  # else the driver itself switches it
-        if not dynamic and not asked.mig_enabled:
+    def _publish_gpu(
+        self, nvml: Any, index: int, discovered: DiscoveredGpu, partitions: NvmlPartitions
+    ) -> None:
+        """Add the GPU as a whole, or its MIG devices, or both."""
+        gpu = discovered.device
+        dynamic = self._features.dynamic_mig and (discovered.mig_enabled or discovered.repartitions)
+        if not (dynamic and discovered.repartitions):
+            self._mig_modes[gpu.name] = discovered.mig_enabled  # else the driver itself switches it
+        if not dynamic and not discovered.mig_enabled:
             self._devices.append(gpu)
             return
-        found = mig_devices(nvml, asked, partitions, dynamic=dynamic, is_own=self._is_own)
-        for what, reason in found.left_out:
-            self._leave_out(what, reason)
-        if not found.devices:
+        mig = publish_mig_devices(
+            nvml, discovered, partitions, dynamic=dynamic, is_own=self._is_own
+        )
+        for name, reason in mig.left_out:
+            self._leave_out(name, reason)
+        if not mig.devices:
             self._leave_out(
                 f"GPU {index}",
                 "MIG mode is enabled, so it cannot be used as a full GPU, and it has no MIG device",
             )
-        self._devices += found.devices
-        self._counter_sets += found.counter_sets
-        self._foreign += found.foreign
+        self._devices += mig.devices
+        self._counter_sets += mig.counter_sets
+        self._foreign += mig.foreign
 
-    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> AskedGpu:
-        who = f"GPU {index}"
+    def _ask_gpu(self, nvml: Any, index: int, common: dict[str, Attribute]) -> DiscoveredGpu:
+        label = f"GPU {index}"
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             minor = int(nvml.nvmlDeviceGetMinorNumber(handle))
         except pynvml.NVMLError as error:
             raise GpuUnusableError(f"NVML does not report its device file: {error}") from None
         name = f"gpu-{minor}"
-        who = f"GPU {index} ({name})"
-        mig = ask(who, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
+        label = f"GPU {index} ({name})"
+        mig = ask_nvml(label, "MIG mode", nvml.nvmlDeviceGetMigMode, handle, level=logging.DEBUG)
         attributes = {"type": Attribute("string", "gpu"), **common}
-        own_uuid = self._uuid(nvml, handle, who)
+        own_uuid = self._read_uuid(nvml, handle, label)
         if own_uuid is not None:
-            put(attributes, who, "uuid", "string", own_uuid, own_uuid)
-        architecture = describe(nvml, handle, who, attributes)
-        address = self._address(nvml, handle, who)
+            add_attribute(attributes, label, "uuid", "string", own_uuid, own_uuid)
+        architecture = add_model_attributes(nvml, handle, label, attributes)
+        address = self._read_address(nvml, handle, label)
         if address is not None:
-            attributes |= pci_attributes(
-                self._roots.sysfs, address, who, numa_list=self._features.numa_list
+            attributes |= read_pci_attributes(
+                self._roots.sysfs, address, label, numa_list=self._features.numa_list
             )
-        memory = ask(who, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
-        return AskedGpu(
+        memory = ask_nvml(label, "memory", nvml.nvmlDeviceGetMemoryInfo, handle)
+        return DiscoveredGpu(
             device=Device(
                 name=name,
                 minor=minor,
@@ -196,23 +212,23 @@ class _Discovery:
             and architecture >= pynvml.NVML_DEVICE_ARCH_HOPPER,
         )
 
-    def _uuid(self, nvml: Any, handle: Any, who: str) -> str | None:
-        raw = ask(who, "uuid", nvml.nvmlDeviceGetUUID, handle)
-        return None if raw is None else salted(str(raw), self._salt)
+    def _read_uuid(self, nvml: Any, handle: Any, label: str) -> str | None:
+        raw = ask_nvml(label, "uuid", nvml.nvmlDeviceGetUUID, handle)
+        return None if raw is None else salt_uuid(str(raw), self._salt)
 
-    def _address(self, nvml: Any, handle: Any, who: str) -> str | None:
-        pci = ask(who, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
+    def _read_address(self, nvml: Any, handle: Any, label: str) -> str | None:
+        pci = ask_nvml(label, "pciBusID", nvml.nvmlDeviceGetPciInfo_v3, handle)
         if pci is None:
             return None
         raw = pci.busId.decode("ascii", "replace") if isinstance(pci.busId, bytes) else pci.busId
-        address = normal_address(str(raw))
+        address = normalize_address(str(raw))
         if address is None:
-            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", who, raw)
+            _LOG.warning("%s is published without pciBusID: NVML's %r cannot be used", label, raw)
         return address
 
 
-def _share(device: Device, mode: ConsumableShares) -> Device:
-    """The device, open for several claims, each with a part of its memory (KEP-5075).
+def _share_device(device: Device, mode: ConsumableShares) -> Device:
+    """Return the device open for several claims, each with a share of its memory (KEP-5075).
 
     Modes as kubernetes-sigs/dra-driver-nvidia-gpu has them, ``consumable_shares.go``: ``unlimited``
     lets any number of claims in, with memory only if they ask for it; ``memory`` lets them in until

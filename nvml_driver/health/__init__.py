@@ -1,1 +1,1 @@
-"""What is wrong with which GPU, and who is informed: taints, slices, the kubelet."""
+"""Finds out what is wrong with which GPU, and tells the kubelet and the scheduler."""

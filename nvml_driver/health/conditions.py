@@ -1,4 +1,4 @@
-"""What is wrong with which GPU, as NVML reports it, and what that means for devices.
+"""Values for what is wrong with which GPU, as NVML reports it, and what that means for devices.
 
 Conditions come from three places: XID events, GPUs that NVML has lost, and GPUs whose events
 cannot be watched. They become device taints with the keys and effects of
@@ -19,14 +19,16 @@ from nvml_driver.model.inventory import Device, Health, Inventory, Taint
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 """Errors of applications, after which the GPU is healthy (docs.nvidia.com/deploy/xid-errors)."""
 
-GONE = "mig-gone"  # Key of the taint of a MIG device that somebody destroyed while a claim has it.
+GONE_TAINT = "mig-gone"
+"""Key of the taint of a MIG device that somebody destroyed while a claim has it."""
+
 ConditionKind = Literal["xid", "gpu-lost", "unmonitored"]
 _LONGEST = 512  # of a message; the kubelet cuts at 1024 bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Something that is the matter with a GPU, or with a MIG device of it.
+    """A problem of a GPU, or of a MIG device of it.
 
     Attributes:
         since: RFC 3339, whole seconds.
@@ -45,7 +47,7 @@ class Condition:
     message: str = ""
 
     def concerns(self, device: Device) -> bool:
-        """Whether it is the matter with this device, too."""
+        """Return whether the problem is one of this device, too."""
         if device.gpu_name != self.gpu or device.kind == "vfio":
             return False
         if self.gi_id is None:
@@ -67,20 +69,20 @@ class HealthReport:
 
 
 def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -> Inventory:
-    """The inventory with taints and health of a report, and none of an earlier one.
+    """Return the inventory with taints and health of a report, and none of an earlier one.
 
     ``driver_name`` is the domain of the taints' keys.
     """
     prefix = f"{driver_name}/"
     devices = []
     for device in inventory:
-        own = [each for each in report.conditions if each.concerns(device)]
+        conditions = [condition for condition in report.conditions if condition.concerns(device)]
         foreign = tuple(taint for taint in device.taints if not taint.key.startswith(prefix))
-        health, message = _health(device, own)
+        health, message = _health_of(device, conditions)
         devices.append(
             replace(
                 device,
-                taints=(*foreign, *_taints(own, prefix)),
+                taints=(*foreign, *_taints_of(conditions, prefix)),
                 health=health,
                 health_message=message,
             )
@@ -89,80 +91,87 @@ def apply_health(inventory: Inventory, report: HealthReport, driver_name: str) -
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """A MIG device that is gone: the claim that has it, in words, and since when."""
+class VanishedDevice:
+    """A MIG device that was destroyed: the claim that has it, in words, and since when."""
 
     claim: str
     since: str
 
 
-def keep_lost(found: Inventory, before: Inventory, report: HealthReport) -> Inventory:
-    """Devices that were found anew, with those of lost GPUs, which cannot be found now."""
-    lost = {each.gpu for each in report.conditions if each.kind == "gpu-lost"}
-    lost -= {device.gpu_name for device in found}
-    kept = [device for device in before if device.gpu_name in lost]
-    if not kept:
-        return found
-    used = {each.counter_set for device in kept for each in device.consumes_counters}
+def keep_lost(discovered: Inventory, previous: Inventory, report: HealthReport) -> Inventory:
+    """Return discovered devices with those of lost GPUs, which cannot be discovered now."""
+    lost_gpus = {condition.gpu for condition in report.conditions if condition.kind == "gpu-lost"}
+    lost_gpus -= {device.gpu_name for device in discovered}
+    lost_devices = [device for device in previous if device.gpu_name in lost_gpus]
+    if not lost_devices:
+        return discovered
+    used_counter_sets = {
+        consumed.counter_set for device in lost_devices for consumed in device.consumes_counters
+    }
     return replace(
-        found,
-        devices=(*found.devices, *kept),
+        discovered,
+        devices=(*discovered.devices, *lost_devices),
         counter_sets=(
-            *found.counter_sets,
-            *(each for each in before.counter_sets if each.name in used),
+            *discovered.counter_sets,
+            *(shared for shared in previous.counter_sets if shared.name in used_counter_sets),
         ),
     )
 
 
 def keep_vanished(
-    inventory: Inventory, before: Inventory, vanished: Mapping[str, Gone], *, driver_name: str
+    inventory: Inventory,
+    previous: Inventory,
+    vanished: Mapping[str, VanishedDevice],
+    *,
+    driver_name: str,
 ) -> Inventory:
-    """Devices with those that a claim has and that are gone, unhealthy and with a taint.
+    """Return devices with those that a claim has and that are gone, unhealthy and with a taint.
 
-    ``before`` has the devices that are gone; ``vanished`` is by name of the device, and
+    ``previous`` has the devices that are gone; ``vanished`` is by name of the device, and
     ``driver_name`` the domain of the taint's key.
     """
     devices = {device.name: device for device in inventory}
     for name, gone in vanished.items():
-        device = devices.get(name) or before.get(name)
+        device = devices.get(name) or previous.get(name)
         if device is None:
             continue  # it was gone before this driver started
-        key = f"{driver_name}/{GONE}"
-        others = tuple(taint for taint in device.taints if taint.key != key)
+        key = f"{driver_name}/{GONE_TAINT}"
+        other_taints = tuple(taint for taint in device.taints if taint.key != key)
         message = f"the MIG device that {gone.claim} has was destroyed by another process"
         devices[name] = replace(
             device,
-            taints=(*others, Taint(key, "", "NoSchedule", gone.since)),
+            taints=(*other_taints, Taint(key, "", "NoSchedule", gone.since)),
             health="Unhealthy",
             health_message=message[:_LONGEST],
         )
     return inventory.with_devices(tuple(devices.values()))
 
 
-def _taints(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
-    """At most one for each key and effect, which is all that the API takes: the latest."""
-    found: dict[tuple[str, str], Taint] = {}
-    for condition in sorted(conditions, key=lambda each: each.since):
+def _taints_of(conditions: Iterable[Condition], prefix: str) -> list[Taint]:
+    """Return the latest taint for each key and effect, for the API takes only one of them."""
+    taints: dict[tuple[str, str], Taint] = {}
+    for condition in sorted(conditions, key=lambda reported: reported.since):
         effect: Literal["None", "NoSchedule"] = (
             "NoSchedule" if condition.fatal and condition.kind != "unmonitored" else "None"
         )
         value = "" if condition.xid is None else str(condition.xid)
         taint = Taint(f"{prefix}{condition.kind}", value, effect, condition.since)
-        found[taint.key, effect] = taint
-    return [found[key] for key in sorted(found)]
+        taints[taint.key, effect] = taint
+    return [taints[key] for key in sorted(taints)]
 
 
-def _health(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
+def _health_of(device: Device, conditions: list[Condition]) -> tuple[Health, str]:
+    """Return the health that the kubelet hears of a device, with a message."""
     if device.kind == "vfio":
         return "Unknown", "not watched: NVML does not see GPUs of vfio-pci"
-    messages = "; ".join(each.message for each in conditions)[:_LONGEST]
-    if any(each.fatal and each.kind != "unmonitored" for each in conditions):
+    messages = "; ".join(condition.message for condition in conditions)[:_LONGEST]
+    if any(condition.fatal and condition.kind != "unmonitored" for condition in conditions):
         return "Unhealthy", messages
-    if any(each.kind == "unmonitored" for each in conditions):
+    if any(condition.kind == "unmonitored" for condition in conditions):
         return "Unknown", messages
     return "Healthy", messages
 
 
-def now() -> str:
-    """RFC 3339, whole seconds, as the API has times."""
+def current_timestamp() -> str:
+    """Return the present time as the API writes times: RFC 3339, whole seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

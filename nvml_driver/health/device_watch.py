@@ -19,12 +19,12 @@ from collections.abc import Callable
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.health.conditions import (
-    Gone,
     HealthReport,
+    VanishedDevice,
     apply_health,
+    current_timestamp,
     keep_lost,
     keep_vanished,
-    now,
 )
 from nvml_driver.health.monitor import HealthMonitor
 from nvml_driver.model.inventory import Inventory
@@ -41,7 +41,7 @@ _VANISHED_SECONDS = 5.0
 
 
 class DeviceWatch(Worker):
-    """Watches the GPUs of a core until stopped."""
+    """A thread that watches the GPUs of a core until stopped."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class DeviceWatch(Worker):
         """
         super().__init__("device-watch")
         self._core = core
-        self._discover = discover or (lambda: core.discover(library))
-        self._plain = core.inventory
+        self._discover = discover or (lambda: core.discover_devices(library))
+        self._discovered = core.inventory
         self._report = HealthReport()
-        self._asked_for: frozenset[str] = frozenset()
-        self._vanished: dict[str, Gone] = {}
+        self._searched_gpus: frozenset[str] = frozenset()
+        self._vanished: dict[str, VanishedDevice] = {}
         self._mig_changed = threading.Event()
         self._look_seconds = look_seconds
         self._settle_seconds = settle_seconds
@@ -81,21 +81,23 @@ class DeviceWatch(Worker):
         self._reported_at = 0.0
 
     def start(self) -> None:
+        """Start this thread and the health monitor's."""
         super().start()
         self._monitor.start()
 
     def stop(self, timeout: float = 6.0) -> None:
+        """End both threads, each within ``timeout`` seconds."""
         self._stopping.set()
         self._wake.set()
         self._monitor.stop(timeout)
         super().stop(timeout)
 
     def checked_at(self) -> float:
-        """Unix time at which the GPUs were last looked at; 0: never."""
+        """Return the Unix time at which the GPUs were last looked at; 0: never."""
         return max(self._reported_at, self._monitor.checked_at)
 
     def _on_report(self, report: HealthReport) -> None:
-        """Called in the monitor's thread, which holds NVML, so nothing is asked here."""
+        """Take a report in the monitor's thread. It holds NVML, so nothing is asked here."""
         self._reported_at = time.time()
         self._report = report
         self._wake.set()
@@ -116,43 +118,52 @@ class DeviceWatch(Worker):
                 self._mig_changed.clear()
                 look = True
             try:
-                self._take(self._report, look=look)
+                self._update_inventory(self._report, look=look)
             except DriverError as error:
                 _LOG.error("the devices cannot be brought up to date: %s", error)
 
-    def _take(self, report: HealthReport, *, look: bool) -> None:
-        known = {device.gpu_name for device in self._plain if device.kind != "vfio"}
-        appeared = report.present - known - self._asked_for
-        self._asked_for = report.present - known  # asking again would not show more of them
-        anew = bool(appeared)
-        if anew:
+    def _update_inventory(self, report: HealthReport, *, look: bool) -> None:
+        """Update the core's devices with the health of a report; discover them again if need be.
+
+        ``look``: also look whether MIG devices changed.
+        """
+        known_gpus = {device.gpu_name for device in self._discovered if device.kind != "vfio"}
+        appeared = report.present - known_gpus - self._searched_gpus
+        # GPUs that discovery did not find: asking again would not show more of them.
+        self._searched_gpus = report.present - known_gpus
+        rediscover = bool(appeared)
+        if rediscover:
             _LOG.info("GPUs appeared: %s", ", ".join(sorted(appeared)))
-        if look and self._mig_differs():
+        if look and self._is_mig_outdated():
             _LOG.warning("MIG devices were changed by another process")
-            anew = True
-        if anew:
-            self._plain = keep_lost(self._discover(), self._plain, report)
+            rediscover = True
+        if rediscover:
+            self._discovered = keep_lost(self._discover(), self._discovered, report)
         name = self._core.options.driver_name
-        healthy = apply_health(self._plain, report, name)
+        healthy = apply_health(self._discovered, report, name)
         self._core.set_inventory(
             keep_vanished(healthy, self._core.inventory, self._vanished, driver_name=name)
         )
 
-    def _mig_differs(self) -> bool:
-        """Whether the devices have to be found anew; also finds those that vanished."""
+    def _is_mig_outdated(self) -> bool:
+        """Return whether the devices must be discovered again; note those that vanished."""
         try:
-            news = self._core.mig_news()
+            changes = self._core.find_mig_changes()
         except DriverError as error:
             _LOG.warning("MIG devices cannot be looked at: %s", error)
             return False
-        if news is None:
+        if changes is None:
             self._on_mig_change()  # a claim is being prepared: look again afterwards
             return False
-        gone = {}
-        for name, claim in news.vanished.items():
+        vanished = {}
+        for name, claim in changes.vanished.items():
             if name not in self._vanished:
                 _LOG.error("MIG device %s was destroyed while %s has it", name, claim)
-            known = self._vanished.get(name)
-            gone[name] = known if known and known.claim == claim else Gone(claim, now())
-        self._vanished = gone
-        return news.differs
+            previous = self._vanished.get(name)
+            vanished[name] = (
+                previous
+                if previous and previous.claim == claim
+                else VanishedDevice(claim, current_timestamp())
+            )
+        self._vanished = vanished
+        return changes.outdated

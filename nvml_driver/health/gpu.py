@@ -1,4 +1,4 @@
-"""What is known of one GPU's health, and how long it holds.
+"""Remembers what is wrong with one GPU, and for how long.
 
 - A lost GPU is lost until NVML answers for it again.
 - A critical XID holds until NVML says that nothing has to be done to recover the GPU (drivers from
@@ -19,7 +19,7 @@ from typing import Any
 
 import pynvml
 
-from nvml_driver.health.conditions import Condition, ConditionKind, now
+from nvml_driver.health.conditions import Condition, ConditionKind, current_timestamp
 
 _LOG = logging.getLogger(__name__)
 _NO_INSTANCE = 0xFFFFFFFF
@@ -27,7 +27,7 @@ _NO_INSTANCE = 0xFFFFFFFF
 
 @dataclass(slots=True)
 class GpuConditions:
-    """One GPU; lives longer than NVML's handle of it.
+    """The conditions of one GPU; lives longer than NVML's handle of it.
 
     Attributes:
         name: ``gpu-<minor>``.
@@ -43,46 +43,50 @@ class GpuConditions:
     unmonitored: Condition | None = None
     xids: dict[tuple[int, int | None], tuple[Condition, float]] = field(default_factory=dict)
 
-    def conditions(self) -> list[Condition]:
-        single = [each for each in (self.lost, self.unmonitored) if each is not None]
-        return single + [condition for condition, _ in self.xids.values()]
+    def list_conditions(self) -> list[Condition]:
+        """Return all conditions that hold now."""
+        of_whole_gpu = (self.lost, self.unmonitored)
+        xids = (condition for condition, _ in self.xids.values())
+        return [condition for condition in (*of_whole_gpu, *xids) if condition is not None]
 
-    def lose(self, reason: str) -> None:
+    def mark_lost(self, reason: str) -> None:
+        """Note that the GPU is lost, unless it is already."""
         if self.lost is None:
             _LOG.error("%s is lost: %s", self.name, reason)
-            self.lost = self._condition("gpu-lost", f"lost: {reason}")
+            self.lost = self._new_condition("gpu-lost", f"lost: {reason}")
 
-    def come_back(self) -> None:
-        """NVML shows it again after it was lost, so it was reset."""
+    def mark_returned(self) -> None:
+        """Note that NVML shows the GPU again after it was lost, so it was reset."""
         if self.lost is not None:
             _LOG.warning("%s is back", self.name)
             self.lost = None
             self.xids.clear()
 
-    def give_up_watching(self, reason: str) -> None:
+    def mark_unmonitored(self, reason: str) -> None:
+        """Note that the GPU's events cannot be watched, unless that is known."""
         if self.unmonitored is None:
             _LOG.warning("%s is not watched: %s", self.name, reason)
-            self.unmonitored = self._condition("unmonitored", f"not watched: {reason}")
+            self.unmonitored = self._new_condition("unmonitored", f"not watched: {reason}")
 
-    def note(self, nvml: Any, event: Any, *, fatal: bool) -> None:
-        """An XID was raised, on the GPU or in a GPU instance of it."""
+    def record_xid(self, nvml: Any, event: Any, *, fatal: bool) -> None:
+        """Note that an XID was raised, on the GPU or in a GPU instance of it."""
         xid = int(event.eventData)
         gi_id = None if event.gpuInstanceId == _NO_INSTANCE else int(event.gpuInstanceId)
         slices = None
         if gi_id is not None:
             with contextlib.suppress(pynvml.NVMLError):
                 gi = nvml.nvmlDeviceGetGpuInstanceById(self.handle, gi_id)
-                place = nvml.nvmlGpuInstanceGetInfo(gi).placement
-                slices = (int(place.start), int(place.size))
+                placement = nvml.nvmlGpuInstanceGetInfo(gi).placement
+                slices = (int(placement.start), int(placement.size))
         where = self.name if gi_id is None else f"{self.name}, GPU instance {gi_id}"
         _LOG.warning("%s: XID %d%s", where, xid, "" if fatal else ", an application's error")
-        known, _ = self.xids.get((xid, gi_id), (None, 0.0))
+        earlier, _ = self.xids.get((xid, gi_id), (None, 0.0))
         self.xids[xid, gi_id] = (
-            known
+            earlier
             or Condition(
                 gpu=self.name,
                 kind="xid",
-                since=now(),
+                since=current_timestamp(),
                 xid=xid,
                 fatal=fatal,
                 gi_id=gi_id,
@@ -92,7 +96,7 @@ class GpuConditions:
             time.monotonic(),
         )
 
-    def forget(self, nvml: Any, *, settle: float, quiet: float) -> None:
+    def drop_ended_xids(self, nvml: Any, *, settle: float, quiet: float) -> None:
         """Drop the XIDs that are over.
 
         NVML is believed after ``settle`` seconds that nothing has to be done; an application's
@@ -101,19 +105,19 @@ class GpuConditions:
         moment = time.monotonic()
         for key, (condition, last) in list(self.xids.items()):
             if condition.fatal:
-                over = moment - last >= settle and _nothing_to_do(nvml, self.handle)
+                over = moment - last >= settle and _needs_no_recovery(nvml, self.handle)
             else:
                 over = moment - last >= quiet
             if over:
                 _LOG.warning("%s: XID %d is over", self.name, condition.xid)
                 del self.xids[key]
 
-    def _condition(self, kind: ConditionKind, message: str) -> Condition:
-        return Condition(gpu=self.name, kind=kind, since=now(), message=message)
+    def _new_condition(self, kind: ConditionKind, message: str) -> Condition:
+        return Condition(gpu=self.name, kind=kind, since=current_timestamp(), message=message)
 
 
-def _nothing_to_do(nvml: Any, handle: Any) -> bool:
-    """Whether NVML says that the GPU needs no recovery; False if it cannot say."""
+def _needs_no_recovery(nvml: Any, handle: Any) -> bool:
+    """Return whether NVML says that the GPU needs no recovery; False if it cannot say."""
     field_id = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
     try:
         [value] = nvml.nvmlDeviceGetFieldValues(handle, [field_id])

@@ -33,7 +33,7 @@ _ONE_WAIT_MS = 500
 
 
 class HealthMonitor(Worker):
-    """Watches all GPUs until it is stopped."""
+    """A thread that watches all GPUs until it is stopped."""
 
     def __init__(
         self,
@@ -66,18 +66,18 @@ class HealthMonitor(Worker):
         self._reported: HealthReport | None = None
         self.checked_at = 0.0
         """Unix time at which all GPUs were asked last; 0: never."""
-        self._doubt = False  # NVML says that a GPU is lost, but not which
+        self._is_lost_gpu_unknown = False  # NVML says that a GPU is lost, but not which
 
     def _run(self) -> None:
         delay = _FIRST_DELAY
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
-                with self._library.session() as nvml:
+                with self._library.open_session() as nvml:
                     self._watch(nvml)
             except NvmlUnavailableError as error:
                 _LOG.warning("GPUs are not watched: %s", error)
-                self._all_unmonitored(str(error))
+                self._mark_all_unmonitored(str(error))
             except pynvml.NVMLError as error:
                 _LOG.warning("NVML is opened again: %s", error)
             except Exception:  # noqa: BLE001 - whatever it was, GPUs have to be watched
@@ -88,14 +88,14 @@ class HealthMonitor(Worker):
             delay = min(delay * 2, _LONGEST_DELAY)
 
     def _watch(self, nvml: Any) -> None:
-        """One session; returns when NVML has to be opened again."""
+        """Watch in one session; return when NVML has to be opened again."""
         events = None
         try:
             events = nvml.nvmlEventSetCreate()
         except pynvml.NVMLError as error:
             _LOG.warning("NVML's events cannot be watched: %s", error)
         try:
-            self._find(nvml, events)
+            self._find_gpus(nvml, events)
             self._on_mig_change()
             self._report_change()
             lost = {gpu.name for gpu in self._gpus.values() if gpu.lost}
@@ -103,8 +103,8 @@ class HealthMonitor(Worker):
                 if events is None:
                     self._stopping.wait(self._wait_ms / 1000)
                 else:
-                    self._wait(nvml, events)
-                self._check(nvml)
+                    self._handle_next_event(nvml, events)
+                self._check_gpus(nvml)
                 self._report_change()
                 if lost != {gpu.name for gpu in self._gpus.values() if gpu.lost}:
                     return  # handles and registrations of a GPU that was away are void
@@ -113,13 +113,13 @@ class HealthMonitor(Worker):
                 with contextlib.suppress(pynvml.NVMLError):
                     nvml.nvmlEventSetFree(events)
 
-    def _find(self, nvml: Any, events: Any) -> None:
-        """Handles of all GPUs, registered for events; a GPU of earlier that is missing is lost."""
-        seen: set[str] = set()
+    def _find_gpus(self, nvml: Any, events: Any) -> None:
+        """Register all GPUs for events; a GPU that was there earlier and is missing is lost."""
+        shown_gpus: set[str] = set()
         try:
             count = nvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
-            self._all_unmonitored(str(error))
+            self._mark_all_unmonitored(str(error))
             raise
         for index in range(count):
             try:
@@ -130,14 +130,14 @@ class HealthMonitor(Worker):
                 continue
             gpu = self._gpus.setdefault(name, GpuConditions(name))
             gpu.handle = handle
-            seen.add(name)
-            if not self._doubt:
-                gpu.come_back()
+            shown_gpus.add(name)
+            if not self._is_lost_gpu_unknown:
+                gpu.mark_returned()
             self._register(nvml, gpu, events)
         for name, gpu in self._gpus.items():
-            if name not in seen:
+            if name not in shown_gpus:
                 gpu.handle = None
-                gpu.lose("NVML does not show it any more")
+                gpu.mark_lost("NVML does not show it any more")
 
     def _register(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
         reason = "NVML's events cannot be watched"
@@ -152,13 +152,16 @@ class HealthMonitor(Worker):
                 reason = "it does not report XIDs"
         except pynvml.NVMLError as error:
             if error.value in LOST:
-                gpu.lose(str(error))
+                gpu.mark_lost(str(error))
                 return
             reason = str(error)
-        gpu.give_up_watching(reason)
+        gpu.mark_unmonitored(reason)
 
     def _register_mig(self, nvml: Any, gpu: GpuConditions, events: Any) -> None:
-        """Apart from the others, which have to be heard of also where this one cannot be."""
+        """Register for changes of MIG devices.
+
+        Apart from the other events, which have to be heard of also where this one cannot be.
+        """
         try:
             types = nvml.nvmlDeviceGetSupportedEventTypes(gpu.handle)
             if types & pynvml.nvmlEventMigConfigChange:
@@ -166,19 +169,19 @@ class HealthMonitor(Worker):
         except pynvml.NVMLError as error:
             _LOG.debug("%s: changes of MIG are not reported: %s", gpu.name, error)
 
-    def _wait(self, nvml: Any, events: Any) -> None:
+    def _handle_next_event(self, nvml: Any, events: Any) -> None:
         try:
             event = self._next_event(nvml, events)
         except pynvml.NVMLError as error:
-            self._check(nvml)
+            self._check_gpus(nvml)
             if error.value in LOST and not any(gpu.lost for gpu in self._gpus.values()):
                 # One is, and none admits it: none may be used until waiting works again.
-                self._doubt = True
-                for each in self._gpus.values():
-                    each.lose(str(error))
+                self._is_lost_gpu_unknown = True
+                for gpu_conditions in self._gpus.values():
+                    gpu_conditions.mark_lost(str(error))
             self._report_change()
             raise
-        self._doubt = False
+        self._is_lost_gpu_unknown = False
         if event is None:
             return
         if event.eventType == pynvml.nvmlEventMigConfigChange:
@@ -190,18 +193,23 @@ class HealthMonitor(Worker):
         gpu = self._gpu_of(nvml, event.device)
         for concerned in self._gpus.values():
             if gpu is None or concerned is gpu:
-                concerned.note(nvml, event, fatal=int(event.eventData) not in APPLICATION_XIDS)
+                concerned.record_xid(
+                    nvml, event, fatal=int(event.eventData) not in APPLICATION_XIDS
+                )
 
     def _next_event(self, nvml: Any, events: Any) -> Any:
-        """The event that ends the wait; None: none came, or the monitor stops. Raises NVMLError."""
-        left = self._wait_ms
-        while left > 0 and not self._stopping.is_set():
+        """Return the event that ends the wait; None: none came, or the monitor stops.
+
+        Raises NVMLError.
+        """
+        remaining_ms = self._wait_ms
+        while remaining_ms > 0 and not self._stopping.is_set():
             try:
-                return nvml.nvmlEventSetWait_v2(events, min(left, _ONE_WAIT_MS))
+                return nvml.nvmlEventSetWait_v2(events, min(remaining_ms, _ONE_WAIT_MS))
             except pynvml.NVMLError as error:
                 if error.value != pynvml.NVML_ERROR_TIMEOUT:
                     raise
-            left -= _ONE_WAIT_MS
+            remaining_ms -= _ONE_WAIT_MS
         return None
 
     def _gpu_of(self, nvml: Any, handle: Any) -> GpuConditions | None:
@@ -211,8 +219,8 @@ class HealthMonitor(Worker):
             _LOG.warning("an event's GPU cannot be found, so it may be any: %s", error)
             return None
 
-    def _check(self, nvml: Any) -> None:
-        """Which GPUs are there, and what is over."""
+    def _check_gpus(self, nvml: Any) -> None:
+        """Ask which GPUs are lost, and which conditions are over."""
         self.checked_at = time.time()
         for gpu in self._gpus.values():
             if gpu.handle is None:
@@ -221,21 +229,24 @@ class HealthMonitor(Worker):
                 nvml.nvmlDeviceGetUUID(gpu.handle)
             except pynvml.NVMLError as error:
                 if error.value in LOST:
-                    gpu.lose(str(error))
+                    gpu.mark_lost(str(error))
                     continue
-            if not self._doubt:
+            if not self._is_lost_gpu_unknown:
                 gpu.lost = None
-            gpu.forget(nvml, settle=self._wait_ms / 1000, quiet=self._quiet)
+            gpu.drop_ended_xids(nvml, settle=self._wait_ms / 1000, quiet=self._quiet)
 
-    def _all_unmonitored(self, reason: str) -> None:
+    def _mark_all_unmonitored(self, reason: str) -> None:
         for gpu in self._gpus.values():
-            gpu.give_up_watching(reason)
+            gpu.mark_unmonitored(reason)
         self._report_change()
 
     def _report_change(self) -> None:
-        found = [each for gpu in self._gpus.values() for each in gpu.conditions()]
+        """Pass the state of all GPUs on if it is not the one that was reported last."""
+        conditions = [
+            condition for gpu in self._gpus.values() for condition in gpu.list_conditions()
+        ]
         report = HealthReport(
-            conditions=tuple(found),
+            conditions=tuple(conditions),
             present=frozenset(gpu.name for gpu in self._gpus.values() if gpu.lost is None),
         )
         if report == self._reported:

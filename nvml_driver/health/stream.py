@@ -1,4 +1,4 @@
-"""The health of devices as a stream to the kubelet (DRAResourceHealth v1 and v1alpha1).
+"""Streams the health of devices to the kubelet (DRAResourceHealth v1 and v1alpha1).
 
 The kubelet shows it in the pod's status, and takes what it was not sent again within a lease for
 unknown (k8s.io/kubelet ``pkg/apis/dra-health``, kubernetes ``pkg/kubelet/cm/dra/healthinfo.go``:
@@ -26,7 +26,7 @@ _STATUS = {"Healthy": "HEALTHY", "Unhealthy": "UNHEALTHY", "Unknown": "UNKNOWN"}
 
 
 class HealthFeed:
-    """Streams of one driver's device health."""
+    """The health streams of one driver."""
 
     def __init__(
         self,
@@ -47,18 +47,19 @@ class HealthFeed:
         self._stopped = False
 
     def notify(self) -> None:
-        """Say that the health of a device, or which devices there are, changed."""
+        """Wake the streams: the health of a device, or which devices there are, changed."""
         with self._changed:
             self._changes += 1
             self._changed.notify_all()
 
     def stop(self) -> None:
+        """End all streams."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
-    def stream(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
-        """Responses in the version of ``messages``, until kubelet or driver end the stream."""
+    def stream_health(self, messages: ModuleType, context: grpc.ServicerContext) -> Iterator[Any]:
+        """Yield responses in the version of ``messages``, until either side ends the stream."""
         with self._changed:
             if self._streams >= MAX_STREAMS:
                 context.abort(
@@ -76,14 +77,15 @@ class HealthFeed:
             if not context.add_callback(end):
                 return
             while True:
+                # Before the devices are read: a change meanwhile sends them once more.
                 with self._changed:
-                    seen = self._changes
+                    sent_changes = self._changes
                 if time.time() - self._checked_at() <= LEASE_SECONDS:
-                    yield self.response(messages)
+                    yield self.build_response(messages)
                 with self._changed:
                     self._changed.wait_for(
-                        lambda seen=seen: (  # type: ignore[misc]
-                            ended.is_set() or self._stopped or self._changes != seen
+                        lambda sent_changes=sent_changes: (  # type: ignore[misc]
+                            ended.is_set() or self._stopped or self._changes != sent_changes
                         ),
                         self._resend_seconds,
                     )
@@ -94,7 +96,8 @@ class HealthFeed:
                 self._streams -= 1
                 self._changed.notify_all()
 
-    def response(self, messages: ModuleType) -> Any:
+    def build_response(self, messages: ModuleType) -> Any:
+        """Return the health of all devices as one response of the version of ``messages``."""
         answer = messages.NodeWatchResourcesResponse()
         checked = int(self._checked_at())
         for device in self._inventory():
@@ -105,12 +108,13 @@ class HealthFeed:
                 health=messages.HealthStatus.Value(_STATUS[device.health]),
                 last_updated_time=checked,
                 health_check_timeout_seconds=LEASE_SECONDS,
-                message=_shortened(device.health_message),
+                message=_shorten_message(device.health_message),
             )
         return answer
 
 
-def _shortened(message: str) -> str:
+def _shorten_message(message: str) -> str:
+    """Return a message that is no longer than the kubelet keeps, in whole characters."""
     content = message.encode()
     if len(content) <= _MAX_MESSAGE:
         return message

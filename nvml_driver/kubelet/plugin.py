@@ -1,4 +1,4 @@
-"""The driver as a kubelet plugin: two gRPC servers on unix sockets.
+"""Runs the driver as a kubelet plugin: two gRPC servers on unix sockets.
 
 The kubelet finds the registration socket in its registry directory, asks it for the driver's name
 and the socket of its DRA service, and calls that. So the DRA service is up before the registration
@@ -81,6 +81,7 @@ class KubeletPlugin:
         self.registered = threading.Event()
         self._health = health
         self._work = ClaimWork(core, get_claim, metrics)
+        # A stream keeps its thread as long as it lasts, so streams must not use up the workers.
         self._dra = grpc.server(
             ThreadPoolExecutor(_WORKERS + MAX_STREAMS, thread_name_prefix="dra")
         )
@@ -123,7 +124,7 @@ class KubeletPlugin:
         self.instance.end()
 
 
-_SECONDS = 5.0
+_SECONDS = 5.0  # For each of the two calls of a health check.
 
 
 class LivenessServer:
@@ -148,6 +149,7 @@ class LivenessServer:
         self._server.start()
 
     def stop(self) -> None:
+        """Stop listening, and close the connections to the sockets."""
         self._server.stop(0).wait()
         for channel in self._channels:
             channel.close()

@@ -1,4 +1,4 @@
-"""Who else runs: instances of the driver on one node, one after the other or side by side.
+"""Lets instances of the driver live on one node, one after the other or side by side.
 
 Without a pod uid there is one instance; a second one is refused, because it would take over the
 sockets of the first, and lose them when the first ends and removes them.
@@ -27,20 +27,20 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from nvml_driver.errors import DriverError
-from nvml_driver.storage.files import file_lock, held, write_atomic
+from nvml_driver.storage.files import file_lock, hold_lock, write_atomic
 
 _LOG = logging.getLogger(__name__)
 MAX_SOCKET_PATH = 107  # sun_path of unix(7), without the terminating zero.
 WAIT_SECONDS = 10.0
 
 
-def _digest(text: str, size: int) -> str:
-    found = hashlib.sha256(text.encode()).digest()[:size]
-    return base64.urlsafe_b64encode(found).decode().rstrip("=")
+def _short_digest(text: str, size: int) -> str:
+    digest = hashlib.sha256(text.encode()).digest()[:size]
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _fits(folder: Path, names: list[str]) -> Path:
-    """The first name whose path is short enough, else the last."""
+def _choose_path(folder: Path, names: list[str]) -> Path:
+    """Return the first name whose path is short enough for a socket, else the last."""
     for name in names:
         if len(str(folder / name).encode()) <= MAX_SOCKET_PATH:
             return folder / name
@@ -48,26 +48,27 @@ def _fits(folder: Path, names: list[str]) -> Path:
 
 
 def registration_socket(registry: Path, driver_name: str, pod_uid: str) -> Path:
-    """Where the kubelet finds the instance; shorter names where the path would be too long."""
+    """Return where the kubelet finds the instance; a shorter name if the path would be too long."""
     folder = registry.absolute()
     if not pod_uid:
         return folder / f"{driver_name}-reg.sock"
     both = f"{driver_name}\0{pod_uid}"
-    return _fits(
+    return _choose_path(
         folder,
         [
             f"{driver_name}-{pod_uid}-reg.sock",
-            f"{driver_name}-{_digest(pod_uid, 8)}-reg.sock",
-            f"dra-{_digest(both, 16)}-reg.sock",
+            f"{driver_name}-{_short_digest(pod_uid, 8)}-reg.sock",
+            f"dra-{_short_digest(both, 16)}-reg.sock",
         ],
     )
 
 
 def dra_socket(plugins: Path, driver_name: str, pod_uid: str) -> Path:
+    """Return where the kubelet calls the instance; a shorter name if the path would be too long."""
     folder = plugins.absolute() / driver_name
     if not pod_uid:
         return folder / "dra.sock"
-    return _fits(folder, [f"dra-{pod_uid}.sock", f"dra-{_digest(pod_uid, 8)}.sock"])
+    return _choose_path(folder, [f"dra-{pod_uid}.sock", f"dra-{_short_digest(pod_uid, 8)}.sock"])
 
 
 class Instance:
@@ -78,11 +79,11 @@ class Instance:
     ) -> None:
         """Choose the sockets. Raises DriverError: a socket's path is longer than it can be."""
         self._folder = state_dir / "instances"
-        self._threads = threading.Lock()  # publisher and collector both ask who is newest
+        self._thread_lock = threading.Lock()  # publisher and collector both ask who is newest
         self._node_lock = file_lock(state_dir / "lock-instances")
         self._pod_uid = pod_uid
         self._number = 0
-        self._life: FileLock | None = None
+        self._life_lock: FileLock | None = None
         self.dra_socket = dra_socket(plugins, driver_name, pod_uid)
         self.registration_socket = registration_socket(registry, driver_name, pod_uid)
         for path in (self.dra_socket, self.registration_socket):
@@ -109,33 +110,34 @@ class Instance:
             time.sleep(0.1)  # until a process ends that is not our child
 
     def is_newest(self) -> bool:
-        """Whether no living instance began after this one."""
-        with self._threads, held(self._node_lock):
-            return not any(n > self._number for n, _ in self._living())
+        """Return whether no living instance began after this one."""
+        with self._thread_lock, hold_lock(self._node_lock):
+            return not any(n > self._number for n, _ in self._list_living())
 
     def end(self) -> None:
-        if self._life is not None:
-            with self._threads, held(self._node_lock):
+        """Give the sockets up, so that another instance may have them."""
+        if self._life_lock is not None:
+            with self._thread_lock, hold_lock(self._node_lock):
                 self._remove(self._number)
-                self._life.release()
-                self._life = None
+                self._life_lock.release()
+                self._life_lock = None
 
     def _try_begin(self) -> dict[str, Any] | None:
-        """Begin, or say who is in the way."""
+        """Begin and return None, or return the description of the instance that is in the way."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._threads, held(self._node_lock):
-            numbers = self._numbers()
-            living = self._living()
-            mine = {str(self.dra_socket), str(self.registration_socket)}
-            for _, known in living:
-                if mine & set(known.get("sockets", ())):
-                    return known
+        with self._thread_lock, hold_lock(self._node_lock):
+            numbers = self._list_numbers()
+            living = self._list_living()
+            own_sockets = {str(self.dra_socket), str(self.registration_socket)}
+            for _, description in living:
+                if own_sockets & set(description.get("sockets", ())):
+                    return description
             for number in set(numbers) - {number for number, _ in living}:
                 self._clean_up(number, keep={s for _, k in living for s in k.get("sockets", ())})
             self._number = max(numbers, default=0) + 1
-            self._life = file_lock(self._path(self._number, "lock"))
-            self._life.acquire()
-            content = {"sockets": sorted(mine), "podUID": self._pod_uid, "pid": os.getpid()}
+            self._life_lock = file_lock(self._path(self._number, "lock"))
+            self._life_lock.acquire()
+            content = {"sockets": sorted(own_sockets), "podUID": self._pod_uid, "pid": os.getpid()}
             write_atomic(
                 self._path(self._number, "json"), json.dumps(content).encode(), durable=False
             )
@@ -144,31 +146,31 @@ class Instance:
     def _path(self, number: int, suffix: str) -> Path:
         return self._folder / f"{number:06d}.{suffix}"
 
-    def _numbers(self) -> list[int]:
+    def _list_numbers(self) -> list[int]:
         return sorted(int(path.stem) for path in self._folder.glob("*.lock"))
 
-    def _living(self) -> list[tuple[int, dict[str, Any]]]:
-        """Number and description of the others that live."""
-        found = []
-        for number in self._numbers():
-            if self._life is not None and number == self._number:
+    def _list_living(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return number and description of the other instances that live."""
+        living = []
+        for number in self._list_numbers():
+            if self._life_lock is not None and number == self._number:
                 continue
             try:
                 with file_lock(self._path(number, "lock")).acquire(blocking=False):
                     pass
             except Timeout:
-                found.append((number, self._describe(number)))
-        return found
+                living.append((number, self._read_description(number)))
+        return living
 
-    def _describe(self, number: int) -> dict[str, Any]:
+    def _read_description(self, number: int) -> dict[str, Any]:
         try:
-            known: dict[str, Any] = json.loads(self._path(number, "json").read_bytes())
+            description: dict[str, Any] = json.loads(self._path(number, "json").read_bytes())
         except (OSError, ValueError):
             return {}  # killed before it was written, so it has no sockets either
-        return known
+        return description
 
     def _clean_up(self, number: int, keep: set[str]) -> None:
-        for socket in self._describe(number).get("sockets", ()):
+        for socket in self._read_description(number).get("sockets", ()):
             if socket not in keep:
                 path = Path(socket)
                 if path.is_socket():

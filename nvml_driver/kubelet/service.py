@@ -1,4 +1,4 @@
-"""The gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
+"""Builds the gRPC services behind the sockets: DRA v1 and v1beta1, health, and registration.
 
 The two DRA versions have the same messages but for one field, so one handler serves both, built
 from the version's own message classes.
@@ -25,7 +25,13 @@ from nvml_driver.errors import DriverError, PrepareError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.metrics import Metrics
 from nvml_driver.model.prepared import PreparedDevice
-from nvml_driver.prepare.claims import ClaimFetcher, ClaimGetter, ClaimReference, budget, describe
+from nvml_driver.prepare.claims import (
+    ClaimFetcher,
+    ClaimGetter,
+    ClaimReference,
+    describe_claim,
+    limit_seconds,
+)
 
 _LOG = logging.getLogger(__name__)
 PLUGIN_TYPE = "DRAPlugin"
@@ -36,7 +42,7 @@ HEALTH_SERVED = {"v1.DRAResourceHealth": health_v1, "v1alpha1.DRAResourceHealth"
 
 
 class ClaimWork:
-    """What a DRA service does with the claims of one call; each claim has its own fate."""
+    """Prepares and unprepares the claims of one call; each claim has its own fate."""
 
     def __init__(
         self, core: DriverCore, get_claim: ClaimGetter, metrics: Metrics | None = None
@@ -47,6 +53,7 @@ class ClaimWork:
         self.metrics = metrics or Metrics(core.options.driver_name)
 
     def stop(self) -> None:
+        """Give up the claims that are not read yet."""
         self._fetcher.stop()
 
     def prepare_each(
@@ -56,16 +63,16 @@ class ClaimWork:
         seconds: float,
         still_wanted: Callable[[], bool],
     ) -> Iterator[tuple[str, list[PreparedDevice], str]]:
-        """Uid, devices and error (empty: none) of each claim.
+        """Yield uid, devices and error (empty: none) of each claim.
 
         A claim that is unprepared before its turn comes is not prepared: the kubelet's reconcile
         loop (``reconcileLoop`` in kubernetes ``pkg/kubelet/cm/dra/manager.go``) unprepares the
         claims of a pod that was deleted by force while another call still prepares them, forgets
         them, and would never unprepare them again.
         """
-        with self.metrics.request("prepare"), self._watching_unprepare() as unprepared:
+        with self.metrics.measure_request("prepare"), self._watch_unprepare() as unprepared:
             for reference, claim in self._fetcher.fetch(references, seconds):
-                where, uid = describe(reference), reference.uid
+                where, uid = describe_claim(reference), reference.uid
 
                 def wanted(uid: str = uid) -> bool:
                     return uid not in unprepared and still_wanted()
@@ -75,16 +82,16 @@ class ClaimWork:
                         raise claim
                     devices = self._core.prepare(claim, still_wanted=wanted)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                    self.metrics.error("prepare", error)
-                    yield reference.uid, [], _message(error, f"prepare {where}")
+                    self.metrics.count_error("prepare", error)
+                    yield reference.uid, [], _report_error(error, f"prepare {where}")
                 else:
                     names = ", ".join(device.device_name for device in devices) or "no devices"
                     _LOG.info("prepared %s: %s", where, names)
                     yield reference.uid, devices, ""
 
     @contextmanager
-    def _watching_unprepare(self) -> Iterator[set[str]]:
-        """The uids of claims that were unprepared meanwhile."""
+    def _watch_unprepare(self) -> Iterator[set[str]]:
+        """Collect the uids of claims that are unprepared meanwhile in the set that is given."""
         call, unprepared = object(), set[str]()
         self._unprepared[call] = unprepared
         try:
@@ -93,23 +100,26 @@ class ClaimWork:
             del self._unprepared[call]
 
     def unprepare_each(self, references: Iterable[ClaimReference]) -> Iterator[tuple[str, str]]:
-        """Uid and error (empty: none) of each claim; the claim object may be gone."""
-        with self.metrics.request("unprepare"):
+        """Yield uid and error (empty: none) of each claim; the claim object may be gone."""
+        with self.metrics.measure_request("unprepare"):
             for reference in references:
                 for unprepared in list(self._unprepared.values()):
                     unprepared.add(reference.uid)
                 try:
                     self._core.unprepare(reference.uid)
                 except Exception as error:  # noqa: BLE001, one claim must not fail the others
-                    self.metrics.error("unprepare", error)
-                    yield reference.uid, _message(error, f"unprepare {describe(reference)}")
+                    self.metrics.count_error("unprepare", error)
+                    yield (
+                        reference.uid,
+                        _report_error(error, f"unprepare {describe_claim(reference)}"),
+                    )
                 else:
-                    _LOG.info("unprepared %s", describe(reference))
+                    _LOG.info("unprepared %s", describe_claim(reference))
                     yield reference.uid, ""
 
 
-def _message(error: Exception, doing: str) -> str:
-    """An error as one claim's error: never empty, for empty means success."""
+def _report_error(error: Exception, doing: str) -> str:
+    """Log an error and return it as a claim's error: never empty, for empty means success."""
     if isinstance(error, DriverError):
         _LOG.warning("%s: %s", doing, error)
         return str(error) or type(error).__name__
@@ -118,13 +128,15 @@ def _message(error: Exception, doing: str) -> str:
 
 
 def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler:
-    """The service ``DRAPlugin`` of one version, whose generated module is ``messages``."""
+    """Build the service ``DRAPlugin`` of one version, whose generated module is ``messages``."""
     has_share_id = "share_id" in messages.Device.DESCRIPTOR.fields_by_name
 
     def prepare(request: Any, context: grpc.ServicerContext) -> Any:
         response = messages.NodePrepareResourcesResponse()
         outcomes = work.prepare_each(
-            request.claims, seconds=budget(context.time_remaining()), still_wanted=context.is_active
+            request.claims,
+            seconds=limit_seconds(context.time_remaining()),
+            still_wanted=context.is_active,
         )
         for uid, devices, error in outcomes:
             entry = response.claims[uid]  # the look-up makes the entry
@@ -151,10 +163,10 @@ def dra_service(messages: ModuleType, work: ClaimWork) -> grpc.GenericRpcHandler
 
 
 def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHandler:
-    """The service ``DRAResourceHealth`` of one version."""
+    """Build the service ``DRAResourceHealth`` of one version."""
 
     def watch(_request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-        return feed.stream(messages, context)
+        return feed.stream_health(messages, context)
 
     return serve(messages, {"NodeWatchResources": watch})
 
@@ -162,7 +174,7 @@ def health_service(messages: ModuleType, feed: HealthFeed) -> grpc.GenericRpcHan
 def registration_service(
     driver_name: str, endpoint: str, versions: Sequence[str], registered: Callable[[], None]
 ) -> grpc.GenericRpcHandler:
-    """The service ``Registration``; ``versions`` has the services at the endpoint, best first."""
+    """Build the service ``Registration``; ``versions`` are the endpoint's services, best first."""
 
     def get_info(_request: Any, _context: grpc.ServicerContext) -> registration.PluginInfo:
         return registration.PluginInfo(

@@ -1,4 +1,4 @@
-"""Which MIG devices exist, as NVML lists them, and which files open them, as /proc does."""
+"""Lists the MIG devices that exist, as NVML does, and the files that open them, as /proc does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pynvml
 
 from nvml_driver.errors import DriverError
-from nvml_driver.mig.profiles import profiles
+from nvml_driver.mig.profiles import list_profiles
 from nvml_driver.model.inventory import MigPlace
 from nvml_driver.nvml.installation import read_word
 from nvml_driver.nvml.library import GpuUnusableError
@@ -27,32 +27,39 @@ class MigError(DriverError):
     """A MIG device cannot be made, found or destroyed; the message says where and why."""
 
 
-def instances(
+def list_instances(
     nvml: Any, handle: Any, minor: int, total_bytes: int = 0
 ) -> Iterator[tuple[MigPlace, int, int | None, str | None]]:
-    """Place, ids, UUID of each compute instance of each GPU instance. Raises GpuUnusableError."""
-    uuids = mig_uuids(nvml, handle)
-    for profile in profiles(nvml, handle, f"gpu-{minor}", total_bytes):
-        for gi in gpu_instances(nvml, handle, profile.id):
+    """Yield place, ids, UUID of each compute instance of each GPU instance.
+
+    A GPU instance without compute instances comes once, with None for the id and the UUID. Raises
+    GpuUnusableError.
+    """
+    uuids = read_mig_uuids(nvml, handle)
+    for profile in list_profiles(nvml, handle, f"gpu-{minor}", total_bytes):
+        for gi in list_gpu_instances(nvml, handle, profile.id):
             try:
                 info = nvml.nvmlGpuInstanceGetInfo(gi)
             except pynvml.NVMLError as error:
                 _LOG.warning("gpu-%d: a GPU instance of %s: %s", minor, profile.name, error)
                 continue
-            place = profile.place(minor, info.placement.start, info.placement.size)
-            within = sorted(ci for gi_id, ci in uuids if gi_id == info.id)
-            for ci in within:
+            place = profile.place_at(minor, info.placement.start, info.placement.size)
+            ci_ids = sorted(ci for gi_id, ci in uuids if gi_id == info.id)
+            for ci in ci_ids:
                 yield place, int(info.id), ci, uuids[int(info.id), ci]
-            if not within:
+            if not ci_ids:
                 yield place, int(info.id), None, None
 
 
-def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
-    """Handles of a profile's GPU instances. Raises GpuUnusableError: NVML cannot be asked."""
-    found = (pynvml.c_nvmlGpuInstance_t * ROOM)()
+def list_gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
+    """Return handles of a profile's GPU instances.
+
+    Raises GpuUnusableError: NVML cannot be asked.
+    """
+    handles = (pynvml.c_nvmlGpuInstance_t * ROOM)()
     count = ctypes.c_uint(ROOM)
     try:
-        nvml.nvmlDeviceGetGpuInstances(handle, profile_id, found, ctypes.byref(count))
+        nvml.nvmlDeviceGetGpuInstances(handle, profile_id, handles, ctypes.byref(count))
     except pynvml.NVMLError as error:
         if error.value not in (
             pynvml.NVML_ERROR_NOT_SUPPORTED,  # MIG is off
@@ -60,16 +67,19 @@ def gpu_instances(nvml: Any, handle: Any, profile_id: int) -> list[Any]:
         ):
             raise GpuUnusableError(f"its GPU instances cannot be listed: {error}") from None
         return []
-    return list(found[: min(count.value, ROOM)])
+    return list(handles[: min(count.value, ROOM)])
 
 
-def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
-    """GPU instance and compute instance to the MIG device's UUID, as NVML reports it."""
-    found: dict[tuple[int, int], str | None] = {}
+def read_mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
+    """Return the UUIDs of MIG devices as NVML reports them, by GPU and compute instance.
+
+    None for a device whose UUID NVML does not report.
+    """
+    uuids: dict[tuple[int, int], str | None] = {}
     try:
         count = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
     except pynvml.NVMLError:
-        return found
+        return uuids
     for index in range(min(count, 64)):
         try:
             device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
@@ -79,14 +89,14 @@ def mig_uuids(nvml: Any, handle: Any) -> dict[tuple[int, int], str | None]:
             )
         except pynvml.NVMLError:
             continue  # no device at this index
-        found[key] = None
+        uuids[key] = None
         with contextlib.suppress(pynvml.NVMLError):
-            found[key] = str(nvml.nvmlDeviceGetUUID(device))
-    return found
+            uuids[key] = str(nvml.nvmlDeviceGetUUID(device))
+    return uuids
 
 
-def gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
-    """Minor number and handle of each GPU that NVML shows. Raises MigError: NVML does not count."""
+def list_gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
+    """Yield minor number and handle of each GPU. Raises MigError: NVML does not count them."""
     try:
         count = nvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
@@ -98,16 +108,16 @@ def gpus(nvml: Any) -> Iterator[tuple[int, Any]]:
             yield minor, handle
 
 
-def gpu_of(nvml: Any, minor: int) -> Any:
-    """The handle of a GPU. Raises MigError: NVML does not show it."""
-    for found, handle in gpus(nvml):
-        if found == minor:
+def find_gpu(nvml: Any, minor: int) -> Any:
+    """Return the handle of a GPU. Raises MigError: NVML does not show it."""
+    for shown_minor, handle in list_gpus(nvml):
+        if shown_minor == minor:
             return handle
     raise MigError(f"gpu-{minor} is gone, or NVML has lost it")
 
 
-def mode_of(nvml: Any, handle: Any) -> int | None:
-    """MIG mode now; None for a GPU without MIG."""
+def read_mode(nvml: Any, handle: Any) -> int | None:
+    """Return NVML's MIG mode now; None for a GPU without MIG."""
     try:
         return int(nvml.nvmlDeviceGetMigMode(handle)[0])
     except pynvml.NVMLError as error:
@@ -116,10 +126,10 @@ def mode_of(nvml: Any, handle: Any) -> int | None:
         raise
 
 
-def capabilities(
+def find_capabilities(
     proc: Path, gpu_minor: int, gi_id: int, ci_id: int | None
 ) -> tuple[int | None, int | None]:
-    """Minor numbers of the files in ``/dev/nvidia-caps`` that open a GPU and a compute instance.
+    """Return the minors in ``/dev/nvidia-caps`` that open a GPU instance and a compute instance.
 
     ``/proc/driver/nvidia-caps/mig-minors`` lists them for all instances that could be; older
     drivers only have one file for each that is there, ``capabilities/gpu0/mig/gi1/access``
@@ -127,19 +137,19 @@ def capabilities(
     """
     gi = f"gpu{gpu_minor}/gi{gi_id}"
     table = read_word(proc / "driver" / "nvidia-caps" / "mig-minors") or ""
-    known = dict(re.findall(r"^(\S+)/access (\d+)$", table, re.MULTILINE))
+    minors = dict(re.findall(r"^(\S+)/access (\d+)$", table, re.MULTILINE))
     files = proc / "driver" / "nvidia" / "capabilities" / f"gpu{gpu_minor}" / "mig" / f"gi{gi_id}"
-    gi_minor = known.get(gi) or _from_file(files / "access")
+    gi_minor = minors.get(gi) or _read_minor(files / "access")
     ci_minor = None
     if ci_id is not None:
-        ci_minor = known.get(f"{gi}/ci{ci_id}") or _from_file(files / f"ci{ci_id}" / "access")
-    return _number(gi_minor), _number(ci_minor)
+        ci_minor = minors.get(f"{gi}/ci{ci_id}") or _read_minor(files / f"ci{ci_id}" / "access")
+    return _parse_number(gi_minor), _parse_number(ci_minor)
 
 
-def _from_file(path: Path) -> str | None:
-    found = re.search(r"^DeviceFileMinor:\s*(\d+)\s*$", read_word(path) or "", re.MULTILINE)
-    return found.group(1) if found else None
+def _read_minor(path: Path) -> str | None:
+    match = re.search(r"^DeviceFileMinor:\s*(\d+)\s*$", read_word(path) or "", re.MULTILINE)
+    return match.group(1) if match else None
 
 
-def _number(text: str | None) -> int | None:
+def _parse_number(text: str | None) -> int | None:
     return None if text is None else int(text)

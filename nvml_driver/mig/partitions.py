@@ -1,6 +1,6 @@
-"""Making and destroying MIG devices for claims: the one thing that prepare does to hardware.
+"""Makes and destroys MIG devices for claims: the one thing that prepare does to hardware.
 
-A seam of three calls, so that prepare, rollback and recovery can be tested without a GPU that has
+A seam of four calls, so that prepare, rollback and recovery can be tested without a GPU that has
 MIG, and without the simulated one.
 """
 
@@ -11,88 +11,97 @@ from dataclasses import replace
 from typing import Protocol
 
 from nvml_driver.errors import PrepareError
-from nvml_driver.mig.state import MigState, is_there
+from nvml_driver.mig.state import MigState, instance_exists
 from nvml_driver.model.inventory import MigInstance, MigPlace
 from nvml_driver.model.prepared import PreparedDevice
 from nvml_driver.storage import faults
 
 
 class Partitions(Protocol):
-    """What the driver needs of MIG."""
+    """The four operations that the driver needs of MIG."""
 
-    def create(self, place: MigPlace) -> MigInstance:
+    def create_instance(self, place: MigPlace) -> MigInstance:
         """Make a MIG device; DriverError if that fails, and then nothing is left of it."""
 
-    def find(self, place: MigPlace) -> MigInstance | None:
-        """A MIG device that overlaps the place; also a GPU instance without compute instance."""
+    def find_instance(self, place: MigPlace) -> MigInstance | None:
+        """Return a MIG device, or bare GPU instance, that overlaps the place; None if none does."""
 
-    def destroy(self, instance: MigInstance) -> None:
-        """Destroy it; nothing happens if it is not there. DriverError if it is in use."""
+    def destroy_instance(self, instance: MigInstance) -> None:
+        """Destroy it; nothing happens if it does not exist. DriverError if it is in use."""
 
-    def state(self) -> MigState:
-        """All that exist, whoever made them. DriverError if NVML cannot be asked."""
+    def read_state(self) -> MigState:
+        """Return all that exist, whoever made them. DriverError if NVML cannot be asked."""
 
 
-def missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
-    """Those of a claim's MIG devices that somebody else has destroyed. Raises DriverError."""
-    gone = []
+def find_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> list[PreparedDevice]:
+    """Return those of a claim's MIG devices that somebody else has destroyed.
+
+    Raises DriverError.
+    """
+    missing = []
     for device in devices:
         if device.kind in ("mig", "mig-partition") and device.place is not None:
-            found = partitions.find(device.place)
-            if not is_there(device, () if found is None else (found,)):
-                gone.append(device)
-    return gone
+            instance = partitions.find_instance(device.place)
+            if not instance_exists(device, () if instance is None else (instance,)):
+                missing.append(device)
+    return missing
 
 
 def refuse_missing(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a MIG device that is gone since it was published."""
+    """Refuse a MIG device that is gone since it was published, before anything is made.
+
+    Raises PrepareError or DriverError.
+    """
     static = [device for device in devices if device.kind == "mig"]
-    for device in missing(partitions, static):
+    for device in find_missing(partitions, static):
         raise PrepareError(
             f"device {device.device_name}: this MIG device was destroyed since it was published"
         )
 
 
 def refuse_foreign(partitions: Partitions, devices: Iterable[PreparedDevice]) -> None:
-    """Before anything is made: refuse a place where somebody else has a MIG device (PrepareError).
+    """Refuse a place where somebody else has a MIG device, before anything is made (PrepareError).
 
     Rolling back destroys what is in the place, so it must be empty before.
     """
     for device in devices:
         if device.makes_instance and device.place is not None:
-            found = partitions.find(device.place)
-            if found is not None:
+            instance = partitions.find_instance(device.place)
+            if instance is not None:
                 raise PrepareError(
-                    f"device {device.device_name}: its place has a MIG device "
-                    f"(GPU instance {found.gi_id}) that this driver did not make; destroy it with "
-                    "nvidia-smi mig, or let whoever made it do so"
+                    f"device {device.device_name}: its place has a MIG device (GPU instance "
+                    f"{instance.gi_id}) that this driver did not make; destroy it with nvidia-smi "
+                    "mig, or let whoever made it do so"
                 )
 
 
-def make(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
-    """The device with its MIG device, made or (admin access) found. Raises PrepareError."""
+def make_partition(partitions: Partitions, device: PreparedDevice) -> PreparedDevice:
+    """Return the device with its MIG device, made or (admin access) found. Raises PrepareError."""
     if device.kind != "mig-partition" or device.place is None:
         return device
     if device.admin_access:
-        found = partitions.find(device.place)
-        if found is None or found.ci_id is None or not found.place.is_same(device.place):
+        instance = partitions.find_instance(device.place)
+        if instance is None or instance.ci_id is None or not instance.place.is_same(device.place):
             raise PrepareError(
                 f"device {device.device_name} does not exist now; admin access observes and does "
                 "not make MIG devices"
             )
-        return replace(device, made=found)
+        return replace(device, made=instance)
     faults.reach("mig-create:begin")
-    made = replace(device, made=partitions.create(device.place))
+    prepared = replace(device, made=partitions.create_instance(device.place))
     faults.reach("mig-create:done")
-    return made
+    return prepared
 
 
-def unmake(partitions: Partitions, device: PreparedDevice) -> None:
-    """Destroy what ``make`` made, or a crash left before it was remembered. Raises DriverError."""
+def unmake_partition(partitions: Partitions, device: PreparedDevice) -> None:
+    """Destroy what ``make_partition`` made, also if a crash came before it was remembered.
+
+    Raises DriverError.
+    """
     if not device.makes_instance or device.place is None:
         return
-    instance = device.made or partitions.find(device.place)
+    instance = device.made or partitions.find_instance(device.place)
     if instance is not None:
         faults.reach("mig-destroy:begin")
-        partitions.destroy(instance)
+        partitions.destroy_instance(instance)
         faults.reach("mig-destroy:done")

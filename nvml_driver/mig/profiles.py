@@ -1,4 +1,4 @@
-"""What a GPU can be partitioned into, as NVML reports it: profiles, their engines and placements.
+"""Reads what a GPU can be partitioned into from NVML: profiles, their engines and placements.
 
 The names are those of ``nvidia-smi``. Newer drivers report them; for older ones they are made the
 way NVIDIA's go-nvlib does: a memory of the nearest eighth of the GPU's, rounded up to GB.
@@ -54,8 +54,8 @@ class GiProfile:
     slices: int
     capacity: dict[str, int]
 
-    def place(self, minor: int, start: int, size: int) -> MigPlace:
-        """This profile in one of its placements."""
+    def place_at(self, minor: int, start: int, size: int) -> MigPlace:
+        """Return this profile at one of its placements of a GPU."""
         return MigPlace(
             parent_minor=minor,
             profile=self.name,
@@ -68,13 +68,16 @@ class GiProfile:
 
 
 def device_name(place: MigPlace) -> str:
-    """``gpu-0-mig-1g5gb-19-0``; ``+`` becomes ``-``, because a device's name is a DNS label."""
+    """Return a name like ``gpu-0-mig-1g5gb-19-0``.
+
+    ``+`` becomes ``-``, because a device's name is a DNS label.
+    """
     profile = re.sub(r"[^a-z0-9-]", "-", place.profile.lower().replace(".", ""))
     return f"gpu-{place.parent_minor}-mig-{profile}-{place.gi_profile_id}-{place.start}"
 
 
 def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> str:
-    """The name of a profile that NVML does not report.
+    """Return the name of a profile that NVML does not report.
 
     ``index`` (NVML's) tells media engines, ``slices`` are of compute; memory is of an instance and
     of the GPU.
@@ -84,14 +87,17 @@ def profile_name(index: int, slices: int, memory_mib: int, total_bytes: int) -> 
     return f"{slices}g.{gigabytes}gb{_MEDIA.get(index, '')}"
 
 
-def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiProfile]:
-    """All profiles that this driver can use, by NVML's index. Raises GpuUnusableError: GPU lost."""
+def list_profiles(nvml: Any, handle: Any, label: str, total_bytes: int) -> Iterator[GiProfile]:
+    """Yield the profiles that this driver can use, by NVML's index.
+
+    Raises GpuUnusableError: GPU lost.
+    """
     for index in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-        info = _profile_info(nvml, handle, index, who)
+        info = _profile_info(nvml, handle, index, label)
         if info is None:
             continue
         if info.sliceCount not in COMPUTE_PROFILES:
-            _LOG.warning("%s: MIG profile %d left out: %d slices", who, index, info.sliceCount)
+            _LOG.warning("%s: MIG profile %d left out: %d slices", label, index, info.sliceCount)
             continue
         raw = getattr(info, "name", "")
         name = (raw.decode("ascii", "replace") if isinstance(raw, bytes) else raw)[4:]  # MIG
@@ -114,8 +120,8 @@ def profiles(nvml: Any, handle: Any, who: str, total_bytes: int) -> Iterator[GiP
         )
 
 
-def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
-    """The structure, in the second version if the driver has that one; None: no such profile."""
+def _profile_info(nvml: Any, handle: Any, index: int, label: str) -> Any:
+    """Return the structure in the newest version that the driver has; None: no such profile."""
     for version in (2, 1):
         try:
             return nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, index, version=version)
@@ -129,25 +135,32 @@ def _profile_info(nvml: Any, handle: Any, index: int, who: str) -> Any:
                 pynvml.NVML_ERROR_INVALID_ARGUMENT,
                 pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
             ):
-                _LOG.warning("%s: MIG profile %d left out: %s", who, index, error)
+                _LOG.warning("%s: MIG profile %d left out: %s", label, index, error)
             return None
     return None
 
 
-def placements(nvml: Any, handle: Any, profile: GiProfile, who: str) -> list[tuple[int, int]]:
-    """Start and size of each placement; empty if NVML does not report. Raises GpuUnusableError."""
+def list_placements(
+    nvml: Any, handle: Any, profile: GiProfile, label: str
+) -> list[tuple[int, int]]:
+    """Return start and size of each placement; none if NVML does not report.
+
+    Raises GpuUnusableError.
+    """
     count = ctypes.c_uint(0)
     try:
         nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
             handle, profile.id, None, ctypes.byref(count)
         )
-        found = (pynvml.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()
+        placements = (pynvml.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()
         nvml.nvmlDeviceGetGpuInstancePossiblePlacements(
-            handle, profile.id, found, ctypes.byref(count)
+            handle, profile.id, placements, ctypes.byref(count)
         )
     except pynvml.NVMLError as error:
         if error.value in LOST:
             raise GpuUnusableError(str(error)) from None
-        _LOG.warning("%s: MIG profile %s left out: %s", who, profile.name, error)
+        _LOG.warning("%s: MIG profile %s left out: %s", label, profile.name, error)
         return []
-    return sorted((found[i].start, found[i].size) for i in range(min(count.value, len(found))))
+    return sorted(
+        (placements[i].start, placements[i].size) for i in range(min(count.value, len(placements)))
+    )

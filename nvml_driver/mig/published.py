@@ -1,4 +1,4 @@
-"""What a GPU publishes in MIG mode: the MIG devices that are there, and those that could be made.
+"""Decides what a GPU publishes in MIG mode: MIG devices that exist, and those that could be made.
 
 A MIG device that this driver did not make is published as it is (static), without counters: it is
 there whether it is allocated or not. What it takes of the GPU is no longer there to be shared, so
@@ -26,8 +26,8 @@ from typing import Any
 
 from nvml_driver.mig import profiles as migprofiles
 from nvml_driver.mig.instances import NvmlPartitions
-from nvml_driver.mig.listing import instances
-from nvml_driver.mig.profiles import device_name, profiles
+from nvml_driver.mig.listing import list_instances
+from nvml_driver.mig.profiles import device_name, list_profiles
 from nvml_driver.model.inventory import (
     Attribute,
     CounterConsumption,
@@ -50,52 +50,53 @@ class Partitioned:
     """
 
     whole: Device
-    parts: tuple[Device, ...]
+    partitions: tuple[Device, ...]
     counters: CounterSet
 
 
-def partition(
-    nvml: Any, handle: Any, gpu: Device, total_bytes: int, taken: Sequence[MigPlace] = ()
+def partition_gpu(
+    nvml: Any, handle: Any, gpu: Device, total_bytes: int, taken_places: Sequence[MigPlace] = ()
 ) -> Partitioned | None:
-    """The GPU as a whole, its partitions, and the counter set that they share.
+    """Return the GPU as a whole, its partitions, and the counter set that they share.
 
-    ``taken`` are places of MIG devices that are not for this driver to share out, one for each
-    compute instance, so that a place may be there several times. None if NVML reports no profile.
+    ``taken_places`` are those of MIG devices that are not for this driver to share out, one for
+    each compute instance, so that a place may be there several times. None if NVML reports no
+    profile.
     Raises GpuUnusableError: the GPU is lost.
     """
     assert gpu.minor is not None
-    who = gpu.name
+    label = gpu.name
     places = [
-        (profile, profile.place(gpu.minor, start, size))
-        for profile in migprofiles.profiles(nvml, handle, who, total_bytes)
-        for start, size in migprofiles.placements(nvml, handle, profile, who)
+        (profile, profile.place_at(gpu.minor, start, size))
+        for profile in migprofiles.list_profiles(nvml, handle, label, total_bytes)
+        for start, size in migprofiles.list_placements(nvml, handle, profile, label)
     ]
     if not places:
         return None
     slices = max(place.start + place.size for _, place in places)
     if slices > MAX_COUNTERS - len(places[0][0].capacity):
-        _LOG.warning("%s: %d memory slices are more than a counter set can hold", who, slices)
+        _LOG.warning("%s: %d memory slices are more than a counter set can hold", label, slices)
         return None
-    most = {
+    maxima = {
         name: max(profile.capacity[name] for profile, _ in places) for name in places[0][0].capacity
     }
-    left = _counters(most, 0, slices)
+    available = _counters_of(maxima, 0, slices)
     capacities = {profile.id: profile.capacity for profile, _ in places}
-    for place in dict.fromkeys(taken):
-        used = _counters(capacities.get(place.gi_profile_id, {}), place.start, place.size)
-        left = {name: max(0, amount - used.get(name, 0)) for name, amount in left.items()}
-    counters = CounterSet(f"{gpu.name}-counter-set", left)
+    for place in dict.fromkeys(taken_places):
+        used = _counters_of(capacities.get(place.gi_profile_id, {}), place.start, place.size)
+        available = {name: max(0, amount - used.get(name, 0)) for name, amount in available.items()}
+    counters = CounterSet(f"{gpu.name}-counter-set", available)
     whole = replace(
         gpu,
-        capacity=most,
-        consumes_counters=(CounterConsumption(counters.name, _counters(most, 0, slices)),),
+        capacity=maxima,
+        consumes_counters=(CounterConsumption(counters.name, _counters_of(maxima, 0, slices)),),
     )
-    parts = []
+    partitions = []
     for profile, place in places:
-        needed = _counters(profile.capacity, place.start, place.size)
-        if any(amount > left[name] for name, amount in needed.items()):
+        needed = _counters_of(profile.capacity, place.start, place.size)
+        if any(amount > available[name] for name, amount in needed.items()):
             continue  # its place is taken, or others have the engines that it needs
-        parts.append(
+        partitions.append(
             Device(
                 kind="mig-partition",
                 name=migprofiles.device_name(place),
@@ -103,34 +104,34 @@ def partition(
                 minor=gpu.minor,
                 uuid=None,
                 pci_bus_id=gpu.pci_bus_id,
-                attributes=mig_attributes(gpu, profile.name, None),
+                attributes=derive_mig_attributes(gpu, profile.name, None),
                 capacity=profile.capacity,
                 place=place,
                 consumes_counters=(CounterConsumption(counters.name, needed),),
             )
         )
-    return Partitioned(whole, tuple(parts), counters)
+    return Partitioned(whole, tuple(partitions), counters)
 
 
-def mig_attributes(gpu: Device, profile: str, uuid: str | None) -> dict[str, Attribute]:
-    """The GPU's attributes, as those of a MIG device of it."""
-    found = {name: value for name, value in gpu.attributes.items() if name != "uuid"}
-    found["type"] = Attribute("string", "mig")
-    found["profile"] = Attribute("string", profile)
+def derive_mig_attributes(gpu: Device, profile: str, uuid: str | None) -> dict[str, Attribute]:
+    """Return the attributes of a MIG device, which are the GPU's but for UUID and profile."""
+    attributes = {name: value for name, value in gpu.attributes.items() if name != "uuid"}
+    attributes["type"] = Attribute("string", "mig")
+    attributes["profile"] = Attribute("string", profile)
     if gpu.uuid is not None:
-        found["parentUUID"] = Attribute("string", gpu.uuid)
+        attributes["parentUUID"] = Attribute("string", gpu.uuid)
     if uuid is not None:
-        found["uuid"] = Attribute("string", uuid)
-    return dict(sorted(found.items()))
+        attributes["uuid"] = Attribute("string", uuid)
+    return dict(sorted(attributes.items()))
 
 
-def _counters(capacity: Mapping[str, int], start: int, size: int) -> dict[str, int]:
-    """Capacity names in kebab case, and a counter for each memory slice."""
-    named = {_kebab(name): amount for name, amount in sorted(capacity.items())}
+def _counters_of(capacity: Mapping[str, int], start: int, size: int) -> dict[str, int]:
+    """Return capacities as counters, named in kebab case, and a counter for each memory slice."""
+    named = {_to_kebab_case(name): amount for name, amount in sorted(capacity.items())}
     return named | {f"memory-slice-{at}": 1 for at in range(start, start + size)}
 
 
-def _kebab(name: str) -> str:
+def _to_kebab_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
 
 
@@ -138,7 +139,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedGpu:
+class DiscoveredGpu:
     """A GPU, and what discovery must know of it that is not published.
 
     Attributes:
@@ -155,7 +156,7 @@ class AskedGpu:
 
 @dataclass(slots=True)
 class MigDevices:
-    """What a GPU publishes.
+    """The devices that a GPU publishes, and what belongs to them.
 
     Attributes:
         devices: in the order in which they are published.
@@ -168,55 +169,57 @@ class MigDevices:
     left_out: list[tuple[str, str]] = field(default_factory=list)
 
 
-def mig_devices(
+def publish_mig_devices(
     nvml: Any,
-    asked: AskedGpu,
+    discovered: DiscoveredGpu,
     partitions: NvmlPartitions,
     *,
     dynamic: bool,
     is_own: Callable[[MigInstance], bool],
 ) -> MigDevices:
-    """What is published of a GPU that is, or could be, in MIG mode.
+    """Return what is published of a GPU that is, or could be, in MIG mode.
 
     With ``dynamic`` also what could be made; ``is_own``: whether a MIG device is what a partition
     became, and so no device of its own.
     Raises GpuUnusableError: the GPU is lost.
     """
-    gpu = asked.device
+    gpu = discovered.device
     assert gpu.minor is not None
     result = MigDevices()
-    if asked.mig_enabled:
-        there = instances(nvml, asked.handle, gpu.minor, asked.memory)
+    if discovered.mig_enabled:
+        instances = list_instances(nvml, discovered.handle, gpu.minor, discovered.memory)
         result.foreign = [
             instance
-            for instance in (partitions.make(*found) for found in there)
+            for instance in (partitions.describe_instance(*fields) for fields in instances)
             if not is_own(instance)
         ]
     if dynamic:
-        taken = [instance.place for instance in result.foreign]
-        parted = partition(nvml, asked.handle, gpu, asked.memory, taken)
-        if parted is not None:
-            if asked.repartitions and not taken:
-                result.devices.append(parted.whole)
-            result.devices += parted.parts
-            if parted.parts:
-                result.counter_sets.append(parted.counters)
-        elif not asked.mig_enabled:
+        taken_places = [instance.place for instance in result.foreign]
+        partitioned = partition_gpu(nvml, discovered.handle, gpu, discovered.memory, taken_places)
+        if partitioned is not None:
+            if discovered.repartitions and not taken_places:
+                result.devices.append(partitioned.whole)
+            result.devices += partitioned.partitions
+            if partitioned.partitions:
+                result.counter_sets.append(partitioned.counters)
+        elif not discovered.mig_enabled:
             result.devices.append(gpu)
-    result.devices += _static(nvml, asked, result)
+    result.devices += _describe_foreign(nvml, discovered, result)
     return result
 
 
-def _static(nvml: Any, asked: AskedGpu, result: MigDevices) -> Iterator[Device]:
-    """The MIG devices that somebody else has made."""
-    gpu, foreign = asked.device, result.foreign
+def _describe_foreign(nvml: Any, discovered: DiscoveredGpu, result: MigDevices) -> Iterator[Device]:
+    """Yield devices for somebody else's MIG devices; note those left out in ``result``."""
+    gpu, foreign = discovered.device, result.foreign
     capacities = {
         profile.id: profile.capacity
-        for profile in (profiles(nvml, asked.handle, gpu.name, asked.memory) if foreign else ())
+        for profile in (
+            list_profiles(nvml, discovered.handle, gpu.name, discovered.memory) if foreign else ()
+        )
     }
     for instance in foreign:
         name = device_name(instance.place)
-        reason = _unusable(instance, foreign)
+        reason = _explain_unusable(instance, foreign)
         if reason:
             result.left_out.append((name, reason))
             continue
@@ -231,14 +234,15 @@ def _static(nvml: Any, asked: AskedGpu, result: MigDevices) -> Iterator[Device]:
             minor=gpu.minor,
             uuid=instance.uuid,
             pci_bus_id=gpu.pci_bus_id,
-            attributes=mig_attributes(gpu, place.profile, instance.uuid),
+            attributes=derive_mig_attributes(gpu, place.profile, instance.uuid),
             capacity={**capacities.get(place.gi_profile_id, {}), **slices},
             place=place,
             instance=instance,
         )
 
 
-def _unusable(instance: MigInstance, foreign: Sequence[MigInstance]) -> str:
+def _explain_unusable(instance: MigInstance, foreign: Sequence[MigInstance]) -> str:
+    """Say why a MIG device of somebody else cannot be published; ``""`` if it can."""
     if instance.ci_id is None:
         return "its GPU instance has no compute instance"
     if sum(other.gi_id == instance.gi_id for other in foreign) > 1:

@@ -1,4 +1,4 @@
-"""MIG devices that come and go without this driver: what is whose, what changed, what vanished.
+"""Tells what happened to MIG devices without this driver: which came, changed or vanished.
 
 Anybody who may run ``nvidia-smi mig`` can make MIG devices and destroy them, also those that a
 claim has. What this driver made is known from the checkpoint; all else is somebody else's.
@@ -22,23 +22,25 @@ class MigState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigNews:
-    """What was done to MIG devices behind the driver's back: whether the inventory is out of date.
+class MigChanges:
+    """The changes of MIG devices that others made behind the driver's back.
+
+    ``outdated``: the inventory does not show the MIG devices that exist now.
 
     ``vanished``: name of a device that is prepared and gone -> the claim in words.
     """
 
-    differs: bool
+    outdated: bool
     vanished: Mapping[str, str]
 
 
-def same_uuid(one: str | None, two: str | None) -> bool:
-    """Whether two UUIDs can be of one device; NVML does not always report them."""
-    return one is None or two is None or one == two
+def same_uuid(first: str | None, second: str | None) -> bool:
+    """Return whether two UUIDs can be of one device; NVML does not always report them."""
+    return first is None or second is None or first == second
 
 
 def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
-    """Whether this driver made a MIG device for one of the claims.
+    """Return whether this driver made a MIG device for one of the claims.
 
     A preparation that began has the place from then on, before NVML reports a UUID.
     """
@@ -52,8 +54,8 @@ def is_own(instance: MigInstance, records: Iterable[ClaimRecord]) -> bool:
     )
 
 
-def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
-    """Whether the MIG device of a prepared claim exists; always true for a full GPU."""
+def instance_exists(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
+    """Return whether the MIG device of a prepared claim exists; always true for a full GPU."""
     if device.kind not in ("mig", "mig-partition") or device.place is None:
         return True
     uuid = device.uuid if device.made is None else device.made.uuid
@@ -65,24 +67,26 @@ def is_there(device: PreparedDevice, instances: Iterable[MigInstance]) -> bool:
     )
 
 
-def differs(inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]) -> bool:
-    """Whether the node's devices have to be found anew: other modes, or others' MIG devices."""
+def is_outdated(
+    inventory: Inventory, state: MigState, is_own: Callable[[MigInstance], bool]
+) -> bool:
+    """Return whether devices must be discovered again, for other modes or others' MIG devices."""
     if any(state.modes.get(name, mode) != mode for name, mode in inventory.mig_modes.items()):
         return True
-    known = {
+    published_instances = {
         instance
         for instance in inventory.foreign_instances
         if f"gpu-{instance.place.parent_minor}" in state.modes
     }
-    return known != {instance for instance in state.instances if not is_own(instance)}
+    return published_instances != {instance for instance in state.instances if not is_own(instance)}
 
 
-def vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, str]:
-    """Name of each device that a claim has prepared and that is gone, to the claim in words."""
+def find_vanished(state: MigState, records: Iterable[ClaimRecord]) -> dict[str, str]:
+    """Return the prepared devices that are gone, by name, with their claim in words."""
     return {
         device.device_name: str(record)
         for record in records
         if record.state is ClaimState.PREPARE_COMPLETED
         for device in record.devices
-        if device.gpu_name in state.modes and not is_there(device, state.instances)
+        if device.gpu_name in state.modes and not instance_exists(device, state.instances)
     }

@@ -1,4 +1,4 @@
-"""The devices of a node as plain values: all that slices, prepare and CDI need to know of NVML.
+"""Devices of a node as plain values: all that slices, prepare and CDI need to know of NVML.
 
 Frozen, so that an inventory can be shared between threads and compared to find out whether
 anything changed. Names, attribute types and effects are those of the API
@@ -25,13 +25,13 @@ class Attribute:
     value: str | int | bool | tuple[int, ...]
 
     def to_api(self) -> dict[str, Any]:
-        """As on the wire, for example ``{"version": "7.5.0"}`` or ``{"ints": [0]}``."""
+        """Return the attribute as on the wire, for example ``{"version": "7.5.0"}``."""
         return {self.type: list(self.value) if isinstance(self.value, tuple) else self.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPolicy:
-    """How much of a capacity one allocation takes (``CapacityRequestPolicy``), in its own unit.
+    """Says how much of a capacity one allocation takes (``CapacityRequestPolicy``), in its unit.
 
     ``minimum`` and ``step`` are of ``validRange``; ``default`` is for a request that does not say.
     """
@@ -43,7 +43,7 @@ class RequestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CounterConsumption:
-    """What a device takes of one counter set of its pool: counter name to amount."""
+    """The amounts that a device takes of one counter set of its pool, by counter name."""
 
     counter_set: str
     counters: Mapping[str, int]
@@ -51,7 +51,7 @@ class CounterConsumption:
 
 @dataclass(frozen=True, slots=True)
 class CounterSet:
-    """What the devices of one GPU share: counter name to amount."""
+    """The amounts that the devices of one GPU share, by counter name."""
 
     name: str
     counters: Mapping[str, int]
@@ -59,7 +59,7 @@ class CounterSet:
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A device taint; ``time_added`` is RFC 3339 with whole seconds, ``""`` where not known."""
+    """A taint of a device; ``time_added`` is RFC 3339 with whole seconds, ``""`` if not known."""
 
     key: str
     value: str
@@ -69,7 +69,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigPlace:
-    """Where on which GPU a MIG device is, or can be made.
+    """A profile at a placement of a GPU: where a MIG device is, or can be made.
 
     Attributes:
         parent_minor: the GPU, by the number in ``/dev/nvidia<minor>``.
@@ -88,7 +88,7 @@ class MigPlace:
     size: int
 
     def overlaps(self, other: MigPlace) -> bool:
-        """Whether the two have a memory slice of the same GPU in common."""
+        """Return whether the two have a memory slice of the same GPU in common."""
         return (
             self.parent_minor == other.parent_minor
             and self.start < other.start + other.size
@@ -96,7 +96,7 @@ class MigPlace:
         )
 
     def is_same(self, other: MigPlace) -> bool:
-        """The same profile in the same place; names of profiles can change with the driver."""
+        """Compare profile id and start, because names of profiles can change with the driver."""
         return (self.parent_minor, self.gi_profile_id, self.start) == (
             other.parent_minor,
             other.gi_profile_id,
@@ -166,6 +166,7 @@ class Device:
 
     @property
     def gpu_name(self) -> str:
+        """The name of the full GPU (``gpu-<minor>``) that the device is, or is a part of."""
         return self.parent or self.name
 
 
@@ -198,8 +199,9 @@ class Inventory:
         return len(self.devices)
 
     def get(self, name: str) -> Device | None:
+        """Return the device of that name, or None if the node has none."""
         return self._by_name.get(name)
 
     def with_devices(self, devices: tuple[Device, ...]) -> Inventory:
-        """The same with other devices, for example with taints."""
+        """Return a copy with other devices, for example with taints."""
         return replace(self, devices=devices)

@@ -1,4 +1,4 @@
-"""What the driver remembers of a claim: values, and their form in the checkpoint."""
+"""Values that the driver remembers of a claim, and their form in the checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORM = ConfigDict(alias_generator=lambda name: to_camel(name).replace("Id", "ID
 
 
 class ClaimState(StrEnum):
-    """How far a claim's preparation came."""
+    """Says how far a claim's preparation came."""
 
     PREPARE_STARTED = "PrepareStarted"
     PREPARE_COMPLETED = "PrepareCompleted"
@@ -58,12 +58,12 @@ class PreparedDevice:
 
     @property
     def makes_instance(self) -> bool:
-        """Whether preparing it makes a MIG device, and unprepare destroys it."""
+        """True if preparing it makes a MIG device, which unprepare destroys."""
         return self.kind == "mig-partition" and not self.admin_access
 
     @property
     def allocation(self) -> tuple[tuple[str, ...], str, str, str | None, bool]:
-        """What the scheduler decided, without what the driver made of it."""
+        """The scheduler's decision, without what the driver made of it."""
         return (
             self.request_names,
             self.pool_name,
@@ -73,7 +73,7 @@ class PreparedDevice:
         )
 
     def conflicts_with(self, other: PreparedDevice) -> bool:
-        """Whether two claims cannot have these two devices at the same time.
+        """Return whether two claims cannot have these two devices at the same time.
 
         The same device, the full GPU and a part of it, or two parts in the same place. Not so for
         admin access, which only observes, and for different shares of one device.
@@ -89,7 +89,7 @@ class PreparedDevice:
         return self.place.overlaps(other.place)
 
     def is_still(self, device: Device) -> bool:
-        """Whether the node's device of that name is the one that was prepared."""
+        """Return whether the node's device of that name is the one that was prepared."""
         return self.uuid is None or device.uuid is None or self.uuid == device.uuid
 
 
@@ -113,6 +113,7 @@ class ClaimRecord:
         return f"claim {self.namespace}/{self.name} (uid {self.uid})"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the record in the checkpoint's form, without the uid, which is its key there."""
         form: dict[str, Any] = _RECORD.dump_python(
             self, mode="json", by_alias=True, exclude={"uid"}
         )
@@ -120,7 +121,10 @@ class ClaimRecord:
 
     @classmethod
     def from_json(cls, uid: str, document: Mapping[str, Any]) -> ClaimRecord:
-        """Back from the checkpoint's form; TypeError or ValueError if it is not one."""
+        """Read a record from the checkpoint's form.
+
+        Raises TypeError or ValueError if it is none.
+        """
         return _RECORD.validate_python({**document, "uid": uid})
 
 

@@ -1,4 +1,4 @@
-"""Where a driver finds what the kernel shows of GPUs beside NVML.
+"""The places at which a driver finds what the kernel shows of GPUs beside NVML.
 
 All of it can be elsewhere: in a container, and for simulated GPUs.
 """

@@ -1,1 +1,1 @@
-"""What a node reports of its GPUs: NVML, real or simulated, and what the kernel shows beside it."""
+"""Reads what a node reports of its GPUs: from NVML, real or simulated, and from the kernel."""

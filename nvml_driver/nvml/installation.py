@@ -1,4 +1,4 @@
-"""Where NVIDIA's driver is installed: its tools and libraries, which NVML does not report.
+"""Finds NVIDIA's driver on the node: its tools and libraries, which NVML does not report.
 
 On most nodes that is ``/``; where a container installs the driver, a directory like
 ``/run/nvidia/driver``. This driver itself may run in a container that sees it elsewhere: what is
@@ -27,15 +27,19 @@ class DriverRoot:
     host: Path = Path("/")
     container: Path = Path("/")
 
-    def tool(self, name: str) -> Path | None:
-        """A program, as this process sees it; None if there is none."""
+    def find_tool(self, name: str) -> Path | None:
+        """Return the path of a program, as this process sees it; None if there is none."""
         return find_below(self.container, TOOL_FOLDERS, name)
 
-    def library(self, name: str) -> Path | None:
+    def find_library(self, name: str) -> Path | None:
+        """Return the path of a library, as this process sees it; None if there is none."""
         return find_below(self.container, LIBRARY_FOLDERS, name)
 
-    def resolve(self, path: Path) -> Path | None:
-        """Where links lead, an absolute one being meant from the root; None: nowhere, or out."""
+    def resolve_links(self, path: Path) -> Path | None:
+        """Return the file that links lead to, or None if they lead nowhere or out of the root.
+
+        An absolute link is meant from the root, because that is ``/`` for the program that made it.
+        """
         return resolve_below(self.container, path)
 
 
@@ -45,8 +49,8 @@ _PREFIX = "resource.kubernetes.io/"
 MAX_TEXT = 64  # ``DeviceAttributeMaxValueLength`` of the API.
 
 
-def normal_address(raw: str) -> str | None:
-    """The address as sysfs writes it, of what NVML reports; None if it is none.
+def normalize_address(raw: str) -> str | None:
+    """Return the PCI address as sysfs writes it, or None if NVML's is not one.
 
     NVML writes the domain with eight digits, sysfs with four: ``00000000:3B:00.0`` is
     ``0000:3b:00.0``.
@@ -57,38 +61,44 @@ def normal_address(raw: str) -> str | None:
     return address if _ADDRESS.fullmatch(address) else None
 
 
-def pci_attributes(
-    sysfs: Path, address: str, who: str, *, numa_list: bool = False
+def read_pci_attributes(
+    sysfs: Path, address: str, label: str, *, numa_list: bool = False
 ) -> dict[str, Attribute]:
-    """The standard attributes of the device at an address like ``0000:3b:00.0``."""
-    found = {f"{_PREFIX}pciBusID": Attribute("string", address)}
+    """Return the standard attributes of the device at an address like ``0000:3b:00.0``.
+
+    ``label`` names the device in the log, where each attribute that sysfs does not have is noted.
+    """
+    attributes = {f"{_PREFIX}pciBusID": Attribute("string", address)}
     link = sysfs / "bus" / "pci" / "devices" / address
     try:
         target = link.readlink().parts
     except OSError as error:
-        _LOG.info("%s is published without pcieRoot: %s", who, error)
-        return found
+        _LOG.info("%s is published without pcieRoot: %s", label, error)
+        return attributes
     # ../../../devices/pci0000:00/0000:00:1e.0
     below = target[target.index("devices") + 1 :] if "devices" in target else ()
     root = below[0] if below else ""
     if root.startswith("pci") and len(root) <= MAX_TEXT:
-        found[f"{_PREFIX}pcieRoot"] = Attribute("string", root)
+        attributes[f"{_PREFIX}pcieRoot"] = Attribute("string", root)
     else:
-        _LOG.warning("%s is published without pcieRoot: %s cannot be used", who, link)
+        _LOG.warning("%s is published without pcieRoot: %s cannot be used", label, link)
     try:
         node = int((link / "numa_node").read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
-        _LOG.info("%s is published without numaNode: %s", who, error)
-        return found
+        _LOG.info("%s is published without numaNode: %s", label, error)
+        return attributes
     if node >= 0:  # -1: the platform does not report
-        found[f"{_PREFIX}numaNode"] = (
+        attributes[f"{_PREFIX}numaNode"] = (
             Attribute("ints", (node,)) if numa_list else Attribute("int", node)
         )
-    return found
+    return attributes
 
 
-def link_name(path: Path) -> str | None:
-    """The last part of what a link points to, for example the kernel driver of a device."""
+def read_link_name(path: Path) -> str | None:
+    """Return the last part of a link's target, for example the kernel driver of a device.
+
+    None if it is no link.
+    """
     try:
         return path.readlink().name
     except OSError:
@@ -96,7 +106,7 @@ def link_name(path: Path) -> str | None:
 
 
 def read_word(path: Path) -> str | None:
-    """A small file's only word, None if it cannot be read."""
+    """Return a small file's text without surrounding space; None if it is empty or unreadable."""
     try:
         return path.read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Which NVML this process talks to: the node's own, or a simulated one.
+"""Chooses the NVML that this process talks to: the node's own, or a simulated one.
 
 nvidia-ml-py keeps one library per process and caches its function pointers, so the real and the
 simulated library cannot both be used in one process. Of the simulated one there can be many in a
@@ -26,7 +26,7 @@ import pynvml
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.model.inventory import Attribute, AttributeType
 from nvml_driver.nvml.installation import MAX_TEXT
-from nvml_driver.simulated import build, machines, profile, shipped
+from nvml_driver.simulated import build, list_shipped_profiles, machines, profile
 
 _LOG = logging.getLogger(__name__)
 _MARK = "nvmlSimulatedOpen"
@@ -34,7 +34,7 @@ _adopting = threading.Lock()
 
 
 class NvmlLibrary:
-    """An NVML that can be asked, made by ``system`` or ``simulated``.
+    """An NVML that can be asked, made by ``load_system`` or ``load_simulated``.
 
     Of a simulated one ``profile`` has the GPUs, and ``machine`` injects events and faults.
     """
@@ -42,38 +42,41 @@ class NvmlLibrary:
     def __init__(
         self,
         handle: ctypes.CDLL,
-        shown: profile.Profile | None = None,
+        loaded_profile: profile.Profile | None = None,
         machine: machines.Machine | None = None,
     ) -> None:
         self._handle = handle
         self.machine = machine
-        self.profile = shown
+        self.profile = loaded_profile
 
     @classmethod
-    def system(cls, path: Path | None = None) -> NvmlLibrary:
-        """The node's NVML, where the loader or ``path`` says. Raises NvmlUnavailableError."""
+    def load_system(cls, path: Path | None = None) -> NvmlLibrary:
+        """Load the node's NVML from where the loader or ``path`` says.
+
+        Raises NvmlUnavailableError.
+        """
         try:
             handle = ctypes.CDLL(str(path or build.LIBRARY))
         except OSError as error:
             raise NvmlUnavailableError(
                 f"cannot load {path or build.LIBRARY}: {error}; install the NVIDIA driver, "
-                f"or use --simulate with one of: {', '.join(shipped())}"
+                f"or use --simulate with one of: {', '.join(list_shipped_profiles())}"
             ) from None
-        return cls(_adopt(handle))
+        return cls(_adopt_library(handle))
 
     @classmethod
-    def simulated(
+    def load_simulated(
         cls,
-        shown: str | Path | profile.Profile,
+        source: str | Path | profile.Profile,
         *,
         cache_root: Path | None = None,
         state_file: Path | None = None,
         control_file: Path | None = None,
     ) -> NvmlLibrary:
-        """The simulated NVML, showing a profile's GPUs; compiled if it has not been yet.
+        """Load a simulated NVML that shows a profile's GPUs; compile it if need be.
 
         Args:
-            shown: a shipped profile's name, a profile file, or a Profile.
+            source: a shipped profile's name, a profile file, or a Profile.
             cache_root: where the compiled library is kept; by default ``$XDG_CACHE_HOME``, else
                 ``~/.cache``.
             state_file: keeps MIG mode and instances, as the hardware would: over a restart of the
@@ -86,8 +89,8 @@ class NvmlLibrary:
             ProfileError: the profile cannot be used.
             NvmlUnavailableError: the library cannot be built or loaded, or refuses the profile.
         """
-        wanted = profile.load(shown)
-        path = build.build(cache_root or default_cache_root())
+        loaded_profile = profile.load_profile(source)
+        path = build.build_library(cache_root or default_cache_root())
         try:
             handle = ctypes.CDLL(str(path))
             if control_file is not None:
@@ -97,22 +100,22 @@ class NvmlLibrary:
                 state_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise NvmlUnavailableError(f"cannot set up simulated NVML: {error}") from None
-        handle = _adopt(handle)
-        text = wanted.describe(
+        handle = _adopt_library(handle)
+        text = loaded_profile.describe(
             state=state_file.absolute() if state_file else None,
             control=control_file.absolute() if control_file else None,
         )
-        return cls(handle, wanted, machines.Machine(handle, text, wanted.name))
+        return cls(handle, loaded_profile, machines.Machine(handle, text, loaded_profile.name))
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the library itself says that it is simulated, however it came to be loaded."""
+        """True if the library itself says that it is simulated, however it came to be loaded."""
         return hasattr(self._handle, _MARK)
 
     @contextmanager
-    def session(self) -> Iterator[Any]:
-        """NVML initialised, as pynvml, for the present thread. Raises NvmlUnavailableError."""
-        with self.machine.selected() if self.machine else nullcontext():
+    def open_session(self) -> Iterator[Any]:
+        """Give NVML initialised, as pynvml, to the present thread. Raises NvmlUnavailableError."""
+        with self.machine.select_for_thread() if self.machine else nullcontext():
             try:
                 pynvml.nvmlInit()
             except pynvml.NVMLError as error:
@@ -129,12 +132,12 @@ class NvmlLibrary:
 
 
 def default_cache_root() -> Path:
-    """The user's cache directory after the XDG base directory rules."""
+    """Return the user's cache directory after the XDG base directory rules."""
     configured = os.environ.get("XDG_CACHE_HOME", "")
     return Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
 
 
-def _adopt(handle: ctypes.CDLL) -> ctypes.CDLL:
+def _adopt_library(handle: ctypes.CDLL) -> ctypes.CDLL:
     """Make nvidia-ml-py use the library, which it can only once in a process."""
     with _adopting:
         present = pynvml.nvmlLib
@@ -164,12 +167,16 @@ class GpuUnusableError(Exception):
     """This GPU cannot be published at all; the message says why."""
 
 
-def ask(
-    who: str, what: str, function: Callable[..., _T], *arguments: Any, level: int = logging.INFO
+def ask_nvml(
+    label: str,
+    attribute: str,
+    function: Callable[..., _T],
+    *arguments: Any,
+    level: int = logging.INFO,
 ) -> _T | None:
-    """What NVML answers about the driver or a GPU; None if it cannot say.
+    """Return what NVML answers about the driver or a GPU; None if it cannot say.
 
-    ``who`` and ``what`` (the attribute) are for the log, at ``level``: lower for what many GPUs
+    ``label`` (of the GPU) and ``attribute`` are for the log, at ``level``: lower for what many GPUs
     lack.
     Raises GpuUnusableError: the GPU is lost, so that nothing more can be asked.
     """
@@ -178,15 +185,17 @@ def ask(
     except pynvml.NVMLError as error:
         if arguments and error.value in LOST:
             raise GpuUnusableError(str(error)) from None
-        _LOG.log(level, "%s is published without %s: %s", who, what, error)
+        _LOG.log(level, "%s is published without %s: %s", label, attribute, error)
     except (UnicodeDecodeError, ValueError) as error:
-        _LOG.warning("%s is published without %s: NVML's answer is not text: %s", who, what, error)
+        _LOG.warning(
+            "%s is published without %s: NVML's answer is not text: %s", label, attribute, error
+        )
     return None
 
 
-def put(
+def add_attribute(
     attributes: dict[str, Attribute],
-    who: str,
+    label: str,
     name: str,
     kind: AttributeType,
     value: str | None,
@@ -194,24 +203,26 @@ def put(
 ) -> None:
     """Add an attribute if its value is one that the API takes."""
     if value is None or not 0 < len(value) <= MAX_TEXT:
-        _LOG.warning("%s is published without %s: NVML's %r cannot be used", who, name, raw)
+        _LOG.warning("%s is published without %s: NVML's %r cannot be used", label, name, raw)
     else:
         attributes[name] = Attribute(kind, value)
 
 
-def version(text: str) -> str | None:
-    """A semantic version of what NVML writes with leading zeros or too few parts.
+def normalize_version(text: str) -> str | None:
+    """Return a semantic version of what NVML writes with leading zeros or too few parts.
 
     ``580.95.05`` becomes ``580.95.5``, ``7.5`` becomes ``7.5.0``; else None.
     """
-    parts = text.split(".")
-    if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    numbers = text.split(".")
+    if not 1 <= len(numbers) <= 3 or not all(
+        number.isascii() and number.isdigit() for number in numbers
+    ):
         return None
-    return ".".join(str(int(part)) for part in [*parts, "0", "0"][:3])
+    return ".".join(str(int(number)) for number in [*numbers, "0", "0"][:3])
 
 
-def salted(raw: str, salt: str | None) -> str:
-    """A UUID that differs from that of another salt; ``raw`` itself for None.
+def salt_uuid(raw: str, salt: str | None) -> str:
+    """Return a UUID that differs from that of another salt; ``raw`` itself for None.
 
     For simulated GPUs: two nodes that show one profile do not show the same GPU. What comes before
     the first dash (``GPU``, ``MIG``) stays.

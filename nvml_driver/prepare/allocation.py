@@ -1,4 +1,4 @@
-"""Reading a ResourceClaim: what the scheduler gave to this driver on this node.
+"""Reads a ResourceClaim: what the scheduler gave to this driver on this node.
 
 Fields: resource.k8s.io/v1 ``ResourceClaim.status.allocation.devices`` (k8s.io/api/resource/v1).
 """
@@ -20,7 +20,7 @@ POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
 def base_request(request: str) -> str:
-    """``req`` of ``req/sub``: a subrequest belongs to its request for the kubelet."""
+    """Return ``req`` of ``req/sub``: for the kubelet, a subrequest belongs to its request."""
     return request.partition("/")[0]
 
 
@@ -41,17 +41,19 @@ class Allocation:
         if not allocation:
             raise PrepareError(f"{self} is not allocated")
         self._driver_name = driver_name
-        found: _Json = allocation.get("devices") or {}
-        self._configs: list[_Json] = list(found.get("config") or ())
+        device_allocation: _Json = allocation.get("devices") or {}
+        self._configs: list[_Json] = list(device_allocation.get("config") or ())
         self.results: list[_Json] = [
-            result for result in found.get("results") or () if result.get("driver") == driver_name
+            result
+            for result in device_allocation.get("results") or ()
+            if result.get("driver") == driver_name
         ]
-        self.devices = self._devices()
+        self.devices = self._read_devices()
 
     def __str__(self) -> str:
         return f"claim {self.namespace}/{self.name} (uid {self.uid})"
 
-    def _devices(self) -> tuple[PreparedDevice, ...]:
+    def _read_devices(self) -> tuple[PreparedDevice, ...]:
         names: set[str] = set()
         devices = []
         for result in self.results:
@@ -78,8 +80,8 @@ class Allocation:
             )
         return tuple(devices)
 
-    def record(self, inventory: Inventory, pool_name: str) -> ClaimRecord:
-        """What to prepare, checked, with its configuration applied. Raises PrepareError."""
+    def build_record(self, inventory: Inventory, pool_name: str) -> ClaimRecord:
+        """Return what to prepare, checked, with its configuration applied. Raises PrepareError."""
         pairs: list[tuple[PreparedDevice, Device]] = []
         for prepared in self.devices:
             if prepared.pool_name != pool_name:
@@ -90,7 +92,7 @@ class Allocation:
             device = inventory.get(prepared.device_name)
             if device is None:
                 raise PrepareError(f"{self}: this node has no device {prepared.device_name}")
-            known = replace(
+            completed = replace(
                 prepared,
                 uuid=device.uuid,
                 gpu_name=device.gpu_name,
@@ -98,12 +100,13 @@ class Allocation:
                 place=device.place,
             )
             for other, _ in pairs:
-                if known.conflicts_with(other):
+                if completed.conflicts_with(other):
                     raise PrepareError(
                         f"{self}: devices {other.device_name} (request {other.request}) and "
-                        f"{known.device_name} (request {known.request}) cannot be used together"
+                        f"{completed.device_name} (request {completed.request}) cannot be used "
+                        "together"
                     )
-            pairs.append((known, device))
+            pairs.append((completed, device))
         try:
             settings = settings_for(
                 self._driver_name,

@@ -1,4 +1,4 @@
-"""The driver's memory across restarts: one JSON file, versioned, checksummed, replaced in one step.
+"""Keeps the driver's memory over restarts: one JSON file, checksummed, replaced in one step.
 
 A checkpoint that cannot be trusted is refused and left alone: starting with an empty one could
 hand a device that a container uses to another claim. A copy of it is kept beside it, so that what
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from nvml_driver.errors import CheckpointError, problems
+from nvml_driver.errors import CheckpointError, format_problems
 from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.storage.files import remove_scratch, write_atomic
 
@@ -31,7 +31,7 @@ def _checksum(data: Mapping[str, Any]) -> str:
 
 
 class Checkpoint(Mapping[str, ClaimRecord]):
-    """Claim uid to record, the same in memory and on disk.
+    """The claims that the driver has prepared, by uid, the same in memory and on disk.
 
     A change that cannot be written is not made. ``boot_id`` is of the boot in which the claims were
     prepared; empty where not known.
@@ -103,9 +103,12 @@ class Checkpoint(Mapping[str, ClaimRecord]):
         document = {"version": VERSION, "checksum": _checksum(data), "data": data}
         content = json.dumps(document, separators=(",", ":")).encode() + b"\n"
         try:
-            write_atomic(self.path, content, durable=self._durable, mode=0o600, what="checkpoint")
+            write_atomic(
+                self.path, content, durable=self._durable, mode=0o600, fault_prefix="checkpoint"
+            )
         except OSError as error:
             raise CheckpointError(f"cannot write the checkpoint {self.path}: {error}") from None
+        # Only now, because a change that cannot be written is not made.
         self._records, self._content, self.boot_id = records, content, boot_id
 
     def _read(self, content: bytes) -> tuple[dict[str, ClaimRecord], str]:
@@ -123,7 +126,7 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             records = {uid: ClaimRecord.from_json(uid, c) for uid, c in data["claims"].items()}
             boot_id = str(data["bootID"])
         except ValidationError as error:
-            problem = problems(error, root="claim")
+            problem = format_problems(error, root="claim")
             raise self._refusal(content, f"is corrupt or not a checkpoint ({problem})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{type(error).__name__}: {error}"
@@ -133,20 +136,25 @@ class Checkpoint(Mapping[str, ClaimRecord]):
             raise self._refusal(content, f"belongs to {theirs}")
         return records, boot_id
 
-    def _refusal(self, content: bytes, what: str) -> CheckpointError:
+    def _refusal(self, content: bytes, reason: str) -> CheckpointError:
         return CheckpointError(
-            f"the checkpoint {self.path} {what}. It records which devices containers of this node "
-            "use, so it is neither used nor overwritten. Start the driver that wrote it, or drain "
-            f"the node, move the file away and start again{self._keep_aside(content)}"
+            f"the checkpoint {self.path} {reason}. It records which devices containers of this "
+            "node use, so it is neither used nor overwritten. Start the driver that wrote it, or "
+            f"drain the node, move the file away and start again{self._keep_aside(content)}"
         )
 
     def _keep_aside(self, content: bytes) -> str:
-        """Copy a refused checkpoint, once for each content however often the driver restarts."""
+        """Copy a refused checkpoint, once for each content however often the driver restarts.
+
+        Returns what to say of the copy.
+        """
         name = f"{FILE_NAME}.refused-{hashlib.sha256(content).hexdigest()[:12]}"
         copy = self.path.with_name(name)
         try:
             if not copy.exists():
-                write_atomic(copy, content, durable=self._durable, mode=0o600, what="refused")
+                write_atomic(
+                    copy, content, durable=self._durable, mode=0o600, fault_prefix="refused"
+                )
         except OSError as error:
             return f" (a copy could not be kept: {error})"
         return f" (a copy is kept in {copy})"

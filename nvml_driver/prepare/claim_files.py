@@ -1,4 +1,4 @@
-"""The files of a prepared claim that others read: its CDI spec, metadata, device files.
+"""Writes the files of a prepared claim that others read: its CDI spec, metadata, device files.
 
 Owner of these files' life: written together, removed together, and after a crash or a reboot
 brought back in line with the claims that the checkpoint knows.
@@ -20,7 +20,7 @@ from nvml_driver.model.prepared import ClaimRecord
 from nvml_driver.options import DriverOptions
 from nvml_driver.simulated import smi
 from nvml_driver.simulated.node import make_device_files
-from nvml_driver.storage.files import remove, remove_scratch, write_atomic
+from nvml_driver.storage.files import remove_file, remove_scratch, write_atomic
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,13 +49,18 @@ class ClaimFiles:
             if options.device_metadata
             else None
         )
-        shown = simulated and not options.container_prefix  # the tool has one place in containers
-        self._smi = options.state_dir.absolute() / SMI_NAME if shown else None
+        shows_smi = (
+            simulated and not options.container_prefix
+        )  # the tool has one place in containers
+        self._smi = options.state_dir.absolute() / SMI_NAME if shows_smi else None
         self._made: dict[tuple[int | None, int | None], tuple[Device, MigInstance]] = {}
-        self.use(inventory)
+        self.use_inventory(inventory)
 
-    def use(self, inventory: Inventory) -> None:
-        """Write for another inventory. Raises DriverError: a device file cannot be made."""
+    def use_inventory(self, inventory: Inventory) -> None:
+        """Write for another inventory from now on.
+
+        Raises DriverError: no device file can be made.
+        """
         self._inventory = inventory
         self._specs = SpecBuilder(
             inventory,
@@ -75,7 +80,7 @@ class ClaimFiles:
             raise DriverError(f"cannot write the simulated {self._smi}: {error}") from None
 
     def metadata_device_ids(self, record: ClaimRecord) -> dict[str, str]:
-        """Base request to the CDI device that mounts its metadata; empty without metadata."""
+        """Return for each base request the CDI device that mounts its metadata, if any does."""
         if self._metadata is None:
             return {}
         return {
@@ -88,12 +93,13 @@ class ClaimFiles:
         self._spec_path(uid)
 
     def has_spec(self, uid: str) -> bool:
+        """Return whether the claim's CDI spec is on disk."""
         return self._spec_path(uid).is_file()
 
     def write(self, record: ClaimRecord) -> None:
         """Write a claim's files, unless the very same are there. Raises PrepareError."""
         self._make_device_files(record)
-        content = cdi.encode(self._specs.build(record))
+        content = cdi.encode_spec(self._specs.build(record))
         path = self._spec_path(record.uid)
         try:
             self._write_smi(record)
@@ -102,29 +108,29 @@ class ClaimFiles:
             if path.is_file() and path.read_bytes() == content:
                 return
             self._options.cdi_root.mkdir(parents=True, exist_ok=True)  # tmpfs: a reboot took it
-            write_atomic(path, content, durable=self._options.durable, what="cdi-spec")
+            write_atomic(path, content, durable=self._options.durable, fault_prefix="cdi-spec")
         except OSError as error:
             raise PrepareError(f"{record}: cannot write the CDI spec {path}: {error}") from None
 
     def remove(self, uid: str) -> None:
         """Remove a claim's files; they need not be there. Raises OSError."""
-        remove(self._spec_path(uid), durable=self._options.durable, what="cdi-spec")
+        remove_file(self._spec_path(uid), durable=self._options.durable, fault_prefix="cdi-spec")
         if self._metadata is not None:
             self._metadata.remove(uid)
 
-    def tidy(self, claims: Mapping[str, ClaimRecord]) -> None:
+    def remove_orphans(self, claims: Mapping[str, ClaimRecord]) -> None:
         """Remove what belongs to no claim, also half-written files. Raises OSError."""
         options = self._options
-        prefix = f"{cdi.vendor(options.driver_name)}-{cdi.CLASS}_"
+        prefix = f"{cdi.vendor_name(options.driver_name)}-{cdi.CLASS}_"
         remove_scratch(options.cdi_root, prefix)
         remove_scratch(options.state_dir, SMI_NAME)
         for path in options.cdi_root.glob(f"{prefix}*.json"):
             owner = cdi.claim_uid_of(path, options.driver_name)
             if owner is not None and owner not in claims and self._is_own(path):
                 _LOG.warning("%s belongs to no prepared claim and is removed", path)
-                remove(path, durable=options.durable, what="cdi-spec")
+                remove_file(path, durable=options.durable, fault_prefix="cdi-spec")
         if self._metadata is not None:
-            self._metadata.tidy(claims)
+            self._metadata.remove_orphans(claims)
 
     def _spec_path(self, uid: str) -> Path:
         try:
@@ -133,7 +139,7 @@ class ClaimFiles:
             raise PrepareError(str(error)) from None
 
     def _make_device_files(self, record: ClaimRecord | None = None) -> None:
-        """Simulated device files: those of the node, and those of MIG devices just made."""
+        """Make simulated device files: those of the node, and those of MIG devices just made."""
         if not self._makes_device_files:
             return
         names = [CONTROL_DEVICE]
@@ -142,32 +148,32 @@ class ClaimFiles:
             if device.kind == "vfio":
                 names.append("vfio/vfio")
         for prepared in record.devices if record is not None else ():
-            found = self._inventory.get(prepared.device_name)
-            if found is not None and prepared.made is not None:
-                names += device_files(found, prepared.made)
+            partition = self._inventory.get(prepared.device_name)
+            if partition is not None and prepared.made is not None:
+                names += device_files(partition, prepared.made)
         apart = bool(self._options.container_prefix)
         make_device_files(self._device_root, dict.fromkeys(names), apart=apart)
 
     def _write_smi(self, record: ClaimRecord | None = None) -> None:
-        """The simulated nvidia-smi, which also shows the MIG devices that were made for claims."""
+        """Write the simulated nvidia-smi, which also shows the MIG devices made for claims."""
         if self._smi is None:
             return
         for prepared in record.devices if record is not None else ():
-            found = self._inventory.get(prepared.device_name)
-            if found is not None and prepared.made is not None:
+            device = self._inventory.get(prepared.device_name)
+            if device is not None and prepared.made is not None:
                 # Numbers of device files are used again, and then show another device.
-                self._made[found.minor, prepared.made.gi_capability] = (found, prepared.made)
-        content = smi.script(self._inventory, self._made.values()).encode()
+                self._made[device.minor, prepared.made.gi_capability] = (device, prepared.made)
+        content = smi.render_script(self._inventory, self._made.values()).encode()
         if not self._smi.is_file() or self._smi.read_bytes() != content:
             durable = self._options.durable
-            write_atomic(self._smi, content, durable=durable, mode=0o755, what="nvidia-smi")
+            write_atomic(self._smi, content, durable=durable, mode=0o755, fault_prefix="nvidia-smi")
         # Whatever the umask, and also after a crash before this line: users of containers run it.
         self._smi.chmod(0o755)
 
     def _is_own(self, path: Path) -> bool:
-        """Whether a spec was written for this node; a directory may be shared by mistake."""
+        """Return whether a spec was written for this node; a directory may be shared by mistake."""
         try:
-            found = cdi.read_spec(path)
+            spec = cdi.read_spec(path)
         except (CdiError, FileNotFoundError):
             return False
-        return (found.get("annotations") or {}).get(NODE_ANNOTATION) == self._options.node_name
+        return (spec.get("annotations") or {}).get(NODE_ANNOTATION) == self._options.node_name

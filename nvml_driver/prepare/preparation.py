@@ -1,4 +1,4 @@
-"""Making one claim ready, and taking it away again, step by step.
+"""Makes one claim ready, and takes it away again, step by step.
 
 Each step is remembered in the checkpoint before it is made, so that what a failure or a crash
 leaves can be found and undone. The caller holds the node's lock.
@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Preparation:
-    """What is done for claims of one node."""
+    """Makes claims of one node ready, and takes them away."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class Preparation:
         partitions: mig.Partitions,
         time_slices: TimeSlices | None,
     ) -> None:
-        """Without ``time_slices`` the GPUs of this node only show what was asked for."""
+        """Work for one node. Without ``time_slices`` its GPUs only show what was asked for."""
         self._checkpoint = checkpoint
         self._files = files
         self._partitions = partitions
         self._time_slices = time_slices
 
-    def make(self, record: ClaimRecord) -> ClaimRecord:
+    def prepare_claim(self, record: ClaimRecord) -> ClaimRecord:
         """Make a claim ready. Raises PrepareError: it cannot be; nothing of the attempt is left."""
         self._refuse_overlap(record)
         try:
@@ -44,26 +44,30 @@ class Preparation:
         except DriverError as error:
             raise PrepareError(f"{record} cannot be prepared: {error}") from None
         try:
+            # First, so that recovery knows of what a crash in a later step leaves.
             self._checkpoint.put(record)
             if self._time_slices is not None:
-                self._time_slices.set(record, self._checkpoint.values())
-            done = replace(
+                self._time_slices.set_for_claim(record, self._checkpoint.values())
+            completed = replace(
                 record,
                 state=ClaimState.PREPARE_COMPLETED,
-                devices=tuple(mig.make(self._partitions, device) for device in record.devices),
+                devices=tuple(
+                    mig.make_partition(self._partitions, device) for device in record.devices
+                ),
             )
-            done = self._with_metadata(done)
-            self._files.write(done)
-            self._checkpoint.put(done)
+            completed = self._with_metadata(completed)
+            # In this order, because a claim that is PrepareCompleted has its spec on disk.
+            self._files.write(completed)
+            self._checkpoint.put(completed)
         except (DriverError, OSError) as error:
             self._roll_back(record, error)
             raise PrepareError(f"{record} cannot be prepared: {error}") from None
-        return done
+        return completed
 
-    def make_again(self, record: ClaimRecord) -> bool:
+    def repair_claim(self, record: ClaimRecord) -> bool:
         """Bring back what a prepared claim may lack; False: make it anew. Raises PrepareError."""
         try:
-            missing = mig.missing(self._partitions, record.devices)
+            missing = mig.find_missing(self._partitions, record.devices)
         except DriverError as error:
             raise PrepareError(f"{record}: {error}") from None
         if any(device.makes_instance for device in missing):
@@ -73,13 +77,13 @@ class Preparation:
             raise PrepareError(f"{record}: MIG device {device.device_name} is gone from this node")
         try:
             if self._time_slices is not None:
-                self._time_slices.set(record, self._checkpoint.values())
+                self._time_slices.set_for_claim(record, self._checkpoint.values())
         except DriverError as error:
             raise PrepareError(f"{record}: {error}") from None
         self._files.write(record)
         return True
 
-    def undo(self, record: ClaimRecord, *, failed: bool = False) -> None:
+    def undo_claim(self, record: ClaimRecord, *, failed: bool = False) -> None:
         """Take everything of a claim away, in an order in which a crash can be repaired.
 
         After a preparation that ``failed``, what could not be set can often not be reset for the
@@ -95,9 +99,9 @@ class Preparation:
                 record = replace(record, state=ClaimState.PREPARE_STARTED)
                 self._checkpoint.put(record)
             if self._time_slices is not None:
-                self._reset(self._time_slices, record, failed=failed)
+                self._reset_time_slices(self._time_slices, record, failed=failed)
             for device in record.devices:
-                mig.unmake(self._partitions, device)
+                mig.unmake_partition(self._partitions, device)
         self._checkpoint.drop(record.uid)
 
     def _roll_back(self, record: ClaimRecord, error: Exception) -> None:
@@ -105,24 +109,28 @@ class Preparation:
         if record.uid not in self._checkpoint:
             return  # the failure was to write the checkpoint, so nothing was begun
         try:
-            self.undo(record, failed=True)
+            self.undo_claim(record, failed=True)
         except (DriverError, OSError) as another:
             _LOG.error("%s: after %s, rolling back failed: %s", record, error, another)
 
-    def _reset(self, time_slices: TimeSlices, record: ClaimRecord, *, failed: bool) -> None:
+    def _reset_time_slices(
+        self, time_slices: TimeSlices, record: ClaimRecord, *, failed: bool
+    ) -> None:
         try:
-            time_slices.reset(record, self._checkpoint.values())
+            time_slices.reset_for_claim(record, self._checkpoint.values())
         except DriverError as error:
             if not failed:
                 raise
             _LOG.error("%s: time slices may be set still: %s", record, error)
 
     def _with_metadata(self, record: ClaimRecord) -> ClaimRecord:
-        """Each request's metadata device goes with the request's first device, as upstream."""
-        left = self._files.metadata_device_ids(record)
+        """Return the claim with each request's metadata beside its first device, as upstream."""
+        remaining_ids = self._files.metadata_device_ids(record)
         devices = []
         for device in record.devices:
-            extra = [left.pop(name) for name in device.request_names if name in left]
+            extra = [
+                remaining_ids.pop(name) for name in device.request_names if name in remaining_ids
+            ]
             devices.append(replace(device, cdi_device_ids=(*device.cdi_device_ids, *extra)))
         return replace(record, devices=tuple(devices))
 
@@ -133,12 +141,12 @@ class Preparation:
         """
         for other in self._checkpoint.values():
             for device in record.devices:
-                for held in other.devices:
-                    if device.conflicts_with(held):
+                for held_device in other.devices:
+                    if device.conflicts_with(held_device):
                         with_name = (
                             ""
-                            if device.device_name == held.device_name
-                            else f" (as {held.device_name})"
+                            if device.device_name == held_device.device_name
+                            else f" (as {held_device.device_name})"
                         )
                         raise PrepareError(
                             f"{record}: device {device.device_name}{with_name} is still prepared "

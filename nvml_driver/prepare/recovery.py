@@ -1,4 +1,4 @@
-"""What a starting driver does about what an earlier one left: crash, reboot, lost files.
+"""Takes up what an earlier driver left when one starts: after a crash, a reboot, lost files.
 
 After a reboot no container of before runs, so nothing is in use. Claims stay prepared as long as
 they can be: the kubelet will ask to prepare the claims of its pods again, or to unprepare those of
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def read_boot_id(path: Path) -> str:
-    """Which boot this is; empty where the kernel does not report, and then no reboot is noticed."""
+    """Return an id of this boot; empty if the kernel reports none, so no reboot is noticed."""
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -55,8 +55,9 @@ def recover(
                 _LOG.warning("%s: its preparation was interrupted and is undone", record)
                 _undo_if_possible(record, undo)
             else:
-                restore(record, files)
-        files.tidy(checkpoint)
+                restore_files(record, files)
+        files.remove_orphans(checkpoint)
+        # Last: after a crash before this line, the next start still sees that the node rebooted.
         if boot_id:
             checkpoint.begin_boot(boot_id)
     except OSError as error:
@@ -67,8 +68,8 @@ def _survives_reboot(record: ClaimRecord, inventory: Inventory) -> bool:
     if record.state is not ClaimState.PREPARE_COMPLETED:
         return False
     for device in record.devices:
-        found = inventory.get(device.device_name)
-        if device.kind == "mig-partition" or found is None or not device.is_still(found):
+        present = inventory.get(device.device_name)
+        if device.kind == "mig-partition" or present is None or not device.is_still(present):
             return False
     return True
 
@@ -81,7 +82,7 @@ def _undo_if_possible(record: ClaimRecord, undo: Callable[[ClaimRecord], None]) 
         _LOG.error("%s: cannot be undone now: %s", record, error)
 
 
-def restore(record: ClaimRecord, files: ClaimFiles) -> None:
+def restore_files(record: ClaimRecord, files: ClaimFiles) -> None:
     """Write a prepared claim's files again if they are lost, as long as its devices are there."""
     try:
         files.write(record)

@@ -1,4 +1,4 @@
-"""How long a process keeps a GPU that several use: set for a claim, and reset after it.
+"""Sets how long a process keeps a GPU that several use: for a claim, and resets it after it.
 
 NVML has no function for it, ``nvidia-smi compute-policy`` does; dra-driver-nvidia-gpu does the same
 (``sharing.go``, ``nvlib.go`` in ``cmd/gpu-kubelet-plugin``). Processes can only share a GPU in
@@ -43,21 +43,21 @@ class NoToolError(CommandError):
 
 
 class Tool(Protocol):
-    """What is needed of nvidia-smi."""
+    """The use that the driver makes of nvidia-smi."""
 
     def run(self, arguments: Sequence[str], seconds: float) -> None:
-        """Run it to its end; CommandError if it fails or takes longer."""
+        """Run it to its end; CommandError if it fails or takes longer than ``seconds``."""
 
 
 class NvidiaSmi:
-    """The tool of an installed driver."""
+    """The nvidia-smi of an installed driver."""
 
     def __init__(self, root: DriverRoot) -> None:
         self._root = root
 
     def run(self, arguments: Sequence[str], seconds: float) -> None:
         """Run ``nvidia-smi`` without a shell. Raises CommandError."""
-        tool = self._root.tool("nvidia-smi")
+        tool = self._root.find_tool("nvidia-smi")
         if tool is None:
             raise NoToolError(
                 f"nvidia-smi is not in {self._root.container}; set where the driver is installed "
@@ -65,12 +65,12 @@ class NvidiaSmi:
                 None,
             )
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-        library = self._root.library("libnvidia-ml.so.1")
+        library = self._root.find_library("libnvidia-ml.so.1")
         if library is not None and self._root.container.as_posix() != "/":
             environment["LD_PRELOAD"] = str(library)  # no loader looks for it below that root
-        what = " ".join(["nvidia-smi", *arguments])
+        command = " ".join(["nvidia-smi", *arguments])
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [str(tool), *arguments],
                 capture_output=True,
                 text=True,
@@ -81,18 +81,19 @@ class NvidiaSmi:
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise CommandError(f"`{what}` did not end within {seconds:.3g} s", None) from None
+            raise CommandError(f"`{command}` did not end within {seconds:.3g} s", None) from None
         except OSError as error:
-            raise CommandError(f"`{what}` cannot be run: {error}", None) from None
-        if done.returncode != 0:
-            said = " ".join((done.stdout + done.stderr).split())[-500:]
+            raise CommandError(f"`{command}` cannot be run: {error}", None) from None
+        if completed.returncode != 0:
+            output = " ".join((completed.stdout + completed.stderr).split())[-500:]
             raise CommandError(
-                f"`{what}` failed (exit status {done.returncode}): {said}", done.returncode
+                f"`{command}` failed (exit status {completed.returncode}): {output}",
+                completed.returncode,
             )
 
 
 class TimeSlices:
-    """The time slices of a node's GPUs."""
+    """Sets and resets the time slices of a node's GPUs."""
 
     def __init__(
         self,
@@ -101,93 +102,95 @@ class TimeSlices:
         command_seconds: float = COMMAND_SECONDS,
         budget_seconds: float = BUDGET_SECONDS,
     ) -> None:
-        """``tool`` may take so many seconds for one command, and for a claim."""
+        """Use ``tool``, which may take so many seconds for one command, and for a claim."""
         self._tool = tool
         self._command = command_seconds
         self._budget = budget_seconds
 
-    def set(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
-        """Set what a claim asks for; nothing happens if it does not ask.
+    def set_for_claim(self, record: ClaimRecord, other_records: Iterable[ClaimRecord]) -> None:
+        """Set the time slices that a claim asks for; nothing happens if it asks for none.
 
-        The ``others`` are prepared claims, which may have shares of the same GPU.
+        The ``other_records`` are prepared claims, which may have shares of the same GPU.
 
         Raises:
             PrepareError: another claim has the GPU set otherwise, or NVML reports no UUID.
             CommandError: it could not be set; some of it may have been.
         """
-        others = [each for each in others if each.uid != record.uid]
-        for device in _set_devices(record):
+        other_records = [another for another in other_records if another.uid != record.uid]
+        for device in _time_sliced_devices(record):
             if device.uuid is None:
                 raise PrepareError(
                     f"device {device.device_name}: without a UUID its time slices cannot be set"
                 )
-            for other, held in _holders(device, others):
-                if interval(held) != interval(device):
+            for other, held in _find_holders(device, other_records):
+                if interval_of(held) != interval_of(device):
                     raise PrepareError(
                         f"device {device.device_name}: {other} has shares of it with time slices "
-                        f"{interval(held)}, so they cannot be {interval(device)}"
+                        f"{interval_of(held)}, so they cannot be {interval_of(device)}"
                     )
         deadline = time.monotonic() + self._budget
-        for device in _set_devices(record):
+        for device in _time_sliced_devices(record):
             faults.reach("time-slice:begin")
             try:
-                self._apply(str(device.uuid), INTERVALS[str(interval(device))], deadline)
+                self._apply(str(device.uuid), INTERVALS[str(interval_of(device))], deadline)
             except NoToolError as error:
-                if interval(device) != "Default":
+                if interval_of(device) != "Default":
                     raise
                 _LOG.info("%s: time slices are left as they are: %s", device.device_name, error)
             faults.reach("time-slice:done")
 
-    def reset(self, record: ClaimRecord, others: Iterable[ClaimRecord]) -> None:
+    def reset_for_claim(self, record: ClaimRecord, other_records: Iterable[ClaimRecord]) -> None:
         """Set the default again, where no other claim needs what is set. Raises CommandError."""
-        others = [each for each in others if each.uid != record.uid]
+        other_records = [other for other in other_records if other.uid != record.uid]
         deadline = time.monotonic() + self._budget
-        for device in _set_devices(record):
-            if device.uuid is None or any(True for _ in _holders(device, others)):
+        for device in _time_sliced_devices(record):
+            if device.uuid is None or any(True for _ in _find_holders(device, other_records)):
                 continue
             faults.reach("time-slice-reset:begin")
             try:
                 self._apply(device.uuid, INTERVALS["Default"], deadline)
             except CommandError as error:
-                never_set = isinstance(error, NoToolError) and interval(device) == "Default"
+                never_set = isinstance(error, NoToolError) and interval_of(device) == "Default"
                 if not never_set and error.status not in _NO_SUCH_GPU | _CANNOT:
                     raise
                 _LOG.warning("%s: there is nothing to reset: %s", device.device_name, error)
             faults.reach("time-slice-reset:done")
 
     def _apply(self, uuid: str, number: int, deadline: float) -> None:
+        # First the compute mode, without which processes cannot share the GPU at all.
         self._run(("-i", uuid, "-c", "DEFAULT"), deadline)
         self._run(("compute-policy", "-i", uuid, "--set-timeslice", str(number)), deadline)
 
     def _run(self, arguments: Sequence[str], deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise CommandError(
                 f"nvidia-smi took all of {self._budget:.0f} s for the GPUs before", None
             )
-        self._tool.run(arguments, min(self._command, left))
+        self._tool.run(arguments, min(self._command, remaining))
 
 
-def interval(device: PreparedDevice) -> str | None:
-    """What a prepared device's time slices are set to; None: they are left as they are."""
+def interval_of(device: PreparedDevice) -> str | None:
+    """Return what a prepared device's time slices are set to; None: they are left as they are."""
     if device.kind != "full" or device.admin_access:
         return None  # those of a MIG device cannot be set; admin access only observes
     return dict(device.settings).get(SETTING)
 
 
 def sets_time_slices(record: ClaimRecord) -> bool:
-    """Whether preparing a claim sets time slices."""
-    return bool(_set_devices(record))
+    """Return whether preparing a claim sets time slices."""
+    return bool(_time_sliced_devices(record))
 
 
-def _set_devices(record: ClaimRecord) -> list[PreparedDevice]:
-    return [device for device in record.devices if interval(device) is not None]
+def _time_sliced_devices(record: ClaimRecord) -> list[PreparedDevice]:
+    return [device for device in record.devices if interval_of(device) is not None]
 
 
-def _holders(
-    device: PreparedDevice, others: Iterable[ClaimRecord]
+def _find_holders(
+    device: PreparedDevice, other_records: Iterable[ClaimRecord]
 ) -> Iterable[tuple[ClaimRecord, PreparedDevice]]:
-    for other in others:
+    """Yield each claim and device that has shares of the same GPU and sets its time slices."""
+    for other in other_records:
         for held in other.devices:
-            if held.uuid == device.uuid and interval(held) is not None:
+            if held.uuid == device.uuid and interval_of(held) is not None:
                 yield other, held

@@ -30,8 +30,11 @@ FLAGS = (
 )
 
 
-def compiler() -> tuple[str, ...]:
-    """The C compiler's command: ``cc``, else ziglang's. Raises NvmlUnavailableError: neither."""
+def find_compiler() -> tuple[str, ...]:
+    """Return the C compiler's command: ``cc``, else ziglang's.
+
+    Raises NvmlUnavailableError: neither.
+    """
     if found := find_c_compiler():
         return found
     raise NvmlUnavailableError(
@@ -40,24 +43,24 @@ def compiler() -> tuple[str, ...]:
     )
 
 
-def build(
+def build_library(
     cache_root: Path, command: Sequence[str] | None = None, extra_flags: Sequence[str] = ()
 ) -> Path:
-    """The compiled library, built if the cache does not have it yet.
+    """Return the compiled library, built if the cache does not have it yet.
 
     Args:
         cache_root: the user's cache directory; the library goes into
             ``<cache_root>/dra-conformance/nvml/<digest>/libnvidia-ml.so.1``.
         command: the compiler's command line; by default what ``build_ahead`` made is used, else
-            ``compiler()``.
+            ``find_compiler()``.
         extra_flags: after ``FLAGS``, for example ``-fsanitize=address``.
 
     Raises NvmlUnavailableError: no compiler, it failed, or the cache cannot be written.
     """
-    sources = _sources()
-    if command is None and not extra_flags and (ahead := _ahead(sources)).exists():
+    sources = _read_sources()
+    if command is None and not extra_flags and (ahead := _ahead_path(sources)).exists():
         return ahead
-    command = tuple(command) if command is not None else compiler()
+    command = tuple(command) if command is not None else find_compiler()
     digest = _digest((*command, *FLAGS, *extra_flags), sources)
     folder = cache_root.absolute() / "dra-conformance" / "nvml" / digest
     library = folder / LIBRARY
@@ -79,26 +82,26 @@ def build(
 
 def build_ahead(command: Sequence[str] = ()) -> Path:
     """Compile into the installed package, for all that run later. Raises NvmlUnavailableError."""
-    sources = _sources()
-    library = _ahead(sources)
+    sources = _read_sources()
+    library = _ahead_path(sources)
     library.parent.mkdir(parents=True, exist_ok=True)
-    _compile([*(command or compiler()), *FLAGS], sources, library)
+    _compile([*(command or find_compiler()), *FLAGS], sources, library)
     return library
 
 
-def _ahead(sources: Mapping[str, bytes]) -> Path:
-    """Where the library of just these sources is, if it was compiled ahead."""
+def _ahead_path(sources: Mapping[str, bytes]) -> Path:
+    """Return where the library of just these sources is, if it was compiled ahead."""
     return Path(__file__).parent / "ahead" / _digest((), sources) / LIBRARY
 
 
 def _digest(words: Sequence[str], sources: Mapping[str, bytes]) -> str:
-    named = [part for name, text in sources.items() for part in (name.encode(), text)]
-    parts = [word.encode() for word in words] + named
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+    files = [content for name, text in sources.items() for content in (name.encode(), text)]
+    contents = [word.encode() for word in words] + files
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
 
 
-def _sources() -> dict[str, bytes]:
-    """File name to text, headers too, in a fixed order."""
+def _read_sources() -> dict[str, bytes]:
+    """Return the text of each file by name, headers too, in a fixed order."""
     folder = resources.files("nvml_driver.simulated").joinpath("library")
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {file.name: file.read_bytes() for file in files if file.name.endswith((".c", ".h"))}
@@ -110,18 +113,18 @@ def _compile(command: Sequence[str], sources: Mapping[str, bytes], library: Path
         for name, text in sources.items():
             Path(scratch, name).write_bytes(text)
         units = [str(Path(scratch, name)) for name in sources if name.endswith(".c")]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*command, *units, "-o", str(built)],
             capture_output=True,
             text=True,
             check=False,
             timeout=300,
         )
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()[-2000:]
+        if completed.returncode != 0:
+            output = (completed.stderr or completed.stdout).strip()[-2000:]
             raise NvmlUnavailableError(
                 f"`{' '.join(command)}` could not compile simulated NVML "
-                f"(exit status {done.returncode}):\n{said}"
+                f"(exit status {completed.returncode}):\n{output}"
             )
         built.replace(library)
 

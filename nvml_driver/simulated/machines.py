@@ -1,4 +1,4 @@
-"""One simulated machine: the description that the C library holds, and what is injected into it."""
+"""Controls one simulated machine: the description that the C library holds, and injected faults."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
 
 class Machine:
-    """A machine in the C library; gone when nobody refers to it any more."""
+    """A machine in the C library; freed when nobody refers to it any more."""
 
     def __init__(self, handle: ctypes.CDLL, description: bytes, name: str) -> None:
         """Let the library read a description. Raises ProfileError: it refuses it, and why."""
-        self._open = _function(handle, "nvmlSimulatedOpen", ctypes.c_void_p)
-        self._close = _function(handle, "nvmlSimulatedClose", ctypes.c_int)
-        self._select = _function(handle, "nvmlSimulatedSelect", ctypes.c_void_p)
-        self._control = _function(handle, "nvmlSimulatedControl", ctypes.c_int)
+        self._open = _declare_function(handle, "nvmlSimulatedOpen", ctypes.c_void_p)
+        self._close = _declare_function(handle, "nvmlSimulatedClose", ctypes.c_int)
+        self._select = _declare_function(handle, "nvmlSimulatedSelect", ctypes.c_void_p)
+        self._control = _declare_function(handle, "nvmlSimulatedControl", ctypes.c_int)
         message = ctypes.create_string_buffer(512)
         size = ctypes.c_size_t
         self._pointer: int | None = self._open(
             description, size(len(description)), message, size(len(message))
         )
         if not self._pointer:
-            said = message.value.decode(errors="replace") or "out of memory"
-            raise ProfileError(f"profile {name}: {said}")
+            reason = message.value.decode(errors="replace") or "out of memory"
+            raise ProfileError(f"profile {name}: {reason}")
         weakref.finalize(self, self._close, ctypes.c_void_p(self._pointer))
 
     @contextmanager
-    def selected(self) -> Iterator[None]:
-        """This thread's NVML means this machine; the one before is meant again afterwards."""
-        before = self._select(ctypes.c_void_p(self._pointer))
+    def select_for_thread(self) -> Iterator[None]:
+        """Let this thread's NVML mean this machine, and afterwards the previous one again."""
+        previous = self._select(ctypes.c_void_p(self._pointer))
         try:
             yield
         finally:
-            self._select(ctypes.c_void_p(before))
+            self._select(ctypes.c_void_p(previous))
 
     def control(self, *lines: str) -> None:
         """Obey control lines, as they may also be appended to a control file.
@@ -61,7 +61,7 @@ class Machine:
             raise NvmlUnavailableError(message.value.decode(errors="replace"))
 
 
-def _function(handle: ctypes.CDLL, name: str, result: Any) -> Any:
+def _declare_function(handle: ctypes.CDLL, name: str, result: Any) -> Any:
     function = getattr(handle, name)
     function.restype = result
     return function

@@ -1,4 +1,4 @@
-"""The MIG part of a profile: what a GPU can be partitioned into, as ``nvidia-smi mig`` lists it.
+"""Describes a GPU's possible partitions in a profile, as ``nvidia-smi mig`` lists them.
 
 A table is only as good as where it came from: device names, placements and counters are all made
 of it. So a shipped profile has a table only where a listing of real hardware (``-lgip`` and
@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 
 def nvml_constant(prefix: str) -> BeforeValidator:
-    """Let a profile say ``TURING`` where NVML's header says ``NVML_DEVICE_ARCH_TURING``."""
+    """Return a validator that lets a profile say ``TURING`` for ``NVML_DEVICE_ARCH_TURING``."""
 
     def read(value: object) -> object:
         if not isinstance(value, str):
@@ -29,7 +29,7 @@ def nvml_constant(prefix: str) -> BeforeValidator:
 
 
 class Model(BaseModel):
-    """Strict and frozen; camelCase in JSON."""
+    """Base class of a profile's parts: strict, frozen, camelCase in JSON."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -79,6 +79,7 @@ class MigProfile(Model):
         return self
 
     def describe(self) -> str:
+        """Return the line that describes this profile to the C library."""
         numbers = (
             *(self.index, self.id, self.slices, self.instances, self.multiprocessors),
             *(self.copy_engines, self.decoders, self.encoders, self.jpeg_engines),
@@ -89,7 +90,7 @@ class MigProfile(Model):
 
 
 class MigTable(Model):
-    """What a GPU can be partitioned into; it has 8 memory slices, the A30 has 4."""
+    """The possible partitions of a GPU; it has 8 memory slices, the A30 has 4."""
 
     memory_slices: int = Field(ge=4, le=8)
     profiles: tuple[MigProfile, ...] = Field(strict=False, min_length=1, max_length=18)
@@ -99,35 +100,39 @@ class MigTable(Model):
         if self.memory_slices not in (4, 8):
             raise ValueError("memorySlices must be 4 or 8")
         for field in ("name", "index", "id"):
-            seen = [getattr(profile, field) for profile in self.profiles]
-            if len(set(seen)) != len(seen):
+            values = [getattr(profile, field) for profile in self.profiles]
+            if len(set(values)) != len(values):
                 raise ValueError(f"two profiles have the same {field}")
         for profile in self.profiles:
             if any(start + profile.size > self.memory_slices for start in profile.starts):
                 raise ValueError(f"{profile.name} has a placement beyond memorySlices")
         return self
 
-    def named(self, name: str) -> MigProfile | None:
+    def find_profile(self, name: str) -> MigProfile | None:
+        """Return the profile of that name, or None."""
         return next((profile for profile in self.profiles if profile.name == name), None)
 
 
 class BootInstance(Model):
-    """A MIG device that is there from the start, as an administrator would have made it."""
+    """A MIG device that exists from the start, as an administrator would have made it."""
 
     profile: str
     start: int = Field(ge=0, le=7)
 
 
 def check_instances(table: MigTable | None, instances: tuple[BootInstance, ...]) -> dict[str, Any]:
-    """Memory slice to the instance there. Raises ValueError: unknown profile or place, overlap."""
-    taken: dict[str, Any] = {}
+    """Return the instance at each memory slice.
+
+    Raises ValueError: unknown profile or place, overlap.
+    """
+    instance_by_slice: dict[str, Any] = {}
     for instance in instances:
-        profile = table.named(instance.profile) if table else None
+        profile = table.find_profile(instance.profile) if table else None
         if profile is None:
             raise ValueError(f"migInstances: this GPU has no MIG profile {instance.profile}")
         if instance.start not in profile.starts:
             raise ValueError(f"migInstances: {instance.profile} cannot start at {instance.start}")
         for at in range(instance.start, instance.start + profile.size):
-            if taken.setdefault(str(at), instance) is not instance:
+            if instance_by_slice.setdefault(str(at), instance) is not instance:
                 raise ValueError(f"migInstances: two instances take memory slice {at}")
-    return taken
+    return instance_by_slice

@@ -1,4 +1,4 @@
-"""What surrounds NVML on a node with GPUs, made from a profile: sysfs, /proc and device files.
+"""Makes what surrounds NVML on a node with GPUs from a profile: sysfs, /proc and device files.
 
 NVML does not say where a GPU hangs on the PCIe tree, nor which device files a MIG device needs; a
 driver reads that from sysfs and /proc. And a container gets a GPU as a character device. All are
@@ -40,7 +40,7 @@ _GIS, _CIS = 15, 8  # of one GPU, in the numbering of mig-minors
 
 
 def make_node(profile: Profile, folder: Path) -> NodeRoots:
-    """Everything below one directory; a boot id stays until deleted. Raises DriverError."""
+    """Make everything below one directory; a boot id stays until deleted. Raises DriverError."""
     roots = NodeRoots(
         sysfs=folder / "sys",
         proc=folder / "proc",
@@ -62,7 +62,7 @@ def make_node(profile: Profile, folder: Path) -> NodeRoots:
 
 
 def mig_minors(profile: Profile) -> str:
-    """``/proc/driver/nvidia-caps/mig-minors``: minor numbers of all capabilities there can be.
+    """Return ``/proc/driver/nvidia-caps/mig-minors``: the minors of all possible capabilities.
 
     The numbering is the one of NVIDIA's MIG User Guide, "Device Nodes and Capabilities": 9 for each
     of the 15 GPU instances of a GPU, from 3 on.
@@ -114,7 +114,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _link(path: Path, to: Path) -> None:
-    """A relative link, as sysfs has them, to a directory that is made if need be."""
+    """Make a relative link, as sysfs has them, to a directory that is made if need be."""
     to.mkdir(parents=True, exist_ok=True)
     target = os.path.relpath(to, path.parent)
     if not path.is_symlink() or str(path.readlink()) != target:
@@ -123,7 +123,7 @@ def _link(path: Path, to: Path) -> None:
 
 
 def device_number(name: str, *, apart: bool = False) -> tuple[int, int]:
-    """Major and minor of a device file, by its name below ``/dev``; each has its own."""
+    """Return major and minor of a device file, by its name below ``/dev``; each has its own."""
     major = MAJOR_APART if apart else MAJOR
     if name in _OTHER_MINORS:
         return major, _OTHER_MINORS[name]
@@ -144,11 +144,11 @@ def make_device_files(root: Path, names: Iterable[str], *, apart: bool = False) 
             if not path.exists():
                 os.mknod(path, 0o666 | stat.S_IFCHR, number)
                 path.chmod(0o666)  # mknod's mode goes through the umask
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise DriverError(
                 f"cannot make the device file {path}: {error.strerror or error}; making device "
                 "files takes root (CAP_MKNOD), and --device-root says where they go"
             ) from None
-        if not stat.S_ISCHR(found.st_mode) or found.st_rdev != number:
+        if not stat.S_ISCHR(status.st_mode) or status.st_rdev != number:
             raise DriverError(f"{path} is in the way: it is not a device file of the simulation")

@@ -1,4 +1,4 @@
-"""Profiles: which GPUs a simulated NVML shows, as JSON that a person writes and Python checks.
+"""Reads profiles: which GPUs a simulated NVML shows, as JSON that a person writes.
 
 The checks are all here, so that the C library need not know JSON: it gets short text lines, one
 ``key value`` each, from ``Profile.describe``. Numbers in a shipped profile have a source, and the
@@ -17,8 +17,8 @@ import pynvml
 from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from nvml_driver.errors import ProfileError, problems
-from nvml_driver.simulated import shipped
+from nvml_driver.errors import ProfileError, format_problems
+from nvml_driver.simulated import list_shipped_profiles
 from nvml_driver.simulated.migtable import (
     BootInstance,
     MigTable,
@@ -62,7 +62,7 @@ Faults = dict[
 
 
 def fault_line(function: str, fault: int | FaultWindow) -> str:
-    """The line that describes a fault to the C library, without the ``fault`` before it."""
+    """Return the line that describes a fault to the C library, without the ``fault`` before it."""
     if isinstance(fault, int):
         return f"{function} {fault}"
     return f"{function} {fault.error} {fault.first} {fault.last or _LAST}"
@@ -116,7 +116,7 @@ class SimulatedGpu(Model):
         return self
 
     def describe(self) -> list[str]:
-        """The lines that describe this GPU to the C library."""
+        """Return the lines that describe this GPU to the C library."""
         lines = [
             "gpu",
             f"uuid {self.uuid}",
@@ -140,7 +140,7 @@ class SimulatedGpu(Model):
             lines.append(f"mig_slices {self.mig.memory_slices}")
             lines += [profile.describe() for profile in self.mig.profiles]
             for instance in self.mig_instances:
-                profile = self.mig.named(instance.profile)
+                profile = self.mig.find_profile(instance.profile)
                 assert profile is not None  # checked when the profile was read
                 lines.append(f"mig_instance {profile.index} {instance.start}")
         usual = _USUAL_EVENTS if self.mig is None else _USUAL_EVENTS | _MIG_EVENT
@@ -166,14 +166,16 @@ class Profile(Model):
     @model_validator(mode="after")
     def _no_two_alike(self) -> Self:
         for field in ("uuid", "minor", "pci_bus_id"):
-            seen = [getattr(gpu, field) for gpu in self.gpus]
-            twice = sorted({str(value) for value in seen if seen.count(value) > 1})
-            if twice:
-                raise ValueError(f"two GPUs have the same {to_camel(field)}: {', '.join(twice)}")
+            values = [getattr(gpu, field) for gpu in self.gpus]
+            duplicates = sorted({str(value) for value in values if values.count(value) > 1})
+            if duplicates:
+                raise ValueError(
+                    f"two GPUs have the same {to_camel(field)}: {', '.join(duplicates)}"
+                )
         return self
 
     def describe(self, *, state: Path | None = None, control: Path | None = None) -> bytes:
-        """The whole description for the C library (its format is at the top of describe.c).
+        """Return the whole description for the C library (its format is at the top of describe.c).
 
         ``state`` is the file that keeps MIG mode and instances from one process to the next,
         ``control`` the one whose lines inject events and faults.
@@ -199,12 +201,15 @@ class Profile(Model):
         return tuple(gpu for gpu in self.gpus if gpu.bound_to == "nvidia")
 
 
-def load(profile: str | Path | Profile) -> Profile:
-    """A profile by its name (``t4x4``, ``t4x1``: fewer GPUs), or in a file. Raises ProfileError."""
+def load_profile(profile: str | Path | Profile) -> Profile:
+    """Read a profile by its name (``t4x1``: ``t4x4`` with fewer GPUs), or from a file.
+
+    Raises ProfileError.
+    """
     if isinstance(profile, Profile):
         return profile
-    if isinstance(profile, str) and (found := _named(profile)) is not None:
-        return found
+    if isinstance(profile, str) and (shipped_profile := _find_shipped(profile)) is not None:
+        return shipped_profile
     path = Path(profile)
     try:
         if path.exists() and not path.is_file():  # a device or a pipe might never end
@@ -216,17 +221,18 @@ def load(profile: str | Path | Profile) -> Profile:
         reason = getattr(error, "strerror", None) or error
         raise ProfileError(
             f"profile {str(profile)!r} is neither a file that can be read ({reason}) "
-            f"nor one of the shipped: {', '.join(shipped())}, or with fewer GPUs (t4x1)"
+            f"nor one of the shipped: {', '.join(list_shipped_profiles())}, or with fewer GPUs "
+            "(t4x1)"
         ) from None
-    return parse(text, str(path))
+    return parse_profile(text, str(path))
 
 
-def _named(name: str) -> Profile | None:
-    """The shipped profile of that name, or of another number of the same GPUs."""
-    if name in shipped():
+def _find_shipped(name: str) -> Profile | None:
+    """Return the shipped profile of that name, or of another number of the same GPUs."""
+    if name in list_shipped_profiles():
         return _load_shipped(name)
     kind, _, number = name.rpartition("x")
-    for other in shipped():
+    for other in list_shipped_profiles():
         if number.isdecimal() and other.rpartition("x")[0] == kind:
             profile = _load_shipped(other)
             if int(number) <= len(profile.gpus):
@@ -238,10 +244,10 @@ def _named(name: str) -> Profile | None:
 @cache
 def _load_shipped(name: str) -> Profile:
     file = resources.files("nvml_driver.simulated").joinpath("profiles", f"{name}.json")
-    return parse(file.read_text(encoding="utf-8"), f"shipped profile {name}")
+    return parse_profile(file.read_text(encoding="utf-8"), f"shipped profile {name}")
 
 
-def parse(text: str, where: str) -> Profile:
+def parse_profile(text: str, where: str) -> Profile:
     """Read a profile from JSON text; ``where`` is what to call it in a message.
 
     ``defaults`` beside ``gpus`` holds what all GPUs have in common, and ``kinds`` what those have
@@ -261,20 +267,20 @@ def parse(text: str, where: str) -> Profile:
     gpus = document.get("gpus")
     kinds = document.pop("kinds", {})
     if isinstance(defaults, dict) and isinstance(gpus, list) and isinstance(kinds, dict):
-        document["gpus"] = [_filled(gpu, defaults, kinds) for gpu in gpus]
+        document["gpus"] = [_fill_gpu(gpu, defaults, kinds) for gpu in gpus]
     try:
         return Profile.model_validate(document)
     except ValidationError as error:
-        raise ProfileError(f"{where}: {problems(error, root='profile')}") from None
+        raise ProfileError(f"{where}: {format_problems(error, root='profile')}") from None
 
 
-def _filled(gpu: object, defaults: dict[str, Any], kinds: dict[str, Any]) -> object:
+def _fill_gpu(gpu: object, defaults: dict[str, Any], kinds: dict[str, Any]) -> object:
     if not isinstance(gpu, dict):
         return gpu
-    own = dict(gpu)
-    kind = kinds.get(own.get("kind", ""))
+    fields = dict(gpu)
+    kind = kinds.get(fields.get("kind", ""))
     if isinstance(kind, dict):
-        del own["kind"]
+        del fields["kind"]
     else:
         kind = {}
-    return {**defaults, **kind, **own}
+    return {**defaults, **kind, **fields}

@@ -1,11 +1,11 @@
-"""A small ``nvidia-smi`` for containers with simulated GPUs, which says that it is one.
+"""Writes a small ``nvidia-smi`` for containers with simulated GPUs, which says that it is one.
 
 It answers in the formats of the real one and, like it, shows only the devices whose files are in
 the container. It knows two questions and refuses any other. Nobody should take what it says for
 hardware, so its output begins with :data:`MARK`.
 
-It is a shell script, as containers have no Python. :func:`output` is what it would print, for the
-reference, which runs no processes.
+It is a shell script, as containers have no Python. :func:`render_output` says what it would print,
+for the reference, which runs no processes.
 """
 
 from __future__ import annotations
@@ -54,33 +54,33 @@ mig() { # FILE LISTED
 )
 
 
-def script(inventory: Inventory, made: Iterable[tuple[Device, MigInstance]] = ()) -> str:
-    """The script of a node; ``made``: MIG devices made for claims, each with its device."""
+def render_script(inventory: Inventory, created: Iterable[tuple[Device, MigInstance]] = ()) -> str:
+    """Return a node's script; ``created``: MIG devices made for claims, each with its device."""
     devices = [device for device in inventory if device.minor is not None]
     instances = [(item, item.instance) for item in devices if item.instance is not None]
     lines = []
     for minor in dict.fromkeys(device.minor for device in devices):
         of_gpu = [device for device in devices if device.minor == minor]
-        lines.append(_gpu(next((one for one in of_gpu if one.parent is None), of_gpu[0])))
-        parts = [found for found in (*instances, *made) if found[0].minor == minor]
-        lines += [_mig(number, part) for number, (_, part) in enumerate(parts)]
+        lines.append(_gpu_line(next((full for full in of_gpu if full.parent is None), of_gpu[0])))
+        mig_devices = [pair for pair in (*instances, *created) if pair[0].minor == minor]
+        lines += [_mig_line(number, instance) for number, (_, instance) in enumerate(mig_devices)]
     return _HEAD + "".join(f"{line}\n" for line in lines)
 
 
-def output(text: str, options: str, files: Collection[str]) -> str:
-    """What a script prints for its options (one text) where a container has these device files."""
+def render_output(text: str, options: str, files: Collection[str]) -> str:
+    """Return what a script prints for its options (one text) given the container's device files."""
     if options not in (LIST, QUERY):
         return f"{MARK}\nit knows only {LIST} and {QUERY}\n"
-    return "".join(f"{line}\n" for line in (MARK, *_shown(text, options, files)))
+    return "".join(f"{line}\n" for line in (MARK, *_render_lines(text, options, files)))
 
 
-def _shown(text: str, options: str, files: Collection[str]) -> Iterator[str]:
+def _render_lines(text: str, options: str, files: Collection[str]) -> Iterator[str]:
     number = 0
     for line in text.removeprefix(_HEAD).splitlines():
-        what, file, *words = shlex.split(line)
+        entry_kind, file, *words = shlex.split(line)
         if f"/dev/{file}" not in files:
             continue
-        if what == "gpu":
+        if entry_kind == "gpu":
             listed, queried = words
             yield f"GPU {number}: {listed}" if options == LIST else queried
             number += 1
@@ -88,9 +88,9 @@ def _shown(text: str, options: str, files: Collection[str]) -> Iterator[str]:
             yield f"  {words[0]}"
 
 
-def _gpu(device: Device) -> str:
-    uuid = _text(device, "parentUUID" if device.parent else "uuid")
-    name = _text(device, "productName")
+def _gpu_line(device: Device) -> str:
+    uuid = _attribute_text(device, "parentUUID" if device.parent else "uuid")
+    name = _attribute_text(device, "productName")
     # The memory of a part is not that of the GPU.
     memory = None if device.parent else device.capacity.get("memory")
     total = "[N/A]" if memory is None else f"{memory // 2**20} MiB"
@@ -98,12 +98,12 @@ def _gpu(device: Device) -> str:
     return shlex.join(["gpu", f"nvidia{device.minor}", f"{name} (UUID: {uuid})", queried])
 
 
-def _mig(number: int, made: MigInstance) -> str:
-    file = f"nvidia-caps/nvidia-cap{made.gi_capability}"
-    listed = f"MIG {made.place.profile:<12} Device {number:>2}: (UUID: {made.uuid})"
+def _mig_line(number: int, created: MigInstance) -> str:
+    file = f"nvidia-caps/nvidia-cap{created.gi_capability}"
+    listed = f"MIG {created.place.profile:<12} Device {number:>2}: (UUID: {created.uuid})"
     return shlex.join(["mig", file, listed])
 
 
-def _text(device: Device, name: str) -> str:
-    found = device.attributes.get(name)
-    return "[N/A]" if found is None else str(found.value)
+def _attribute_text(device: Device, name: str) -> str:
+    attribute = device.attributes.get(name)
+    return "[N/A]" if attribute is None else str(attribute.value)

@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, and locks that end with their process.
+"""Writes files that are either the old one or the new one; takes locks that end with a process.
 
 Two instances of the driver share the directory with the checkpoint during an update, so a change
 on a node is made under a lock; the kernel lets go of it when a process dies, however it dies.
@@ -18,17 +18,17 @@ from nvml_driver.storage import faults
 
 
 def write_atomic(
-    path: Path, content: bytes, *, durable: bool, mode: int = 0o644, what: str = "file"
+    path: Path, content: bytes, *, durable: bool, mode: int = 0o644, fault_prefix: str = "file"
 ) -> None:
     """Replace a file's content in one step.
 
     Args:
         durable: also survive a loss of power, at the price of two fsync calls.
-        what: names the file's fault points (see ``faults``).
+        fault_prefix: begins the names of the file's fault points (see ``faults``).
 
     Raises OSError: nothing was replaced, and no temporary file is left.
     """
-    faults.reach(f"{what}:begin")
+    faults.reach(f"{fault_prefix}:begin")
     # Dot and suffix: neither the kubelet's nor a CDI cache's directory watch takes it for its own.
     scratch = path.parent / f".{path.name}.{os.getpid()}.tmp"
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
@@ -38,27 +38,27 @@ def write_atomic(
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        faults.reach(f"{what}:written")
+        faults.reach(f"{fault_prefix}:written")
         scratch.replace(path)
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
-    faults.reach(f"{what}:replaced")
+    faults.reach(f"{fault_prefix}:replaced")
     if durable:
         sync_directory(path.parent)
-    faults.reach(f"{what}:synced")
+    faults.reach(f"{fault_prefix}:synced")
 
 
-def remove(path: Path, *, durable: bool, what: str = "file") -> bool:
-    """Remove a file if it is there; whether it was. Raises OSError: it is there and stays."""
-    faults.reach(f"{what}:removing")
+def remove_file(path: Path, *, durable: bool, fault_prefix: str = "file") -> bool:
+    """Remove a file and return True, or False if there is none. Raises OSError: it stays."""
+    faults.reach(f"{fault_prefix}:removing")
     try:
         path.unlink()
     except FileNotFoundError:
         return False
     if durable:
         sync_directory(path.parent)
-    faults.reach(f"{what}:removed")
+    faults.reach(f"{fault_prefix}:removed")
     return True
 
 
@@ -82,12 +82,15 @@ WAIT_SECONDS = 10.0
 
 
 def file_lock(path: Path) -> FileLock:
-    """The lock of a file, which is made on first use; whichever thread has it, it is held."""
+    """Return the lock of a file, which is made on first use.
+
+    Whichever thread has it, it is held.
+    """
     return FileLock(path, mode=0o600, thread_local=False)
 
 
 @contextmanager
-def held(lock: FileLock) -> Iterator[None]:
+def hold_lock(lock: FileLock) -> Iterator[None]:
     """Hold a lock for a ``with`` block; may be nested. Raises DriverError."""
     try:
         lock.acquire(timeout=WAIT_SECONDS, poll_interval=0.01)

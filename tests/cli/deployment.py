@@ -140,7 +140,7 @@ def from_this_machine(pod: Json, image: str, command: list[str]) -> None:
         image: the image that has nothing.
         command: what each container runs; [] is its own command.
     """
-    library = build.build(default_cache_root())  # the containers cannot write it
+    library = build.build_library(default_cache_root())  # the containers cannot write it
     system = ("/usr", "/lib", "/lib64", "/etc/alternatives")  # the last: `cc` is a link there
     wanted = {*map(Path, (*system, sys.prefix, sys.base_prefix)), ROOT}
     wanted |= {Path(sys.executable).resolve().parents[1], library.parents[2]}

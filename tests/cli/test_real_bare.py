@@ -28,7 +28,7 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
     """Every directory of programs is hidden, for the cluster's processes too."""
     support.require_node_machine()
     binaries = support.built_binaries()
-    build.build(default_cache_root())
+    build.build_library(default_cache_root())
     hidden = sorted({Path(one).resolve() for one in DIRECTORIES if Path(one).is_dir()})
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -55,7 +55,7 @@ def test_a_scenario_runs_where_no_program_but_the_base_systems_is_to_be_found(
         done = ended(
             ["unshare", "--mount", "sh", "-c", "\n".join(commands)],
             env={
-                "PATH": f"{Path(build.compiler()[0]).parent}:/usr/bin:/usr/sbin:/bin:/sbin",
+                "PATH": f"{Path(build.find_compiler()[0]).parent}:/usr/bin:/usr/sbin:/bin:/sbin",
                 "HOME": os.environ.get("HOME", "/root"),
                 "XDG_STATE_HOME": str(state),
             },

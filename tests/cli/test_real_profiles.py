@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nvml_driver.simulated import shipped
+from nvml_driver.simulated import list_shipped_profiles
 from tests.cli import test_real_profiles_mig as mig
 from tests.cli.simulated_nodes import Case, call, pass_as_on_the_reference, running_cluster
 from tests.programs import ended
@@ -29,7 +29,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def test_every_shipped_profile_is_run() -> None:
     elsewhere = {"t4x4", "h200x1"}  # the latter by the last test: too few GPUs for most scenarios
-    assert {case.simulate for case in (*CASES, *mig.CASES)} | elsewhere == set(shipped())
+    assert {case.simulate for case in (*CASES, *mig.CASES)} | elsewhere == set(
+        list_shipped_profiles()
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

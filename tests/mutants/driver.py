@@ -171,7 +171,7 @@ def metadata_of_another_claim(world: World) -> None:
 
         def write(original: Callable[..., None], record: ClaimRecord, inventory: Inventory) -> None:
             original(record, inventory)
-            for owner, path in files.found():
+            for owner, path in files.list_files():
                 if owner == record.uid:
                     path.write_text(path.read_text().replace(record.uid, f"{uuid.UUID(int=0)}"))
 

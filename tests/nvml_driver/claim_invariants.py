@@ -11,7 +11,7 @@ from nvml_driver.cdi import specs as cdi
 from nvml_driver.cdi.metadata import HOST_DIRECTORY
 from nvml_driver.core import DriverCore
 from nvml_driver.model.prepared import ClaimState
-from nvml_driver.prepare.timeslicing import INTERVALS, interval
+from nvml_driver.prepare.timeslicing import INTERVALS, interval_of
 from tests.nvml_driver.fake_mig import FileMig
 from tests.nvml_driver.fake_smi import FileSmi
 
@@ -36,7 +36,7 @@ def check(
         unset: claims whose settings a reboot took.
     """
     options = core.options
-    records = core.records()
+    records = core.list_records()
     document = json.loads((options.state_dir / "checkpoint.json").read_text())
     assert set(document["data"]["claims"]) == {record.uid for record in records}
     assert {record.state for record in records} <= {ClaimState.PREPARE_COMPLETED}, records
@@ -67,10 +67,10 @@ def check(
         assert uids - set(lost) <= metadata
     if smi is not None:
         asked = {
-            device.uuid: (record.uid, INTERVALS[str(interval(device))])
+            device.uuid: (record.uid, INTERVALS[str(interval_of(device))])
             for record in records
             for device in record.devices
-            if interval(device) is not None
+            if interval_of(device) is not None
         }
         for uuid, number in smi.set_now().items():
             assert asked.get(uuid, ("", 0))[1] == number, f"{uuid} is set for no claim"
@@ -87,6 +87,6 @@ def check(
     }
     partitions = core._partitions
     if isinstance(partitions, FileMig):
-        there = {instance.gi_id for instance in partitions.state().instances}
+        there = {instance.gi_id for instance in partitions.read_state().instances}
         assert made - set(destroyed) == there - set(foreign), "MIG devices leaked"
         assert set(foreign) <= there, "a MIG device of somebody else was destroyed"

@@ -25,7 +25,7 @@ class FileMig:
         self.fail_creation = False
         self.made = 0
 
-    def create(self, place: MigPlace) -> MigInstance:
+    def create_instance(self, place: MigPlace) -> MigInstance:
         if self.fail_creation:
             raise DriverError("NVML: no compute instance left; the GPU instance is destroyed again")
         for other in self.all():
@@ -47,15 +47,15 @@ class FileMig:
         (self.root / f"{number}.json").write_text(json.dumps(asdict(made)))
         return made
 
-    def find(self, place: MigPlace) -> MigInstance | None:
+    def find_instance(self, place: MigPlace) -> MigInstance | None:
         return next((each for each in self.all() if each.place.overlaps(place)), None)
 
-    def destroy(self, instance: MigInstance) -> None:
+    def destroy_instance(self, instance: MigInstance) -> None:
         if instance.gi_id in self.busy:
             raise DriverError("NVML: in use")
         (self.root / f"{instance.gi_id}.json").unlink(missing_ok=True)
 
-    def state(self) -> MigState:
+    def read_state(self) -> MigState:
         return MigState(modes={"gpu-0": True}, instances=tuple(self.all()))
 
     def all(self) -> list[MigInstance]:

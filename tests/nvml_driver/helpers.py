@@ -44,7 +44,7 @@ def make_core(
 ) -> DriverCore:
     """A core whose directories are below ``root``; made again, it is a restarted driver."""
     options = options_below(root, node_name=node, device_nodes=device_nodes, durable=durable)
-    return DriverCore(options, NvmlLibrary.simulated(shown))
+    return DriverCore(options, NvmlLibrary.load_simulated(shown))
 
 
 def options_below(root: Path, **changes: Any) -> DriverOptions:
@@ -90,7 +90,7 @@ def gpu_config(interval: str) -> dict[str, Any]:
 
 def with_gpu(name: str = "t4x4", index: int = 0, **changes: Any) -> profile.Profile:
     """A shipped profile with one GPU changed."""
-    base = profile.load(name)
+    base = profile.load_profile(name)
     gpus = list(base.gpus)
     gpus[index] = gpus[index].model_copy(update=changes)
     return base.model_copy(update={"gpus": tuple(gpus)})

@@ -61,7 +61,7 @@ def test_several_nodes_live_in_one_process(tmp_path: Path) -> None:
     }
     for name, driver in nodes.items():
         driver.prepare(make_claim({**result("gpu-0"), "pool": name}, uid=f"of-{name}"))
-    assert [list(driver.prepared()) for driver in nodes.values()] == [
+    assert [list(driver.list_prepared()) for driver in nodes.values()] == [
         ["of-node-a"],
         ["of-node-b"],
         ["of-node-c"],
@@ -124,8 +124,8 @@ def test_admin_access_shares_a_device_with_its_user(tmp_path: Path, admin_first:
     user = make_claim(result("gpu-0"), uid="user")
     for claim in (admin, user) if admin_first else (user, admin):
         driver.prepare(claim)
-    assert set(driver.prepared()) == {"admin", "user"}
-    ids = driver.prepared()["admin"][0].cdi_device_ids
+    assert set(driver.list_prepared()) == {"admin", "user"}
+    ids = driver.list_prepared()["admin"][0].cdi_device_ids
     assert resolve(tmp_path / "cdi", ids).env["DRA_ADMIN_ACCESS"] == "true"
 
 
@@ -172,8 +172,8 @@ def test_a_claim_that_cannot_be_prepared_leaves_nothing(
     with pytest.raises(PrepareError, match=message):
         driver.prepare(claim)
     assert specs(tmp_path) == []
-    assert driver.prepared() == {}
-    assert list(make_core(tmp_path).prepared()) == []
+    assert driver.list_prepared() == {}
+    assert list(make_core(tmp_path).list_prepared()) == []
 
 
 def test_a_claim_allocated_anew_gives_its_old_device_up(tmp_path: Path) -> None:
@@ -198,9 +198,9 @@ def test_a_failed_write_of_the_spec_is_rolled_back(
         patched.setattr("nvml_driver.prepare.claim_files.write_atomic", full)
         with pytest.raises(PrepareError, match="No space left on device"):
             driver.prepare(make_claim(result("gpu-0")))
-    assert driver.prepared() == {}
+    assert driver.list_prepared() == {}
     driver.prepare(make_claim(result("gpu-0"), uid="uid-2"))
-    assert list(make_core(tmp_path).prepared()) == ["uid-2"]
+    assert list(make_core(tmp_path).list_prepared()) == ["uid-2"]
 
 
 @pytest.mark.parametrize("restart", [True, False])
@@ -272,7 +272,7 @@ def test_a_device_that_vanished_keeps_its_claim_until_it_is_unprepared(tmp_path:
     with pytest.raises(PrepareError, match="gpu-0 is gone"):
         driver.prepare(claim)
     driver.unprepare("uid-1")
-    assert driver.prepared() == {}
+    assert driver.list_prepared() == {}
 
 
 def test_the_checkpoint_is_readable_by_its_owner_only_and_names_claims(tmp_path: Path) -> None:

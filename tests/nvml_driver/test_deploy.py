@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from conformance.engine.run.steps import hollow_node
-from nvml_driver.config.kinds import decode
+from nvml_driver.config.kinds import decode_config
 from nvml_driver.errors import ConfigError
 
 BASE = Path(__file__).resolve().parents[2] / "ci" / "deploy" / "base"
@@ -104,7 +104,7 @@ def test_the_driver_refuses_what_its_policy_refuses(
 ) -> None:
     """What the policy says of the same: ``tests/cli/test_real_policies.py``."""
     with pytest.raises(ConfigError) if message else nullcontext():
-        decode(parameters)
+        decode_config(parameters)
 
 
 def test_the_policy_is_asked_in_all_api_versions() -> None:

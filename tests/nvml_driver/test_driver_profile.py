@@ -10,7 +10,7 @@ import pytest
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from kube.cdi.reading import resolve
 from kube.observations import ContainerView
-from nvml_driver.simulated import shipped
+from nvml_driver.simulated import list_shipped_profiles
 from tests.nvml_driver.helpers import make_claim, make_core, opaque, result
 
 DRIVERS = Path(__file__).parents[2] / "scenarios" / "drivers"
@@ -21,7 +21,7 @@ def described() -> DriverProfile:
     return load_profile("nvml-dra-driver", DRIVERS)
 
 
-@pytest.mark.parametrize("shown", shipped())
+@pytest.mark.parametrize("shown", list_shipped_profiles())
 def test_every_device_has_the_attributes_that_the_profile_names(
     tmp_path: Path, described: DriverProfile, shown: str
 ) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver.helpers import NOWHERE
 from tests.programs import ended
@@ -17,7 +17,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 def fake_nvidia_smi(root: Path, changes: dict[int, dict[str, str]] | None = None) -> Path:
     """A program that says of four simulated T4 what is so, but for the changes of some."""
-    inventory = discover(NvmlLibrary.simulated("t4x4"), NOWHERE, salt=os.uname().nodename)
+    inventory = discover_devices(
+        NvmlLibrary.load_simulated("t4x4"), NOWHERE, salt=os.uname().nodename
+    )
     lines = []
     for index, device in enumerate(inventory):
         bus = str(device.attributes["resource.kubernetes.io/pciBusID"].value)

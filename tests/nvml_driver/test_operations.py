@@ -39,7 +39,7 @@ def plugin(tmp_path: Path, metrics: Metrics) -> Iterator[KubeletPlugin]:
     claims = {"claim-a": make_claim(result("gpu-0"), result("gpu-1", "b"), uid="a")}
     core = make_core(tmp_path)
     metrics.watch_devices(
-        lambda: sum(map(len, core.prepared().values())), lambda: len(core.inventory)
+        lambda: sum(map(len, core.list_prepared().values())), lambda: len(core.inventory)
     )
     running = KubeletPlugin(
         core,

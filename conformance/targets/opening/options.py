@@ -18,7 +18,7 @@ from conformance.targets.opening.lessused import LessUsed
 from kube.base.errors import UsageError
 from localkube.base import DEFAULT_IMAGE
 from nvml_driver.options import DEFAULT_DRIVER_NAME
-from nvml_driver.simulated import shipped
+from nvml_driver.simulated import list_shipped_profiles
 
 if TYPE_CHECKING:
     from conformance.scenario.driver.profile import DriverProfile
@@ -166,7 +166,8 @@ class TargetOptions(LessUsed):
     )
     simulate: str = given(
         "",
-        f"GPUs that the suite's own driver simulates: a file, or one of {', '.join(shipped())}."
+        "GPUs that the suite's own driver simulates: a file, or one of "
+        f"{', '.join(list_shipped_profiles())}."
         f" The reference also accepts the shape of a cluster. [default: {DEFAULT_SIMULATION}, "
         "or those of a running cluster]",
         DRIVER,

@@ -18,8 +18,8 @@ from localkube.driverprogram import DriverProgram
 from localkube.processes.tools import python_path
 from nvml_driver.errors import ProfileError
 from nvml_driver.options import DEFAULT_DRIVER_NAME
-from nvml_driver.simulated import shipped
-from nvml_driver.simulated.profile import load
+from nvml_driver.simulated import list_shipped_profiles
+from nvml_driver.simulated.profile import load_profile
 
 if TYPE_CHECKING:
     from localkube.cluster import LocalCluster
@@ -77,7 +77,7 @@ def command(shown: Simulation, folder: Path) -> tuple[str, ...]:
 
 def name_or_file(simulate: str) -> str:
     """A shipped profile's name as it is; a file by a path that holds in every directory."""
-    own = simulate not in shipped() and Path(simulate).is_file()
+    own = simulate not in list_shipped_profiles() and Path(simulate).is_file()
     return str(Path(simulate).absolute()) if own else simulate
 
 
@@ -94,7 +94,7 @@ def read_simulation(started: Sequence[str]) -> Simulation | None:
 def check_simulation(simulate: str, dynamic_mig: bool) -> None:
     """Refuse simulated GPUs of which our driver would publish nothing. Raises ClusterUsageError."""
     try:
-        profile = load(simulate)
+        profile = load_profile(simulate)
     except ProfileError as error:
         raise ClusterUsageError(f"{SIMULATE} {simulate}: {error}") from None
     if not dynamic_mig and all(
@@ -108,7 +108,7 @@ def check_simulation(simulate: str, dynamic_mig: bool) -> None:
 
 def count_devices(simulate: str) -> int:
     """How many devices a node has that shows these simulated GPUs."""
-    return len(load(simulate).shown)
+    return len(load_profile(simulate).shown)
 
 
 def simulation_of(cluster: LocalCluster) -> Simulation | None:

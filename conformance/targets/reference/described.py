@@ -69,11 +69,11 @@ class DescribedDriver(NodeDriver):
         }
         spec = {
             "cdiVersion": cdi.VERSION,
-            "kind": f"{cdi.vendor(self.name)}/{cdi.CLASS}",
+            "kind": f"{cdi.vendor_name(self.name)}/{cdi.CLASS}",
             "devices": [{"name": name, "containerEdits": edit} for name, edit in edits.items()],
         }
         with told_to_kubelet():
-            cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode(spec))
+            cdi.spec_path(self._cdi_root, self.name, uid).write_bytes(cdi.encode_spec(spec))
         names_shares = "namesShares" in self._profile.traits
         return [
             PreparedDevice(

@@ -39,9 +39,9 @@ class SimulatedGpus:
     network: ClassVar[Sequence[Obj]] = ()
 
     def count(self, node: ShapeNode) -> int:
-        from nvml_driver.simulated.profile import load
+        from nvml_driver.simulated.profile import load_profile
 
-        return len(load(str(node.gpus or self.profile)).shown)
+        return len(load_profile(str(node.gpus or self.profile)).shown)
 
     def start(self, node: ShapeNode, root: Path, cdi: Path) -> NodeDriver:
         """Start the driver on a node, with its files below ``root``, and its CDI specs in ``cdi``.
@@ -53,7 +53,7 @@ class SimulatedGpus:
         from nvml_driver.nvml.library import NvmlLibrary
         from nvml_driver.options import Features
 
-        simulated = partial(NvmlLibrary.simulated, node.gpus or self.profile)
+        simulated = partial(NvmlLibrary.load_simulated, node.gpus or self.profile)
         features = Features(dynamic_mig=self.dynamic_mig, consumable_shares=node.shares)
         return NvmlDriver(
             self.driver, node.name, root, cdi, simulated, features, prefix=self.prefix

@@ -131,7 +131,7 @@ class Conditions:
 
     def taints(self, inventory: Inventory) -> Mapping[str, Sequence[Obj]]:
         """Device -> its taints, of those that have some."""
-        entries = {each.name: slices.device(each) for each in self._applied(inventory)}
+        entries = {each.name: slices.describe_device(each) for each in self._applied(inventory)}
         return {name: entry["taints"] for name, entry in entries.items() if "taints" in entry}
 
     def _applied(self, inventory: Inventory) -> Inventory:

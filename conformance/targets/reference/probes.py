@@ -76,7 +76,7 @@ def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
     file = edits.mounts.get(smi.CONTAINER_PATH)
     if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
         return f"sh: {command}: not found\n"
-    return smi.output(Path(file).read_text(encoding="utf-8"), options, paths)
+    return smi.render_output(Path(file).read_text(encoding="utf-8"), options, paths)
 
 
 def _makes_nodes(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:

@@ -111,7 +111,7 @@ def metadata(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
 
         def write(original: Callable[..., None], record: ClaimRecord, inventory: Inventory) -> None:
             original(record, inventory)
-            for owner, path in files.found():
+            for owner, path in files.list_files():
                 if owner == record.uid:
                     changed = change([*_documents(path.read_text(encoding="utf-8"))])
                     path.write_text("\n".join(map(json.dumps, changed)), encoding="utf-8")

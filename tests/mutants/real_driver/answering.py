@@ -100,7 +100,7 @@ def _asks_for_the_claim(
 
 
 def _unprepares_all(original: Callable[..., None], core: DriverCore, uid: str) -> None:
-    for record in core.records():
+    for record in core.list_records():
         if record.uid != uid:
             original(core, record.uid)
     original(core, uid)
@@ -108,7 +108,7 @@ def _unprepares_all(original: Callable[..., None], core: DriverCore, uid: str) -
 
 def _by_name(original: Callable[..., None], core: DriverCore, uid: str) -> None:
     """As if claims of the same name were one: the checks give one claim the name of another."""
-    for record in core.records():
+    for record in core.list_records():
         if record.name == "same-name":
             original(core, record.uid)
     original(core, uid)
@@ -150,7 +150,7 @@ def _health(change: Callable[[Any], None]) -> PutIn:
             change(device)
         return found
 
-    return instead(HealthFeed, "response", response)
+    return instead(HealthFeed, "build_response", response)
 
 
 def _in_milliseconds(device: Any) -> None:
@@ -222,7 +222,7 @@ OF_THE_CONTRACT: OfTheContract = {
         "a prepare goes on though its caller has gone and the claim was unprepared",
         both(
             instead(ClaimWork, "prepare_each", _whatever_became_of_it),
-            instead(ClaimWork, "_watching_unprepare", _watches_nothing),
+            instead(ClaimWork, "_watch_unprepare", _watches_nothing),
         ),
         "concurrent/prepare-that-comes-late",
     ),
@@ -263,7 +263,7 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "health-never-comes": (
         "the health stream says nothing",
-        instead(HealthFeed, "stream", _keeps_silent),
+        instead(HealthFeed, "stream_health", _keeps_silent),
         "health/each-version-streams",
     ),
     "health-not-served": (

@@ -94,7 +94,7 @@ def _again(devices: Callable[[DriverCore, Claim], Claim]) -> PutIn:
     """Do something else where a claim is prepared already."""
 
     def prepare(original: Prepare, core: DriverCore, claim: Claim, **named: Any) -> Any:
-        if claim["metadata"]["uid"] in core.prepared():
+        if claim["metadata"]["uid"] in core.list_prepared():
             claim = devices(core, claim)
         return original(core, claim, **named)
 
@@ -111,7 +111,7 @@ def _others(core: DriverCore, claim: Claim) -> Claim:
 
 
 def _refuse_unknown(original: Callable[..., None], core: DriverCore, uid: str) -> None:
-    if uid not in core.prepared():
+    if uid not in core.list_prepared():
         raise PrepareError(f"claim {uid} is not prepared")
     original(core, uid)
 
@@ -162,11 +162,12 @@ other_uid = instead(
 )
 unprepares_without_answer = instead(ClaimWork, "unprepare_each", _unprepare_silently)
 leaves_cdi_specs = both(
-    instead(ClaimFiles, "remove", lambda *_: None), instead(ClaimFiles, "tidy", lambda *_: None)
+    instead(ClaimFiles, "remove", lambda *_: None),
+    instead(ClaimFiles, "remove_orphans", lambda *_: None),
 )
 refuses_prepared = _again(_refused)
 others_when_asked_again = _again(_others)
 refuses_unknown = instead(DriverCore, "unprepare", _refuse_unknown)
 loses_checkpoint = instead(Checkpoint, "__init__", _forget)
-no_device_files = instead(SpecBuilder, "_device", _without_files)
-files_without_permission = instead(SpecBuilder, "_node", _without_permission)
+no_device_files = instead(SpecBuilder, "_describe_device", _without_files)
+files_without_permission = instead(SpecBuilder, "_describe_node", _without_permission)

@@ -104,7 +104,7 @@ def _invalid(slices: list[Json]) -> list[Json]:
 
 def _clears_away(original: Callable[..., Any], publisher: Publisher) -> Any:
     if not publisher.published.is_set():
-        found = publisher._api._json("GET", "/apis/resource.k8s.io/v1/resourceslices")
+        found = publisher._api._request_json("GET", "/apis/resource.k8s.io/v1/resourceslices")
         for one in found["items"]:
             publisher._api.delete_slice(one["metadata"]["name"])
     return original(publisher)
@@ -162,13 +162,15 @@ OF_THE_CONTRACT: OfTheContract = {
     ),
     "leaves-edits": (
         "what somebody else changes in a slice stays so",
-        instead(Publisher, "_same", lambda *_: True),
+        instead(Publisher, "_is_stored", lambda *_: True),
         "slices/edited-slice-comes-back",
     ),
     "publishes-without-owner": (
         "slices do not go with their node",
         instead(
-            Publisher, "_owned", lambda _, publisher, generation, __: publisher._slices(generation)
+            Publisher,
+            "_owned_slices",
+            lambda _, publisher, generation, __: publisher._slices(generation),
         ),
         "slices/owned-by-the-node",
     ),

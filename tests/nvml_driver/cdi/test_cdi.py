@@ -31,7 +31,7 @@ from tests.kube.test_cdi_reading import spec
 )
 def test_a_spec_that_breaks_a_rule_is_refused(bad: Any, message: str) -> None:
     with pytest.raises(CdiError, match=message):
-        cdi.encode(bad)
+        cdi.encode_spec(bad)
 
 
 def test_a_file_that_is_no_spec_is_named(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from kube.cdi.reading import resolve
 from nvml_driver.cdi import specs as cdi
-from nvml_driver.cdi.driver_libraries import DriverLibraries, loaded_from
+from nvml_driver.cdi.driver_libraries import DriverLibraries, describe_loaded_library
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import DriverOptions
@@ -48,7 +48,7 @@ def mounts(edits: dict[str, Any]) -> dict[str, str]:
 def test_a_container_gets_the_libraries_of_the_drivers_version_by_all_their_names(
     tmp_path: Path,
 ) -> None:
-    edits = DriverLibraries(install(tmp_path)).edits()
+    edits = DriverLibraries(install(tmp_path)).find_edits()
     lib, host = "/usr/lib64", "/run/nvidia/driver/usr/lib64"
     assert mounts(edits) == {
         **{
@@ -71,7 +71,7 @@ def test_a_container_gets_the_libraries_of_the_drivers_version_by_all_their_name
 def test_with_nvidias_hook_links_and_the_loaders_cache_are_made_in_the_container(
     tmp_path: Path,
 ) -> None:
-    edits = DriverLibraries(install(tmp_path), Path("/usr/bin/nvidia-cdi-hook")).edits()
+    edits = DriverLibraries(install(tmp_path), Path("/usr/bin/nvidia-cdi-hook")).find_edits()
     assert "/usr/lib64/libcuda.so.1" not in mounts(edits)
     assert f"/usr/lib64/libcuda.so.{VERSION}" in mounts(edits)
     links, cache = edits["hooks"]
@@ -85,14 +85,14 @@ def test_with_nvidias_hook_links_and_the_loaders_cache_are_made_in_the_container
         "kind": "a.b/c",
         "devices": [{"name": "d", "containerEdits": edits}],
     }
-    cdi.validate(spec, "spec")
+    cdi.validate_spec(spec, "spec")
 
 
 @pytest.mark.parametrize("target", ["usr/lib64", "/usr/lib64"], ids=["relative", "absolute"])
 def test_a_folder_that_is_a_link_to_another_is_looked_at_once(tmp_path: Path, target: str) -> None:
     root = install(tmp_path)
     (tmp_path / "lib64").symlink_to(target)
-    found = [m["containerPath"] for m in DriverLibraries(root).edits()["mounts"]]
+    found = [m["containerPath"] for m in DriverLibraries(root).find_edits()["mounts"]]
     assert len(found) == len(set(found))
     assert all(path.startswith(("/usr/lib64/", "/usr/bin/")) for path in found)
 
@@ -102,22 +102,22 @@ def test_a_link_that_is_absolute_is_meant_from_the_drivers_root(tmp_path: Path) 
     link = tmp_path / "usr" / "lib64" / "libnvidia-ml.so.1"
     link.unlink()
     link.symlink_to(f"/usr/lib64/libnvidia-ml.so.{VERSION}")
-    assert "/usr/lib64/libnvidia-ml.so.1" in mounts(DriverLibraries(root).edits())
+    assert "/usr/lib64/libnvidia-ml.so.1" in mounts(DriverLibraries(root).find_edits())
 
 
 def test_another_driver_is_noticed(tmp_path: Path) -> None:
     root = install(tmp_path)
     libraries = DriverLibraries(root)
-    before = libraries.edits()
-    assert libraries.edits() is before
+    before = libraries.find_edits()
+    assert libraries.find_edits() is before
     lib = tmp_path / "usr" / "lib64"
     for path in lib.glob("*.so.1"):
         path.unlink()
     (lib / "libcuda.so").unlink()
     (tmp_path / "usr" / "bin" / "nvidia-smi").unlink()
     install(tmp_path, version="590.1.2")
-    assert "/usr/lib64/libcuda.so.590.1.2" in mounts(libraries.edits())
-    assert f"/usr/lib64/libcuda.so.{VERSION}" not in mounts(libraries.edits())
+    assert "/usr/lib64/libcuda.so.590.1.2" in mounts(libraries.find_edits())
+    assert f"/usr/lib64/libcuda.so.{VERSION}" not in mounts(libraries.find_edits())
 
 
 @pytest.mark.parametrize("broken", ["nothing", "no-version", "dangling", "outside"])
@@ -135,8 +135,8 @@ def test_without_a_driver_below_the_root_there_is_a_warning_and_no_mount(
         (tmp_path / "libnvidia-ml.so.1.2.3").write_bytes(b"elf")
         link.symlink_to("../../../libnvidia-ml.so.1.2.3")
     libraries = DriverLibraries(DriverRoot(container=root))
-    assert libraries.edits() == {}
-    assert libraries.edits() == {}
+    assert libraries.find_edits() == {}
+    assert libraries.find_edits() == {}
     assert [r.message.count("--nvidia-driver-root") for r in caplog.records] == [1]
 
 
@@ -157,18 +157,18 @@ def test_where_the_loader_has_found_nvml_is_told(tmp_path: Path, folder: str, sa
     maps.write_text(
         f"{mapped}    /usr/lib/libc.so.6\n{mapped}    {folder}/libnvidia-ml.so.580.159.04\n"
     )
-    assert loaded_from(maps) == f"; this process has it from {said}"
+    assert describe_loaded_library(maps) == f"; this process has it from {said}"
 
 
 def test_a_process_without_nvml_is_told_nothing(tmp_path: Path) -> None:
-    assert loaded_from(tmp_path / "none") == ""
+    assert describe_loaded_library(tmp_path / "none") == ""
     (tmp_path / "maps").write_text("7f0000000000-7f0000001000 r--p 00000000 00:00 0\n")
-    assert loaded_from(tmp_path / "maps") == ""
+    assert describe_loaded_library(tmp_path / "maps") == ""
 
 
 def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
     """A driver that takes its GPUs for real; the device files are null devices."""
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     (root / "dev").mkdir()
     for name in ("nvidiactl", *(f"nvidia{number}" for number in range(4))):
         os.mknod(root / "dev" / name, 0o600 | 0o020000, os.makedev(1, 3))
@@ -181,7 +181,7 @@ def real(root: Path, found: DriverRoot, **more: Any) -> DriverCore:
         driver_root=found,
         **more,
     )
-    inventory = replace(discover(library, NOWHERE, salt="node-a"), simulated=False)
+    inventory = replace(discover_devices(library, NOWHERE, salt="node-a"), simulated=False)
     return DriverCore(options, library, inventory=inventory)
 
 
@@ -211,6 +211,6 @@ def test_they_can_be_left_out(tmp_path: Path) -> None:
 
 def test_simulated_gpus_come_without_a_driver(tmp_path: Path) -> None:
     options = options_below(tmp_path, driver_root=install(tmp_path / "driver"))
-    common = spec_of(DriverCore(options, NvmlLibrary.simulated("t4x4")))["containerEdits"]
+    common = spec_of(DriverCore(options, NvmlLibrary.load_simulated("t4x4")))["containerEdits"]
     assert [mount["containerPath"] for mount in common["mounts"]] == [smi.CONTAINER_PATH]
     assert not any("LIBCUDA" in variable for variable in common["env"])

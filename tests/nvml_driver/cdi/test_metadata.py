@@ -16,7 +16,7 @@ from tests.nvml_driver.helpers import make_claim, options_below, result
 
 def driver(root: Path) -> DriverCore:
     options = options_below(root, device_metadata=True)
-    return DriverCore(options, NvmlLibrary.simulated("t4x4"))
+    return DriverCore(options, NvmlLibrary.load_simulated("t4x4"))
 
 
 def stream(text: str) -> list[dict[str, Any]]:
@@ -106,6 +106,6 @@ def test_claims_of_one_name_do_not_share_a_file(tmp_path: Path, uid: str) -> Non
         claim["metadata"]["name"] = "same"
         core.prepare(claim)
     core.unprepare("old" if uid == "new" else "new")
-    [device] = core.prepared()[uid]
+    [device] = core.list_prepared()[uid]
     [host] = mounts(tmp_path, device.cdi_device_ids).values()
     assert stream(Path(host).read_text())[0]["metadata"]["uid"] == uid

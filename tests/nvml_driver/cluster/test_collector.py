@@ -30,12 +30,12 @@ def test_only_what_was_missing_twice_is_unprepared(tmp_path: Path) -> None:
     core.prepare(here)
     core.prepare(gone)
     collector = Collector(core, Claims(here).get)
-    first = collector.missing()
+    first = collector.find_missing()
     assert first == {"gone"}
-    assert set(core.prepared()) == {"here", "gone"}, "its container may be stopping still"
+    assert set(core.list_prepared()) == {"here", "gone"}, "its container may be stopping still"
     core.prepare(make_claim(result("gpu-2"), uid="new"))
-    assert collector.collect(first) == {"gone", "new"}
-    assert set(core.prepared()) == {"here", "new"}
+    assert collector.unprepare_missing(first) == {"gone", "new"}
+    assert set(core.list_prepared()) == {"here", "new"}
 
 
 def test_a_claim_of_the_same_name_is_another_claim(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_claim_of_the_same_name_is_another_claim(tmp_path: Path) -> None:
     core.prepare(make_claim(result("gpu-0"), uid="old"))
     successor = make_claim(result("gpu-1"), uid="new")
     successor["metadata"]["name"] = "claim-old"
-    assert Collector(core, Claims(successor).get).missing() == {"old"}
+    assert Collector(core, Claims(successor).get).find_missing() == {"old"}
 
 
 def test_an_api_server_that_does_not_answer_proves_nothing(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_an_api_server_that_does_not_answer_proves_nothing(tmp_path: Path) -> No
     core.prepare(make_claim(result("gpu-0"), uid="u"))
     claims = Claims()
     claims.fail = True
-    assert Collector(core, claims.get).missing() == set()
+    assert Collector(core, claims.get).find_missing() == set()
 
 
 def test_it_looks_at_start_and_then_from_time_to_time(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ def test_it_looks_at_start_and_then_from_time_to_time(tmp_path: Path) -> None:
     collector.start()
     try:
         assert unprepared.wait(10)
-        assert core.prepared() == {}
+        assert core.list_prepared() == {}
         unprepared.clear()
         core.prepare(make_claim(result("gpu-1"), uid="u2"))
         assert unprepared.wait(10)
     finally:
         collector.stop()
-    assert core.prepared() == {}
+    assert core.list_prepared() == {}
 
 
 def test_of_two_instances_only_the_newest_collects(tmp_path: Path) -> None:
@@ -98,4 +98,4 @@ def test_of_two_instances_only_the_newest_collects(tmp_path: Path) -> None:
     collector.start()
     assert asked.wait(10)
     collector.stop()
-    assert set(core.prepared()) == {"u"}
+    assert set(core.list_prepared()) == {"u"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.cluster.kube import KubeClient
-from nvml_driver.cluster.publish import Publisher, plan
+from nvml_driver.cluster.publish import Publisher, plan_changes
 from nvml_driver.errors import KubeError
 from tests.nvml_driver.stub_api import SLICES, StubApi
 
@@ -58,19 +58,19 @@ def names(bodies: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def test_an_empty_server_gets_all_slices_of_the_first_generation() -> None:
-    changes = plan([], Devices(["a"], ["b"]))
+    changes = plan_changes([], Devices(["a"], ["b"]))
     assert names(changes.create) == [("s0", 1), ("s1", 1)]
     assert (changes.replace, changes.delete) == ([], [])
 
 
 def test_what_is_right_is_left_alone() -> None:
     devices = Devices(["a"], ["b"])
-    assert not plan(stored(devices(4)), devices)
+    assert not plan_changes(stored(devices(4)), devices)
 
 
 def test_a_missing_slice_comes_back_in_the_generation_of_the_others() -> None:
     devices = Devices(["a"], ["b"])
-    changes = plan(stored(devices(4))[1:], devices)
+    changes = plan_changes(stored(devices(4))[1:], devices)
     assert names(changes.create) == [("s0", 4)]
     assert (changes.replace, changes.delete) == ([], [])
 
@@ -79,13 +79,13 @@ def test_any_difference_makes_a_new_generation_of_all() -> None:
     devices = Devices(["a"], ["b"])
     existing = stored(devices(4))
     existing[0]["spec"] = {**existing[0]["spec"], "devices": []}
-    changes = plan(existing, devices)
+    changes = plan_changes(existing, devices)
     assert names(changes.replace) == [("s0", 5), ("s1", 5)]
     assert [body["metadata"]["resourceVersion"] for body in changes.replace] == ["rv0", "rv1"]
 
 
 def test_a_shrinking_inventory_replaces_before_it_deletes() -> None:
-    changes = plan(stored(Devices(["a"], ["b"])(2)), Devices(["a"]))
+    changes = plan_changes(stored(Devices(["a"], ["b"])(2)), Devices(["a"]))
     assert names(changes.replace) == [("s0", 3)]
     assert changes.delete == ["s1"]
     assert changes.replace[0]["spec"]["pool"]["resourceSliceCount"] == 1
@@ -97,11 +97,11 @@ def test_a_lost_owner_is_a_difference() -> None:
         body["metadata"]["ownerReferences"] = [OWNER]
         return [body]
 
-    assert names(plan(stored(Devices(["a"])(1)), owned).replace) == [("s0", 2)]
+    assert names(plan_changes(stored(Devices(["a"])(1)), owned).replace) == [("s0", 2)]
 
 
 def test_a_generation_is_never_used_again() -> None:
-    assert names(plan([], Devices(["a"]), at_least=3).create) == [("s0", 3)]
+    assert names(plan_changes([], Devices(["a"]), at_least=3).create) == [("s0", 3)]
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.devices.discovery import discover
-from nvml_driver.devices.slices import device, resource_slices
+from nvml_driver.devices.discovery import discover_devices
+from nvml_driver.devices.slices import describe_device, resource_slices
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.roots import NodeRoots
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.options import Features
-from nvml_driver.simulated import profile, shipped
+from nvml_driver.simulated import list_shipped_profiles, profile
 from nvml_driver.simulated.node import make_node
 from reference_allocator.api.quantity import parse_quantity
 from tests.nvml_driver.helpers import with_gpu
@@ -33,13 +33,13 @@ EVERY = [
 
 
 def find(shown: str | profile.Profile, root: Path, features: Features) -> Inventory:
-    library = NvmlLibrary.simulated(shown)
+    library = NvmlLibrary.load_simulated(shown)
     assert library.profile is not None
-    return discover(library, make_node(library.profile, root), features=features)
+    return discover_devices(library, make_node(library.profile, root), features=features)
 
 
 @pytest.mark.parametrize("features", EVERY, ids=str)
-@pytest.mark.parametrize("shown", shipped())
+@pytest.mark.parametrize("shown", list_shipped_profiles())
 def test_slices_of_every_profile_keep_the_apis_limits(
     tmp_path: Path, shown: str, features: Features
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_static_mig_device_is_published_as_nvidias_driver_does(tmp_path: Path)
     assert found.parent == "gpu-1"
     assert found.instance is not None
     assert (found.instance.gi_id, found.instance.ci_id) == (2, 0)
-    entry = device(found)
+    entry = describe_device(found)
     assert "consumesCounters" not in entry
     attributes = entry["attributes"]
     assert attributes["type"] == {"string": "mig"}
@@ -142,12 +142,12 @@ def test_what_the_counters_allow_can_be_made(tmp_path: Path, shown: str) -> None
     """The counters are the truth about the hardware: greedily fill a GPU, then make it all."""
     from nvml_driver.mig.instances import NvmlPartitions
 
-    base = profile.load(shown)
+    base = profile.load_profile(shown)
     gpu = base.gpus[0].model_copy(update={"mig_mode": "enabled"})
     only = base.model_copy(update={"gpus": (gpu,)})
-    library = NvmlLibrary.simulated(only)
+    library = NvmlLibrary.load_simulated(only)
     roots = make_node(only, tmp_path)
-    inventory = discover(library, roots, features=Features(dynamic_mig=True))
+    inventory = discover_devices(library, roots, features=Features(dynamic_mig=True))
     partitions = NvmlPartitions(library, roots)
     parts = [d for d in inventory if d.kind == "mig-partition"]
     for first in parts:
@@ -157,23 +157,23 @@ def test_what_the_counters_allow_can_be_made(tmp_path: Path, shown: str) -> None
             wants = part.consumes_counters[0].counters
             if part.place is not None and all(left[name] >= n for name, n in wants.items()):
                 left = {name: n - wants.get(name, 0) for name, n in left.items()}
-                made.append(partitions.create(part.place))
+                made.append(partitions.create_instance(part.place))
         assert made
         for instance in made:
-            partitions.destroy(instance)
+            partitions.destroy_instance(instance)
 
 
 def test_a_split_gpu_instance_or_one_without_compute_instance_is_left_out(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("a30x4")
+    library = NvmlLibrary.load_simulated("a30x4")
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
-    with library.session() as nvml:
+    with library.open_session() as nvml:
         gpu = nvml.nvmlDeviceGetHandleByIndex(0)
         split = nvml.nvmlDeviceCreateGpuInstance(gpu, 5)
         nvml.nvmlGpuInstanceCreateComputeInstance(split, 0)
         nvml.nvmlGpuInstanceCreateComputeInstance(split, 0)
         nvml.nvmlDeviceCreateGpuInstance(gpu, 14)
-    inventory = discover(library, roots)
+    inventory = discover_devices(library, roots)
     assert len(inventory) == 0
     reasons = "; ".join(inventory.left_out)
     assert "gpu-0-mig-2g12gb-5-0 left out: its GPU instance is split" in reasons
@@ -181,7 +181,7 @@ def test_a_split_gpu_instance_or_one_without_compute_instance_is_left_out(tmp_pa
 
 
 def test_a_gpu_of_vfio_pci_is_published_with_what_sysfs_tells(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("mixed")
+    library = NvmlLibrary.load_simulated("mixed")
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
     entry = roots.sysfs / "bus" / "pci" / "devices" / "0000:87:00.0"
@@ -193,11 +193,11 @@ def test_a_gpu_of_vfio_pci_is_published_with_what_sysfs_tells(tmp_path: Path) ->
         "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
     )
     roots.pci_ids.write_text("1000  Other\n\t26b9  Wrong\n10de  NVIDIA\n\t26b9  AD102GL [L40S]\n")
-    inventory = discover(library, roots, features=Features(vfio=True))
+    inventory = discover_devices(library, roots, features=Features(vfio=True))
     found = inventory.get("gpu-vfio-0")
     assert found is not None
     assert (found.kind, found.minor, found.iommu_group) == ("vfio", None, 42)
-    entry_ = device(found)
+    entry_ = describe_device(found)
     uuid = entry_["attributes"].pop("uuid")
     assert len(uuid["string"]) == 36
     assert entry_ == {
@@ -216,18 +216,18 @@ def test_a_gpu_of_vfio_pci_is_published_with_what_sysfs_tells(tmp_path: Path) ->
     }
     (roots.dev / "iommu").touch()
     (entry / "vfio-dev" / "vfio3").mkdir(parents=True)
-    again = discover(library, roots, features=Features(vfio=True)).get("gpu-vfio-0")
+    again = discover_devices(library, roots, features=Features(vfio=True)).get("gpu-vfio-0")
     assert again is not None
     assert again.attributes["iommuFDEnabled"].value is True
     assert again.iommufd == "vfio3"
 
 
 def test_without_nvidias_driver_gpus_of_vfio_pci_are_still_published(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("mixed")
+    library = NvmlLibrary.load_simulated("mixed")
     Injector(library).fail("nvmlInit_v2", "DRIVER_NOT_LOADED")
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
-    found = discover(library, roots, features=Features(vfio=True))
+    found = discover_devices(library, roots, features=Features(vfio=True))
     assert [d.name for d in found] == ["gpu-vfio-0"]
 
 
@@ -238,7 +238,7 @@ def test_without_nvidias_driver_gpus_of_vfio_pci_are_still_published(tmp_path: P
 def test_shares_are_published_as_nvidias_driver_does(
     tmp_path: Path, mode: Any, memory: tuple[str, str], shares: str | None
 ) -> None:
-    entry = device(find("t4x4", tmp_path, Features(consumable_shares=mode)).devices[0])
+    entry = describe_device(find("t4x4", tmp_path, Features(consumable_shares=mode)).devices[0])
     assert entry["allowMultipleAllocations"] is True
     default, least = memory
     assert entry["capacity"]["memory"] == {
@@ -254,7 +254,7 @@ def test_shares_are_published_as_nvidias_driver_does(
 
 def test_memory_that_is_no_multiple_of_the_step_is_rounded_down(tmp_path: Path) -> None:
     shown = with_gpu(memory_bytes=15 * 2**30 + 4711)
-    entry = device(find(shown, tmp_path, Features(consumable_shares="memory")).devices[0])
+    entry = describe_device(find(shown, tmp_path, Features(consumable_shares="memory")).devices[0])
     assert parse_quantity(entry["capacity"]["memory"]["value"]).as_int64() == 15 * 2**30
 
 
@@ -266,15 +266,15 @@ def test_features_that_cannot_be_are_refused(wrong: Any) -> None:
 
 def test_numa_nodes_are_a_list_where_the_feature_is_on(tmp_path: Path) -> None:
     name = "resource.kubernetes.io/numaNode"
-    plain = device(find("a100-40x8", tmp_path / "a", Features()).devices[0])
-    listed = device(find("a100-40x8", tmp_path / "b", Features(numa_list=True)).devices[0])
+    plain = describe_device(find("a100-40x8", tmp_path / "a", Features()).devices[0])
+    listed = describe_device(find("a100-40x8", tmp_path / "b", Features(numa_list=True)).devices[0])
     assert plain["attributes"][name] == {"int": 3}
     assert listed["attributes"][name] == {"ints": [3]}
 
 
 def test_two_gpus_with_one_minor_number_are_not_published_twice(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated(with_gpu(index=1, minor=0))
-    inventory = discover(library, NodeRoots(sysfs=tmp_path))
+    library = NvmlLibrary.load_simulated(with_gpu(index=1, minor=0))
+    inventory = discover_devices(library, NodeRoots(sysfs=tmp_path))
     assert [d.name for d in inventory] == ["gpu-0", "gpu-2", "gpu-3"]
     assert inventory.left_out == ("gpu-0 left out: another device has the same name",)
 
@@ -286,13 +286,13 @@ def test_two_gpus_with_one_minor_number_are_not_published_twice(tmp_path: Path) 
 def test_mig_that_cannot_be_asked_leaves_the_gpu_out_with_a_reason(
     tmp_path: Path, function: str, error: str
 ) -> None:
-    library = NvmlLibrary.simulated("mixed")
+    library = NvmlLibrary.load_simulated("mixed")
     assert library.profile is not None
     code = getattr(pynvml, f"NVML_ERROR_{error}")
     Injector(library).fail(function, code)
     if function.endswith("V"):
         Injector(library).fail("nvmlDeviceGetGpuInstanceProfileInfo", code)
-    inventory = discover(library, make_node(library.profile, tmp_path))
+    inventory = discover_devices(library, make_node(library.profile, tmp_path))
     assert {d.kind for d in inventory} == {"full"}
     unknown = function == "nvmlDeviceGetGpuInstances" and error != "NOT_SUPPORTED"
     reason = "its GPU instances cannot be listed" if unknown else "MIG mode is enabled"

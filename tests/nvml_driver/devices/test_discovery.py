@@ -9,26 +9,26 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.devices.discovery import discover
-from nvml_driver.devices.slices import device
+from nvml_driver.devices.discovery import discover_devices
+from nvml_driver.devices.slices import describe_device
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.roots import NodeRoots
-from nvml_driver.nvml.library import NvmlLibrary, version
+from nvml_driver.nvml.library import NvmlLibrary, normalize_version
 from nvml_driver.simulated.node import make_sysfs
-from nvml_driver.simulated.profile import Profile, load
+from nvml_driver.simulated.profile import Profile, load_profile
 from tests.nvml_driver.helpers import with_gpu
 
 
 def find(shown: str | Profile, root: Path) -> Inventory:
-    library = NvmlLibrary.simulated(shown)
-    make_sysfs(load(shown), root)
-    return discover(library, NodeRoots(sysfs=root))
+    library = NvmlLibrary.load_simulated(shown)
+    make_sysfs(load_profile(shown), root)
+    return discover_devices(library, NodeRoots(sysfs=root))
 
 
 def test_a_t4_is_published_as_the_real_driver_published_one(tmp_path: Path) -> None:
     inventory = find("t4x4", tmp_path)
     assert [gpu.name for gpu in inventory] == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
-    assert device(inventory.devices[1]) == {
+    assert describe_device(inventory.devices[1]) == {
         "name": "gpu-1",
         "attributes": {
             "architecture": {"string": "Turing"},
@@ -50,7 +50,7 @@ def test_a_t4_is_published_as_the_real_driver_published_one(tmp_path: Path) -> N
 def test_an_a100_is_published_with_its_numa_node_and_pcie_root(tmp_path: Path) -> None:
     inventory = find("a100-40x8", tmp_path)
     assert len(inventory) == 8
-    assert device(inventory.devices[7]) == {
+    assert describe_device(inventory.devices[7]) == {
         "name": "gpu-7",
         "attributes": {
             "architecture": {"string": "Ampere"},
@@ -78,9 +78,12 @@ def test_an_a100_is_published_with_its_numa_node_and_pcie_root(tmp_path: Path) -
 
 
 def test_two_nodes_with_one_profile_have_different_gpus(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     roots = NodeRoots(sysfs=tmp_path)
-    uuids = [{gpu.uuid for gpu in discover(library, roots, salt=node)} for node in ("a", "b", "a")]
+    uuids = [
+        {gpu.uuid for gpu in discover_devices(library, roots, salt=node)}
+        for node in ("a", "b", "a")
+    ]
     assert len(uuids[0]) == 4
     assert uuids[0].isdisjoint(uuids[1])
     assert uuids[0] == uuids[2]
@@ -113,7 +116,7 @@ def test_what_nvml_cannot_tell_is_left_out_and_logged(
 def test_a_library_without_a_function_costs_only_that_attribute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     find("t4x4", tmp_path)
 
     class OldLibrary:
@@ -126,14 +129,14 @@ def test_a_library_without_a_function_costs_only_that_attribute(
 
     monkeypatch.setattr(pynvml, "nvmlLib", OldLibrary())
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-    inventory = discover(library, NodeRoots(sysfs=tmp_path))
+    inventory = discover_devices(library, NodeRoots(sysfs=tmp_path))
     assert "architecture" not in inventory.devices[0].attributes
     assert inventory.devices[0].attributes["brand"].value == "Nvidia"
 
 
 def test_memory_that_nvml_does_not_support_is_no_capacity(tmp_path: Path) -> None:
     inventory = find(with_gpu(memory_bytes=None), tmp_path)
-    assert "capacity" not in device(inventory.devices[0])
+    assert "capacity" not in describe_device(inventory.devices[0])
     assert inventory.devices[1].capacity == {"memory": 15 * 2**30}
 
 
@@ -173,7 +176,9 @@ def test_a_gpu_that_sysfs_does_not_know_has_no_root_and_no_numa_node(tmp_path: P
 
 
 def test_a_driver_before_cuda_version_2_still_tells_its_cuda_version(tmp_path: Path) -> None:
-    old = load("t4x4").model_copy(update={"faults": {"nvmlSystemGetCudaDriverVersion_v2": 13}})
+    old = load_profile("t4x4").model_copy(
+        update={"faults": {"nvmlSystemGetCudaDriverVersion_v2": 13}}
+    )
     inventory = find(old, tmp_path)
     assert inventory.devices[0].attributes["cudaDriverVersion"].value == "13.0.0"
 
@@ -191,4 +196,4 @@ def test_a_driver_before_cuda_version_2_still_tells_its_cuda_version(tmp_path: P
     ],
 )
 def test_versions_are_made_semantic(written: str, read: str | None) -> None:
-    assert version(written) == read
+    assert normalize_version(written) == read

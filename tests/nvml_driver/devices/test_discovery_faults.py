@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nvml_driver.simulated
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.mig.instances import MigError, NvmlPartitions
@@ -60,7 +60,7 @@ def test_the_faults_are_those_of_the_whole_library() -> None:
 
 @pytest.fixture(scope="module")
 def roots(tmp_path_factory: pytest.TempPathFactory) -> NodeRoots:
-    return make_node(profile.load("mixed"), tmp_path_factory.mktemp("node"))
+    return make_node(profile.load_profile("mixed"), tmp_path_factory.mktemp("node"))
 
 
 faults = st.lists(
@@ -80,8 +80,8 @@ faults = st.lists(
 def test_no_script_of_failures_makes_discovery_crash(
     roots: NodeRoots, script: list[tuple[str, int, int | None, int, int | None]], features: Features
 ) -> None:
-    baseline = discover(NvmlLibrary.simulated("mixed"), roots, features=features)
-    library = NvmlLibrary.simulated("mixed")
+    baseline = discover_devices(NvmlLibrary.load_simulated("mixed"), roots, features=features)
+    library = NvmlLibrary.load_simulated("mixed")
     for function, error, gpu, first, more in script:
         last = None if more is None else first + more
         Injector(library).fail(function, error, gpu=gpu, first=first, last=last)
@@ -91,7 +91,7 @@ def test_no_script_of_failures_makes_discovery_crash(
     log.addHandler(said)
     log.setLevel(logging.DEBUG)
     try:
-        found = discover(library, roots, features=features)
+        found = discover_devices(library, roots, features=features)
     except NvmlUnavailableError:
         return
     finally:
@@ -125,7 +125,7 @@ def test_no_value_that_nvml_could_tell_makes_a_slice_invalid(
     cuda: int,
     features: Features,
 ) -> None:
-    base = profile.load("mixed")
+    base = profile.load_profile("mixed")
     printable = "".join(c for c in name if c.isprintable())[:30] or "x"
     strange = {
         "name": printable,
@@ -140,7 +140,7 @@ def test_no_value_that_nvml_could_tell_makes_a_slice_invalid(
             "cuda_driver_version": cuda,
         }
     )
-    found = discover(NvmlLibrary.simulated(shown), roots, features=features)
+    found = discover_devices(NvmlLibrary.load_simulated(shown), roots, features=features)
     assert len(found) >= 4
     assert problems(resource_slices(found, driver_name="d.io", node_name="n")) == []
 
@@ -150,8 +150,8 @@ def test_no_value_that_nvml_could_tell_makes_a_slice_invalid(
 def test_no_script_of_failures_leaks_a_mig_device_or_hides_one(
     roots: NodeRoots, script: list[tuple[str, int, int | None, int, int | None]], number: int
 ) -> None:
-    library = NvmlLibrary.simulated("a30x4")
-    parts = discover(library, roots, features=Features(dynamic_mig=True)).devices
+    library = NvmlLibrary.load_simulated("a30x4")
+    parts = discover_devices(library, roots, features=Features(dynamic_mig=True)).devices
     place = parts[number % 13].place
     assert place is not None
     partitions = NvmlPartitions(library, roots)
@@ -159,39 +159,39 @@ def test_no_script_of_failures_leaks_a_mig_device_or_hides_one(
         last = None if more is None else first + more
         Injector(library).fail(function, error, gpu=gpu, first=first, last=last)
     try:
-        made = partitions.create(place)
+        made = partitions.create_instance(place)
     except (MigError, NvmlUnavailableError) as error:
         Injector(library).heal()
         for index in range(4):
             Injector(library).heal(gpu=index)
-        left = partitions.state().instances
+        left = partitions.read_state().instances
         said = str(error)
         assert not left or "cannot be destroyed" in said or "shut down" in said, (left, said)
     else:
         Injector(library).heal()
         for index in range(4):
             Injector(library).heal(gpu=index)
-        [there] = partitions.state().instances
+        [there] = partitions.read_state().instances
         assert (there.gi_id, there.ci_id, there.place) == (made.gi_id, made.ci_id, place)
-        partitions.destroy(there)
-    assert all(left.ci_id is None for left in partitions.state().instances)
+        partitions.destroy_instance(there)
+    assert all(left.ci_id is None for left in partitions.read_state().instances)
 
 
 def test_a_library_that_lost_every_gpu_leaves_all_out(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("b200x8")
+    library = NvmlLibrary.load_simulated("b200x8")
     for index in range(8):
         Injector(library).fail("*", "GPU_IS_LOST", gpu=index)
-    found = discover(library, NodeRoots(sysfs=tmp_path))
+    found = discover_devices(library, NodeRoots(sysfs=tmp_path))
     assert len(found) == 0
     assert len(found.left_out) == 8
     assert resource_slices(found, driver_name="d.io", node_name="n") == []
 
 
 def test_a_fault_can_be_in_one_call_only() -> None:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     Injector(library).fail("nvmlDeviceGetCount_v2", "UNKNOWN", first=2, last=3)
     answers = []
-    with library.session() as nvml:
+    with library.open_session() as nvml:
         for _ in range(4):
             try:
                 answers.append(nvml.nvmlDeviceGetCount())
@@ -215,6 +215,6 @@ def test_a_fault_can_be_in_one_call_only() -> None:
     ],
 )
 def test_a_control_line_that_cannot_be_obeyed_is_refused_with_its_number(line: str) -> None:
-    machine = Injector(NvmlLibrary.simulated("t4x4"))
+    machine = Injector(NvmlLibrary.load_simulated("t4x4"))
     with pytest.raises(NvmlUnavailableError, match="simulated NVML: line 2: "):
         machine.control("clear - *", line)

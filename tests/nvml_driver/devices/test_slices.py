@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nvml_driver.devices.slices import quantity, resource_slices, slice_name
+from nvml_driver.devices.slices import format_quantity, resource_slices, slice_name
 from nvml_driver.model.inventory import (
     Attribute,
     CounterConsumption,
@@ -55,7 +55,7 @@ def test_no_devices_are_no_slice() -> None:
     [(0, "0"), (1000, "1000"), (1024, "1Ki"), (15 * 2**30, "15Gi"), (3 * 2**29, "1536Mi")],
 )
 def test_quantities_are_canonical(count: int, written: str) -> None:
-    assert quantity(count) == written
+    assert format_quantity(count) == written
 
 
 def test_a_slice_name_is_a_dns_subdomain_however_long_the_node_name() -> None:

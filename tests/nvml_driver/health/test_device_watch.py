@@ -21,7 +21,7 @@ class Watching:
     """A core with its watch, and a wait for states of its inventory."""
 
     def __init__(self, root: Path, hidden: str = "") -> None:
-        self.library = NvmlLibrary.simulated("t4x4")
+        self.library = NvmlLibrary.load_simulated("t4x4")
         options = options_below(root)
         self.core = DriverCore(options, self.library)
         if hidden:
@@ -31,13 +31,13 @@ class Watching:
         self.core.subscribe(self._notify)
         self.watch = DeviceWatch(self.core, self.library, wait_seconds=0.1)
         self.looked = threading.Event()
-        check = self.watch._monitor._check
+        check = self.watch._monitor._check_gpus
 
         def checked(nvml: object) -> None:
             check(nvml)
             self.looked.set()
 
-        self.watch._monitor._check = checked  # type: ignore[method-assign]
+        self.watch._monitor._check_gpus = checked  # type: ignore[method-assign]
 
     def start(self) -> None:
         """Begin, and wait until events would be noticed."""
@@ -74,7 +74,7 @@ def test_an_xid_taints_the_gpu_in_the_slices_until_it_is_over(tmp_path: Path) ->
         device = node.core.inventory.get("gpu-1")
         assert device is not None
         assert (device.health, "79" in device.health_message) == ("Unhealthy", True)
-        assert list(node.core.prepared()) == ["uid-1"], "its claim stays prepared"
+        assert list(node.core.list_prepared()) == ["uid-1"], "its claim stays prepared"
         machine.recover(1)
         node.until(lambda: not node.effects("gpu-1"))
         assert node.core.inventory.get("gpu-1") == replace(

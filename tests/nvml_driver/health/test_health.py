@@ -12,7 +12,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.health.conditions import Condition, HealthReport, apply_health
 from nvml_driver.health.monitor import HealthMonitor
@@ -52,7 +52,7 @@ class Watched:
 def watch(
     shown: str = "t4x4", *, library: NvmlLibrary | None = None, quiet: float = 300.0
 ) -> Iterator[Watched]:
-    library = library or NvmlLibrary.simulated(shown)
+    library = library or NvmlLibrary.load_simulated(shown)
     reports: queue.Queue[HealthReport] = queue.Queue()
     monitor = HealthMonitor(library, reports.put, wait_seconds=0.1, quiet_seconds=quiet)
     watched = Watched(library, monitor)
@@ -66,9 +66,11 @@ def watch(
 
 
 def inventory(shown: str, root: Path, features: Features | None = None) -> Inventory:
-    library = NvmlLibrary.simulated(shown)
+    library = NvmlLibrary.load_simulated(shown)
     assert library.profile is not None
-    return discover(library, make_node(library.profile, root), features=features or Features())
+    return discover_devices(
+        library, make_node(library.profile, root), features=features or Features()
+    )
 
 
 def test_gpus_that_are_well_are_reported_once_and_without_conditions() -> None:
@@ -145,7 +147,7 @@ def test_when_nvml_does_not_say_which_gpu_is_lost_none_is_trusted_until_waiting_
     ],
 )
 def test_a_gpu_whose_events_cannot_be_watched_is_unmonitored(function: str, error: str) -> None:
-    library = NvmlLibrary.simulated("a30x4")
+    library = NvmlLibrary.load_simulated("a30x4")
     Injector(library).fail(function, error)
     with watch(library=library) as watched:
         report = watched.kinds(*((f"gpu-{n}", "unmonitored") for n in range(4)))
@@ -153,7 +155,7 @@ def test_a_gpu_whose_events_cannot_be_watched_is_unmonitored(function: str, erro
 
 
 def test_nvml_that_does_not_initialise_is_tried_again() -> None:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     Injector(library).fail("nvmlInit_v2", "DRIVER_NOT_LOADED", last=1)
     with watch(library=library) as watched:
         assert len(watched.until(lambda report: bool(report.present)).present) == 4
@@ -167,7 +169,7 @@ def test_a_report_that_nobody_can_take_does_not_end_the_watch() -> None:
         if taken.qsize() == 1:
             raise RuntimeError("not now")
 
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     monitor = HealthMonitor(library, refuse_first, wait_seconds=0.1)
     monitor.start()
     try:
@@ -180,7 +182,7 @@ def test_a_report_that_nobody_can_take_does_not_end_the_watch() -> None:
 
 def test_a_long_wait_for_events_does_not_hold_up_the_end() -> None:
     reports: queue.Queue[HealthReport] = queue.Queue()
-    monitor = HealthMonitor(NvmlLibrary.simulated("t4x4"), reports.put, wait_seconds=600)
+    monitor = HealthMonitor(NvmlLibrary.load_simulated("t4x4"), reports.put, wait_seconds=600)
     monitor.start()
     reports.get(timeout=10)
     monitor.stop(timeout=60)
@@ -189,7 +191,7 @@ def test_a_long_wait_for_events_does_not_hold_up_the_end() -> None:
 
 def test_events_reach_a_running_process_through_the_control_file(tmp_path: Path) -> None:
     control = tmp_path / "control"
-    library = NvmlLibrary.simulated("t4x4", control_file=control)
+    library = NvmlLibrary.load_simulated("t4x4", control_file=control)
     with watch(library=library) as watched:
         watched.kinds()
         with control.open("a") as file:
@@ -202,7 +204,7 @@ def test_events_reach_a_running_process_through_the_control_file(tmp_path: Path)
 
 
 def test_a_gpu_can_be_called_by_its_pci_bus_id() -> None:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     assert library.machine is not None
     assert library.profile is not None
     with watch(library=library) as watched:
@@ -215,14 +217,14 @@ def test_a_gpu_can_be_called_by_its_pci_bus_id() -> None:
 
 
 def test_an_xid_in_a_gpu_instance_concerns_the_devices_in_its_place(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("a30x4")
+    library = NvmlLibrary.load_simulated("a30x4")
     assert library.profile is not None
     roots = make_node(library.profile, tmp_path)
-    found = discover(library, roots, features=Features(dynamic_mig=True))
+    found = discover_devices(library, roots, features=Features(dynamic_mig=True))
     place = found.devices[4].place
     assert place is not None
     assert (place.profile, place.start) == ("2g.12gb", 0)
-    made = NvmlPartitions(library, roots).create(place)
+    made = NvmlPartitions(library, roots).create_instance(place)
     with watch(library=library) as watched:
         watched.kinds()
         Injector(library).xid(0, 94, instances=(made.gi_id, made.ci_id or 0), recovery=RESET)

@@ -111,7 +111,7 @@ def test_what_nobody_verified_is_not_sent_again(tmp_path: Path) -> None:
             return True
 
     context: Any = Context()
-    stream = feed.stream(v1, context)
+    stream = feed.stream_health(v1, context)
     assert len(next(stream).devices) == 4
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(lambda: list(stream))

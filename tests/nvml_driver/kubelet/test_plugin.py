@@ -118,7 +118,7 @@ def test_a_claim_that_was_unprepared_before_its_turn_is_not_prepared(
             if not cancelled:
                 assert "was cancelled" in call.result().claims["uid-1"].error
         plugin.stop(grace=10)
-        assert make_core(tmp_path).prepared() == {}
+        assert make_core(tmp_path).list_prepared() == {}
     finally:
         plugin.stop(grace=0)
 
@@ -178,7 +178,7 @@ def test_every_claim_of_a_call_has_its_own_result(node: Node, messages: Any) -> 
     assert "claim default/claim-new (uid old) was replaced" in errors["old"]
     assert "is not allocated" in errors["unallocated"]
     assert errors["gone"] == "claim default/gone (uid gone) does not exist"
-    assert list(node.core.prepared()) == ["good"]
+    assert list(node.core.list_prepared()) == ["good"]
 
 
 @pytest.mark.parametrize(

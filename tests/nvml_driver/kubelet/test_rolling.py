@@ -84,7 +84,7 @@ def test_whichever_instance_is_called_no_claim_is_lost(tmp_path: Path, new_first
     finally:
         old.stop(grace=0)
         new.stop(grace=0)
-    assert set(make_core(tmp_path).prepared()) == {"2"}
+    assert set(make_core(tmp_path).list_prepared()) == {"2"}
     assert len(list((tmp_path / "cdi").glob("*.json"))) == 1
 
 

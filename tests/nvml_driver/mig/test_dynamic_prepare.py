@@ -23,12 +23,14 @@ def driver(root: Path, library: NvmlLibrary) -> DriverCore:
 
 @pytest.fixture
 def library() -> NvmlLibrary:
-    return NvmlLibrary.simulated("h100-80x8")
+    return NvmlLibrary.load_simulated("h100-80x8")
 
 
 def existing(core: DriverCore) -> list[str]:
     assert isinstance(core._partitions, NvmlPartitions)
-    return [f"{one.place.profile}@{one.place.start}" for one in core._partitions.state().instances]
+    return [
+        f"{one.place.profile}@{one.place.start}" for one in core._partitions.read_state().instances
+    ]
 
 
 def test_a_mig_device_lives_as_long_as_its_claim(tmp_path: Path, library: NvmlLibrary) -> None:
@@ -60,7 +62,7 @@ def test_a_compute_instance_that_fails_leaves_no_gpu_instance(
     claim = make_claim(result("gpu-0-mig-1g10gb-19-0"))
     with pytest.raises(PrepareError, match="cannot be prepared"):
         core.prepare(claim)
-    assert (existing(core), core.records()) == ([], [])
+    assert (existing(core), core.list_records()) == ([], [])
     machine.heal()
     core.prepare(claim)
     assert existing(core) == ["1g.10gb@0"]

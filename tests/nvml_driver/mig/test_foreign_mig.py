@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.devices.slices import resource_slices
 from nvml_driver.errors import PrepareError
 from nvml_driver.mig.instances import NvmlPartitions
@@ -27,7 +27,7 @@ H100_1G, H100_3G = 19, 9  # ids of profiles 1g.10gb and 3g.40gb
 
 def find(library: NvmlLibrary, root: Path) -> Inventory:
     assert library.profile is not None
-    return discover(library, make_node(library.profile, root), salt="n", features=DYNAMIC)
+    return discover_devices(library, make_node(library.profile, root), salt="n", features=DYNAMIC)
 
 
 def driver(root: Path, library: NvmlLibrary, *, dynamic: bool = True) -> DriverCore:
@@ -51,7 +51,7 @@ def fits(device: Device, inventory: Inventory) -> bool:
 
 def test_partitions_in_the_place_of_static_mig_devices_are_not_published(tmp_path: Path) -> None:
     """The shipped profile ``mixed``: gpu-1 has 2g.10gb at 0, 1g.5gb at 2 and 3g.20gb at 4."""
-    inventory = find(NvmlLibrary.simulated("mixed"), tmp_path)
+    inventory = find(NvmlLibrary.load_simulated("mixed"), tmp_path)
     assert names(inventory, "gpu-1", "mig") == [
         "gpu-1-mig-1g5gb-19-2",
         "gpu-1-mig-2g10gb-14-0",
@@ -73,7 +73,7 @@ def test_partitions_in_the_place_of_static_mig_devices_are_not_published(tmp_pat
 
 
 def test_counters_have_what_static_mig_devices_leave(tmp_path: Path) -> None:
-    inventory = find(NvmlLibrary.simulated("mixed"), tmp_path)
+    inventory = find(NvmlLibrary.load_simulated("mixed"), tmp_path)
     [counters] = inventory.counter_sets
     # 98 multiprocessors and 7 copy engines of 7g.40gb, less 28 + 14 + 42 and 2 + 1 + 3.
     assert counters.counters["multiprocessors"] == 98 - 28 - 14 - 42
@@ -90,7 +90,7 @@ def test_counters_have_what_static_mig_devices_leave(tmp_path: Path) -> None:
 
 def test_every_published_partition_can_be_made_wherever_static_ones_are(tmp_path: Path) -> None:
     """What the slices offer is what NVML can do: each partition alone, in every situation."""
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     partitions = NvmlPartitions(library, make_node_of(library, tmp_path))
     Injector(library).set_mig_mode(0, enabled=True)
     for profile_id, start in ((H100_3G, 4), (H100_1G, 0), (H100_1G, 3)):
@@ -102,7 +102,7 @@ def test_every_published_partition_can_be_made_wherever_static_ones_are(tmp_path
         for device in offered:
             assert device.place is not None
             assert fits(device, inventory)
-            partitions.destroy(partitions.create(device.place))
+            partitions.destroy_instance(partitions.create_instance(device.place))
     Injector(library).create_mig(0, H100_1G, 1)
     Injector(library).create_mig(0, H100_1G, 2)
     full = find(library, tmp_path)
@@ -117,7 +117,7 @@ def make_node_of(library: NvmlLibrary, root: Path) -> Any:
 
 
 def test_two_partitions_that_are_allocated_together_can_be_made_together(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     partitions = NvmlPartitions(library, make_node_of(library, tmp_path))
     Injector(library).set_mig_mode(0, enabled=True)
     Injector(library).create_mig(0, H100_3G, 0)
@@ -136,9 +136,9 @@ def test_two_partitions_that_are_allocated_together_can_be_made_together(tmp_pat
             continue
         if two.place.profile == "1g.10gb+me":
             continue  # there is one at most, which no counter says; upstream's tables neither
-        made = [partitions.create(one.place), partitions.create(two.place)]
+        made = [partitions.create_instance(one.place), partitions.create_instance(two.place)]
         for each in made:
-            partitions.destroy(each)
+            partitions.destroy_instance(each)
         tried += 1
     assert tried > 5
 
@@ -146,32 +146,32 @@ def test_two_partitions_that_are_allocated_together_can_be_made_together(tmp_pat
 def test_a_driver_that_starts_again_does_not_take_its_own_mig_devices_for_foreign(
     tmp_path: Path,
 ) -> None:
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     core = driver(tmp_path, library)
     before = core.inventory
     core.prepare(make_claim(result("gpu-0-mig-1g10gb-19-0")))
     again = driver(tmp_path, library)
     assert again.inventory == before
-    assert again.discover(library) == before
+    assert again.discover_devices(library) == before
     again.unprepare("uid-1")
-    assert again.discover(library) == before
+    assert again.discover_devices(library) == before
 
 
 def test_a_static_mig_device_in_the_place_of_a_claims_one_is_foreign(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     core = driver(tmp_path, library)
     [made] = core.prepare(make_claim(result("gpu-0-mig-1g10gb-19-0")))
     assert made.made is not None
     Injector(library).destroy_mig(0, made.made.gi_id)
     Injector(library).create_mig(0, H100_1G, 0)
-    found = core.discover(library)
+    found = core.discover_devices(library)
     assert names(found, "gpu-0", "mig") == ["gpu-0-mig-1g10gb-19-0"]
     core.unprepare("uid-1")
-    assert core.discover(library) == found, "it is not the driver's to destroy"
+    assert core.discover_devices(library) == found, "it is not the driver's to destroy"
 
 
 def test_a_static_mig_device_that_is_gone_is_not_prepared(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("mixed")
+    library = NvmlLibrary.load_simulated("mixed")
     core = driver(tmp_path, library, dynamic=False)
     name = "gpu-1-mig-3g20gb-9-4"
     [prepared] = core.prepare(make_claim(result(name)))
@@ -182,18 +182,18 @@ def test_a_static_mig_device_that_is_gone_is_not_prepared(tmp_path: Path) -> Non
     core.unprepare("uid-1")
     with pytest.raises(PrepareError, match="was destroyed since it was published"):
         core.prepare(make_claim(result(name), uid="uid-2"))
-    assert core.records() == []
+    assert core.list_records() == []
     Injector(library).create_mig(1, 9, 4)  # another device in the same place is not the same
     with pytest.raises(PrepareError, match="was destroyed since it was published"):
         core.prepare(make_claim(result(name), uid="uid-2"))
-    core.set_inventory(core.discover(library))
+    core.set_inventory(core.discover_devices(library))
     core.prepare(make_claim(result(name), uid="uid-2"))
 
 
 def test_a_claims_mig_device_that_was_destroyed_is_made_anew_when_it_is_prepared_again(
     tmp_path: Path,
 ) -> None:
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     core = driver(tmp_path, library)
     claim = make_claim(result("gpu-0-mig-1g10gb-19-0"))
     [one] = core.prepare(claim)
@@ -208,7 +208,7 @@ def test_a_claims_mig_device_that_was_destroyed_is_made_anew_when_it_is_prepared
 
 def test_a_partition_that_what_is_left_cannot_hold_is_not_published(tmp_path: Path) -> None:
     """NVML tells the placements of one profile only, so the counters are those of that one."""
-    library = NvmlLibrary.simulated("mixed")
+    library = NvmlLibrary.load_simulated("mixed")
     Injector(library).fail(
         "nvmlDeviceGetGpuInstancePossiblePlacements_v2", "INVALID_ARGUMENT", first=3
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.mig.instances import MigError, NvmlPartitions
 from nvml_driver.mig.profiles import profile_name
 from nvml_driver.model.inventory import Inventory, MigInstance, MigPlace
@@ -27,13 +27,13 @@ class Node:
     """Simulated GPUs with MIG, and what the driver knows of them."""
 
     def __init__(self, folder: Path, shown: str = "a30x4", **files: Path) -> None:
-        self.library = NvmlLibrary.simulated(shown, **files)
+        self.library = NvmlLibrary.load_simulated(shown, **files)
         assert self.library.profile is not None
         self.roots = make_node(self.library.profile, folder)
         self.partitions = NvmlPartitions(self.library, self.roots)
 
     def inventory(self, features: Features = DYNAMIC) -> Inventory:
-        return discover(self.library, self.roots, features=features)
+        return discover_devices(self.library, self.roots, features=features)
 
     def place(self, name: str) -> MigPlace:
         device = self.inventory().get(name)
@@ -42,7 +42,7 @@ class Node:
         return device.place
 
     def mode(self, index: int = 0) -> int:
-        with self.library.session() as nvml:
+        with self.library.open_session() as nvml:
             return int(nvml.nvmlDeviceGetMigMode(nvml.nvmlDeviceGetHandleByIndex(index))[0])
 
 
@@ -53,36 +53,36 @@ def node(tmp_path: Path) -> Node:
 
 def test_a_mig_device_that_is_made_is_found_and_destroyed(node: Node) -> None:
     place = node.place("gpu-1-mig-2g12gb-5-2")
-    made = node.partitions.create(place)
+    made = node.partitions.create_instance(place)
     assert made.place == place
     assert (made.gi_id, made.ci_id) == (2, 0)
     assert (made.uuid or "").startswith("MIG-")
     # gpu1, GPU instance 2: 3 + (1 * 15 + 2) * 9
     assert (made.gi_capability, made.ci_capability) == (156, 157)
-    assert node.partitions.find(place) == made
-    assert node.partitions.state().instances == (made,)
-    node.partitions.destroy(made)
-    assert node.partitions.find(place) is None
-    node.partitions.destroy(made)
-    assert node.partitions.state().instances == ()
+    assert node.partitions.find_instance(place) == made
+    assert node.partitions.read_state().instances == (made,)
+    node.partitions.destroy_instance(made)
+    assert node.partitions.find_instance(place) is None
+    node.partitions.destroy_instance(made)
+    assert node.partitions.read_state().instances == ()
 
 
 def test_a_mig_device_that_is_made_again_is_another_one(node: Node) -> None:
     place = node.place("gpu-0-mig-1g6gb-14-3")
-    first = node.partitions.create(place)
-    node.partitions.destroy(first)
-    assert node.partitions.create(place).uuid != first.uuid
+    first = node.partitions.create_instance(place)
+    node.partitions.destroy_instance(first)
+    assert node.partitions.create_instance(place).uuid != first.uuid
 
 
 def test_two_in_one_place_are_refused_and_the_first_stays(node: Node) -> None:
     whole = node.place("gpu-0-mig-4g24gb-0-0")
-    first = node.partitions.create(node.place("gpu-0-mig-1g6gb-14-1"))
+    first = node.partitions.create_instance(node.place("gpu-0-mig-1g6gb-14-1"))
     with pytest.raises(
         MigError, match=r"4g\.24gb at 0: the GPU instance cannot be made: Insuffici"
     ):
-        node.partitions.create(whole)
-    assert node.partitions.find(whole) == first
-    assert node.partitions.state().instances == (first,)
+        node.partitions.create_instance(whole)
+    assert node.partitions.find_instance(whole) == first
+    assert node.partitions.read_state().instances == (first,)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_gpu_instance_is_undone_if_its_compute_instance_fails(node: Node, func
     place = node.place("gpu-0-mig-2g12gb-5-0")
     Injector(node.library).fail(function, "INSUFFICIENT_RESOURCES", last=1)
     with pytest.raises(MigError, match=r"gpu-0: MIG 2g\.12gb at 0"):
-        node.partitions.create(place)
+        node.partitions.create_instance(place)
     Injector(node.library).heal()
-    assert node.partitions.state().instances == ()
-    assert node.partitions.create(place).ci_id == 0
+    assert node.partitions.read_state().instances == ()
+    assert node.partitions.create_instance(place).ci_id == 0
 
 
 def test_what_cannot_be_undone_is_said_and_found_later(node: Node) -> None:
@@ -109,28 +109,28 @@ def test_what_cannot_be_undone_is_said_and_found_later(node: Node) -> None:
     Injector(node.library).fail("nvmlGpuInstanceCreateComputeInstance", "UNKNOWN")
     Injector(node.library).fail("nvmlGpuInstanceDestroy", "IN_USE")
     with pytest.raises(MigError, match="its GPU instance cannot be destroyed"):
-        node.partitions.create(place)
+        node.partitions.create_instance(place)
     Injector(node.library).heal()
-    left = node.partitions.find(place)
+    left = node.partitions.find_instance(place)
     assert left is not None
     assert left.ci_id is None
-    node.partitions.destroy(left)
-    assert node.partitions.state().instances == ()
+    node.partitions.destroy_instance(left)
+    assert node.partitions.read_state().instances == ()
 
 
 def test_a_mig_device_in_use_is_not_destroyed(node: Node) -> None:
-    made = node.partitions.create(node.place("gpu-0-mig-1g6gb-14-0"))
+    made = node.partitions.create_instance(node.place("gpu-0-mig-1g6gb-14-0"))
     Injector(node.library).fail("nvmlComputeInstanceDestroy", "IN_USE", last=1)
     with pytest.raises(MigError, match="GPU instance 3; its GPU instance cannot be destroyed"):
-        node.partitions.destroy(made)
-    assert node.partitions.state().instances == (made,)
-    node.partitions.destroy(made)
-    assert node.partitions.state().instances == ()
+        node.partitions.destroy_instance(made)
+    assert node.partitions.read_state().instances == (made,)
+    node.partitions.destroy_instance(made)
+    assert node.partitions.read_state().instances == ()
 
 
 def test_another_instance_with_the_same_id_is_not_destroyed(tmp_path: Path) -> None:
     node = Node(tmp_path, "mixed")
-    other = next(i for i in node.partitions.state().instances if i.place.profile == "2g.10gb")
+    other = next(i for i in node.partitions.read_state().instances if i.place.profile == "2g.10gb")
     place = MigPlace(
         parent_minor=1,
         profile="1g.10gb",
@@ -140,8 +140,8 @@ def test_another_instance_with_the_same_id_is_not_destroyed(tmp_path: Path) -> N
         start=0,
         size=2,
     )
-    node.partitions.destroy(MigInstance(place=place, gi_id=other.gi_id, ci_id=0))
-    assert other in node.partitions.state().instances
+    node.partitions.destroy_instance(MigInstance(place=place, gi_id=other.gi_id, ci_id=0))
+    assert other in node.partitions.read_state().instances
 
 
 def test_on_hopper_mig_mode_comes_with_the_first_device_and_goes_with_the_last(
@@ -150,16 +150,16 @@ def test_on_hopper_mig_mode_comes_with_the_first_device_and_goes_with_the_last(
     node = Node(tmp_path, "h100-80x8")
     one = node.place("gpu-0-mig-3g40gb-9-0")
     assert node.mode() == 0
-    first = node.partitions.create(one)
-    second = node.partitions.create(node.place("gpu-0-mig-3g40gb-9-4"))
+    first = node.partitions.create_instance(one)
+    second = node.partitions.create_instance(node.place("gpu-0-mig-3g40gb-9-4"))
     assert node.mode() == 1
-    node.partitions.destroy(first)
+    node.partitions.destroy_instance(first)
     assert node.mode() == 1
-    node.partitions.destroy(second)
+    node.partitions.destroy_instance(second)
     assert node.mode() == 0
     Injector(node.library).fail("nvmlDeviceCreateGpuInstanceWithPlacement", "UNKNOWN")
     with pytest.raises(MigError):
-        node.partitions.create(one)
+        node.partitions.create_instance(one)
     assert node.mode() == 0
 
 
@@ -167,20 +167,20 @@ def test_a_gpu_that_is_gone_is_an_error_that_says_so(node: Node) -> None:
     place = node.place("gpu-2-mig-1g6gb-14-0")
     Injector(node.library).fail("*", "GPU_IS_LOST", gpu=2)
     with pytest.raises(MigError, match="gpu-2 is gone"):
-        node.partitions.create(place)
+        node.partitions.create_instance(place)
 
 
 def test_mig_devices_survive_a_restart_and_not_a_reboot(tmp_path: Path) -> None:
     state = tmp_path / "nvml-state"
     before = Node(tmp_path, state_file=state)
-    made = before.partitions.create(before.place("gpu-3-mig-1g6gb-14-2"))
+    made = before.partitions.create_instance(before.place("gpu-3-mig-1g6gb-14-2"))
     after = Node(tmp_path, state_file=state)
-    assert after.partitions.state().instances == (made,)
-    after.partitions.destroy(made)
-    assert before.partitions.state().instances == ()
-    after.partitions.create(made.place)
+    assert after.partitions.read_state().instances == (made,)
+    after.partitions.destroy_instance(made)
+    assert before.partitions.read_state().instances == ()
+    after.partitions.create_instance(made.place)
     state.unlink()
-    assert Node(tmp_path, state_file=state).partitions.state().instances == ()
+    assert Node(tmp_path, state_file=state).partitions.read_state().instances == ()
 
 
 def test_two_processes_see_the_same_mig_devices(tmp_path: Path) -> None:
@@ -191,19 +191,19 @@ from pathlib import Path
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.roots import NodeRoots
-library = NvmlLibrary.simulated("a30x4", state_file=Path(sys.argv[1]))
-for instance in NvmlPartitions(library, NodeRoots()).state().instances:
+library = NvmlLibrary.load_simulated("a30x4", state_file=Path(sys.argv[1]))
+for instance in NvmlPartitions(library, NodeRoots()).read_state().instances:
     print(instance.place.profile, instance.gi_id, instance.uuid)
 """
-    made = node.partitions.create(node.place("gpu-0-mig-4g24gb-0-0"))
+    made = node.partitions.create_instance(node.place("gpu-0-mig-4g24gb-0-0"))
     command = [sys.executable, "-c", script, str(tmp_path / "state")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["4g.24gb", "0", made.uuid]
 
 
 def test_the_simulated_hardware_keeps_nvmls_rules(tmp_path: Path) -> None:
-    library = NvmlLibrary.simulated("a100-40x8")
-    with library.session() as nvml:
+    library = NvmlLibrary.load_simulated("a100-40x8")
+    with library.open_session() as nvml:
         gpu = nvml.nvmlDeviceGetHandleByIndex(0)
         with pytest.raises(pynvml.NVMLError_NotSupported):  # Ampere, MIG is off
             nvml.nvmlDeviceGetGpuInstanceProfileInfo(gpu, 0)
@@ -268,7 +268,7 @@ def test_a_profile_that_nvml_does_not_name_has_the_name_that_nvidia_smi_shows(
 
 @pytest.mark.parametrize("shown", ["a100-40x8", "a100-80x8", "a30x4", "h100-80x8"])
 def test_computed_names_agree_with_those_of_the_listings(shown: str) -> None:
-    library = NvmlLibrary.simulated(shown)
+    library = NvmlLibrary.load_simulated(shown)
     assert library.profile is not None
     gpu = library.profile.gpus[0]
     assert gpu.mig is not None
@@ -297,6 +297,6 @@ def test_a_mig_mode_that_waits_for_a_reset_is_an_error_that_says_what_to_do(
     with pytest.raises(
         MigError, match=r"MIG mode is only pending \(NVML status 19\); reset the GPU"
     ):
-        node.partitions.create(place)
+        node.partitions.create_instance(place)
     monkeypatch.undo()
-    assert node.partitions.state().instances == ()
+    assert node.partitions.read_state().instances == ()

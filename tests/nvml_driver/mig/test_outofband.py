@@ -34,7 +34,7 @@ class Watching:
         look_seconds: float = 600.0,
         library: NvmlLibrary | None = None,
     ) -> None:
-        self.library = library or NvmlLibrary.simulated(shown)
+        self.library = library or NvmlLibrary.load_simulated(shown)
         options = options_below(root, features=Features(dynamic_mig=dynamic))
         self.core = DriverCore(options, self.library)
         self.changed = threading.Condition()
@@ -50,18 +50,18 @@ class Watching:
             settle_seconds=0.02,
             discover=self._discover,
         )
-        news = self.core.mig_news
+        news = self.core.find_mig_changes
 
         def looked() -> Any:
             found = news()
             self.looked.release()
             return found
 
-        self.core.mig_news = looked  # type: ignore[method-assign]
+        self.core.find_mig_changes = looked  # type: ignore[method-assign]
 
     def _discover(self) -> Any:
         self.discoveries += 1
-        return self.core.discover(self.library)
+        return self.core.discover_devices(self.library)
 
     def _notify(self) -> None:
         with self.changed:
@@ -102,7 +102,7 @@ def without_mig_events(name: str, index: int) -> profile.Profile:
 def test_a_mig_device_that_somebody_makes_or_destroys_is_published_or_not(
     tmp_path: Path, told: bool
 ) -> None:
-    shown = profile.load("mixed") if told else without_mig_events("mixed", 1)
+    shown = profile.load_profile("mixed") if told else without_mig_events("mixed", 1)
     with watching(tmp_path, shown, look_seconds=600.0 if told else 0.1) as node:
         machine = Injector(node.library)
         machine.destroy_mig(1, 2)
@@ -182,7 +182,7 @@ def test_a_destroyed_partition_of_a_claim_is_tainted_until_it_is_made_anew(
 
 def test_what_happened_while_no_driver_ran_is_found_at_the_start(tmp_path: Path) -> None:
     name = "gpu-0-mig-1g10gb-19-0"
-    library = NvmlLibrary.simulated("h100-80x8")
+    library = NvmlLibrary.load_simulated("h100-80x8")
     first = Watching(tmp_path, "h100-80x8", dynamic=True, library=library)
     [one] = first.core.prepare(make_claim(result(name)))
     assert one.made is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.errors import PrepareError
-from nvml_driver.prepare.claims import BUDGET_SECONDS, ClaimFetcher, budget
+from nvml_driver.prepare.claims import BUDGET_SECONDS, ClaimFetcher, limit_seconds
 
 
 @dataclass
@@ -88,4 +88,4 @@ def test_preparing_may_use_the_time_up_too() -> None:
     ],
 )
 def test_the_budget_is_below_what_the_caller_waits(remaining: float | None, seconds: float) -> None:
-    assert budget(remaining) == seconds
+    assert limit_seconds(remaining) == seconds

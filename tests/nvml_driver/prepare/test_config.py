@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kube.cdi.reading import resolve
-from nvml_driver.config.kinds import KINDS, GpuConfig, decode
+from nvml_driver.config.kinds import KINDS, GpuConfig, decode_config
 from nvml_driver.config.opaque import settings_for
 from nvml_driver.errors import ConfigError, PrepareError
 from nvml_driver.model.inventory import Kind
@@ -136,7 +136,7 @@ def test_mps_settings_are_read() -> None:
             },
         )
     )
-    assert dict(config.settings()) == {
+    assert dict(config.list_settings()) == {
         "SHARING_STRATEGY": "MPS",
         "MPS_ACTIVE_THREAD_PERCENTAGE": "50",
         "MPS_PINNED_DEVICE_MEMORY_LIMIT": "10Gi",
@@ -146,10 +146,10 @@ def test_mps_settings_are_read() -> None:
 
 def test_what_a_real_gpu_would_not_be_given_is_refused_for_it() -> None:
     default = GpuConfig.model_validate(gpu_config("Default"))
-    assert default.beyond_real_gpus() is None
-    assert GpuConfig.model_validate(gpu_config("Short")).beyond_real_gpus() is None
+    assert default.explain_unsupported() is None
+    assert GpuConfig.model_validate(gpu_config("Short")).explain_unsupported() is None
     asked = sharing(strategy="MPS")
-    assert "real GPUs" in str(GpuConfig.model_validate(asked).beyond_real_gpus())
+    assert "real GPUs" in str(GpuConfig.model_validate(asked).explain_unsupported())
     with pytest.raises(ConfigError, match=r"^configuration 0 \(from the claim\): .*real GPUs"):
         settings_for(DRIVER, [opaque(asked)], [("gpu", "full")], simulated=False)
 
@@ -215,7 +215,7 @@ def test_a_configuration_of_the_wrong_kind_that_names_the_request_is_an_error(
 )
 def test_every_kind_is_decoded_strictly(parameters: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        decode(parameters)
+        decode_config(parameters)
 
 
 def test_a_refused_configuration_names_the_claim_and_leaves_nothing(tmp_path: Path) -> None:
@@ -223,5 +223,5 @@ def test_a_refused_configuration_names_the_claim_and_leaves_nothing(tmp_path: Pa
     claim = make_claim(result("gpu-0"), config=[opaque(gpu_config("Tiny"))])
     with pytest.raises(PrepareError, match=r"^claim default/claim-uid-1 \(uid uid-1\): config"):
         driver.prepare(claim)
-    assert driver.prepared() == {}
+    assert driver.list_prepared() == {}
     assert list((tmp_path / "cdi").iterdir()) == []

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.prepare.timeslicing import TimeSlices
 from nvml_driver.storage import faults
@@ -81,12 +81,12 @@ def here() -> Iterator[Path]:
 
 def start(here: Path) -> DriverCore:
     options = options_below(here, durable=True, device_metadata=True)
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     return DriverCore(
         options,
         library,
         partitions=FileMig(here / "mig"),
-        inventory=partitionable(discover(library, NOWHERE, salt="node-a")),
+        inventory=partitionable(discover_devices(library, NOWHERE, salt="node-a")),
         time_slices=TimeSlices(smi(here)),
     )
 
@@ -109,11 +109,11 @@ def copied(here: Path, copy: Path) -> None:
 
 @contextmanager
 def at_each_point(hook: Callable[[str], None]) -> Iterator[None]:
-    faults.install(hook)
+    faults.install_hook(hook)
     try:
         yield
     finally:
-        faults.install(None)
+        faults.install_hook(None)
 
 
 def content(here: Path) -> frozenset[tuple[Path, bytes]]:
@@ -189,13 +189,13 @@ def check(here: Path, done: int) -> None:
     claim_invariants.check(driver, smi=smi(here))
     expected = {uid for what, uid in HISTORY[:done] if what == "prepare"}
     expected -= {uid for what, uid in HISTORY[:done] if what == "unprepare"}
-    assert set(driver.prepared()) - {in_flight} == expected - {in_flight}
+    assert set(driver.list_prepared()) - {in_flight} == expected - {in_flight}
 
     for step in HISTORY[done:]:  # as the kubelet does: what was not answered, again
         act(driver, *step)
         claim_invariants.check(driver, smi=smi(here))
-    assert set(driver.prepared()) == {"c", "full"}
+    assert set(driver.list_prepared()) == {"c", "full"}
     assert list(smi(here).set_now().values()) == [1]
-    for uid in driver.prepared():
+    for uid in driver.list_prepared():
         devices = driver.prepare(CLAIMS[uid])
-        assert driver.prepared()[uid] == tuple(devices)
+        assert driver.list_prepared()[uid] == tuple(devices)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import PrepareError
 from nvml_driver.mig.profiles import device_name
 from nvml_driver.model.inventory import Inventory
@@ -64,13 +64,15 @@ class Node(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.whole = partitionable(discover(NvmlLibrary.simulated("t4x4"), NOWHERE, salt="node-a"))
+        self.whole = partitionable(
+            discover_devices(NvmlLibrary.load_simulated("t4x4"), NOWHERE, salt="node-a")
+        )
         self.inventory = self.whole
         self._reboot_id()
         self.drivers = [self._start()]
 
     def teardown(self) -> None:
-        faults.install(None)
+        faults.install_hook(None)
         shutil.rmtree(self.root)
 
     def _reboot_id(self) -> None:
@@ -80,7 +82,7 @@ class Node(RuleBasedStateMachine):
     def _start(self) -> DriverCore:
         return DriverCore(
             options_below(self.root, device_metadata=True),
-            NvmlLibrary.simulated("t4x4"),
+            NvmlLibrary.load_simulated("t4x4"),
             partitions=self.mig,
             inventory=self.inventory,
             time_slices=TimeSlices(self.smi),
@@ -188,7 +190,7 @@ class Node(RuleBasedStateMachine):
                 raise Killed
 
         before = self.prepared.get(uid)
-        faults.install(hook)
+        faults.install_hook(hook)
         try:
             if unprepare:
                 self.drivers[0].unprepare(uid)
@@ -197,9 +199,9 @@ class Node(RuleBasedStateMachine):
         except (Killed, PrepareError):
             pass
         finally:
-            faults.install(None)
+            faults.install_hook(None)
         self.drivers = [self._start()]
-        now = self.drivers[0].prepared().get(uid)
+        now = self.drivers[0].list_prepared().get(uid)
         if now is None:
             self._forget(uid)
             return
@@ -256,15 +258,15 @@ class Node(RuleBasedStateMachine):
         device = self.whole.get(name)
         assert device is not None
         assert device.place is not None
-        if self.mig.find(device.place) is None:
-            self.foreign.add(self.mig.create(device.place).gi_id)
+        if self.mig.find_instance(device.place) is None:
+            self.foreign.add(self.mig.create_instance(device.place).gi_id)
 
     @precondition(lambda self: bool(self.mig.all()))
     @rule(data=st.data())
     def somebody_destroys(self, data: st.DataObject) -> None:
         """Likewise, whoever made it and whether or not a claim has it."""
         instance = data.draw(st.sampled_from(self.mig.all()))
-        self.mig.destroy(instance)
+        self.mig.destroy_instance(instance)
         if instance.gi_id in self.foreign:
             self.foreign.remove(instance.gi_id)
         else:
@@ -274,7 +276,7 @@ class Node(RuleBasedStateMachine):
         self.prepared[uid] = pairs
         found = ((name, self.inventory.get(name)) for name, _ in pairs)
         self.uuids[uid] = {name: d.uuid if d is not None else None for name, d in found}
-        devices = self.drivers[0].prepared()[uid]
+        devices = self.drivers[0].list_prepared()[uid]
         self.made[uid] = {d.device_name: d.made.gi_id for d in devices if d.made is not None}
 
     def _forget(self, uid: str) -> None:
@@ -288,7 +290,7 @@ class Node(RuleBasedStateMachine):
         for driver in self.drivers:
             found = {
                 uid: [(device.device_name, device.admin_access) for device in devices]
-                for uid, devices in driver.prepared().items()
+                for uid, devices in driver.list_prepared().items()
             }
             assert found == self.prepared
             claim_invariants.check(
@@ -306,7 +308,7 @@ class Node(RuleBasedStateMachine):
                 if name in self.made[uid]
                 and self.made[uid][name] not in {each.gi_id for each in self.mig.all()}
             }
-            news = driver.mig_news()
+            news = driver.find_mig_changes()
             assert news is not None
             assert set(news.vanished) == gone
 

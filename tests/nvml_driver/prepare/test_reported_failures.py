@@ -25,7 +25,7 @@ import pytest
 
 from kube.cdi.reading import resolve
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import CheckpointError, PrepareError
 from nvml_driver.nvml.library import NvmlLibrary
 from tests.nvml_driver import claim_invariants
@@ -43,22 +43,22 @@ from tests.nvml_driver.helpers import (
 
 def partitioned(root: Path) -> tuple[DriverCore, FileMig]:
     """A driver whose gpu-0 can be partitioned."""
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     mig = FileMig(root / "mig")
     options = options_below(root)
-    found = partitionable(discover(library, NOWHERE, salt="node-a"))
+    found = partitionable(discover_devices(library, NOWHERE, salt="node-a"))
     return DriverCore(options, library, partitions=mig, inventory=found), mig
 
 
 def fail_the_second(mig: FileMig) -> None:
     """Have creation fail while there is a MIG device."""
-    create = mig.create
+    create = mig.create_instance
 
     def fail_second(place: Any) -> Any:
         mig.fail_creation = bool(mig.all())
         return create(place)
 
-    mig.create = fail_second  # type: ignore[method-assign]
+    mig.create_instance = fail_second  # type: ignore[method-assign]
 
 
 def reboot(root: Path, boot: str) -> None:
@@ -91,7 +91,7 @@ def test_a_reboot_takes_mig_devices_and_prepare_makes_them_again(tmp_path: Path)
     driver.prepare(claim)
     reboot(tmp_path, "second")
     driver, mig = partitioned(tmp_path)
-    assert driver.prepared() == {}
+    assert driver.list_prepared() == {}
     assert mig.all() == []
     driver.prepare(claim)
     assert len(mig.all()) == 1
@@ -104,7 +104,7 @@ def test_after_a_reboot_another_gpu_with_the_same_name_is_not_taken_for_the_old_
     make_core(tmp_path).prepare(make_claim(result("gpu-0")))
     (tmp_path / "state" / "boot_id").unlink()
     other = with_gpu(uuid="GPU-00000000-1111-2222-3333-444444444444")
-    assert make_core(tmp_path, shown=other).prepared() == {}
+    assert make_core(tmp_path, shown=other).list_prepared() == {}
     assert list((tmp_path / "cdi").iterdir()) == []
 
 
@@ -141,7 +141,7 @@ def test_one_claim_cannot_have_a_gpu_and_a_part_of_it(tmp_path: Path) -> None:
         driver.prepare(make_claim(result("gpu-0"), result(PARTITIONS[0], "part")))
     with pytest.raises(PrepareError, match="cannot be used together"):
         driver.prepare(make_claim(result("gpu-1", "a"), result("gpu-1", "b")))
-    assert (driver.records(), mig.all()) == ([], [])
+    assert (driver.list_records(), mig.all()) == ([], [])
 
 
 def test_a_refused_checkpoint_is_kept_aside_once_however_often_the_driver_restarts(
@@ -168,7 +168,7 @@ def test_a_checkpoint_that_is_removed_under_a_running_driver_stops_it_from_guess
     with pytest.raises(CheckpointError, match="was removed while the driver runs"):
         driver.prepare(make_claim(result("gpu-0"), uid="other"))
     path.write_bytes(content)
-    assert list(driver.prepared()) == ["uid-1"]
+    assert list(driver.list_prepared()) == ["uid-1"]
 
 
 def test_a_spec_that_cannot_be_written_takes_the_mig_device_along(
@@ -186,7 +186,7 @@ def test_a_spec_that_cannot_be_written_takes_the_mig_device_along(
         patched.setattr("nvml_driver.prepare.claim_files.write_atomic", full)
         with pytest.raises(PrepareError, match="No space left"):
             driver.prepare(claim)
-    assert (mig.all(), driver.records()) == ([], [])
+    assert (mig.all(), driver.list_records()) == ([], [])
     driver.prepare(claim)
     claim_invariants.check(driver)
 
@@ -197,7 +197,7 @@ def test_when_the_second_mig_device_fails_the_first_goes_too(tmp_path: Path) -> 
     fail_the_second(mig)
     with pytest.raises(PrepareError, match="no compute instance left"):
         driver.prepare(make_claim(result(PARTITIONS[0]), result(PARTITIONS[1], "two")))
-    assert (mig.all(), driver.records()) == ([], [])
+    assert (mig.all(), driver.list_records()) == ([], [])
 
 
 def test_a_rollback_that_fails_is_taken_up_again(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_rollback_that_fails_is_taken_up_again(tmp_path: Path) -> None:
     with pytest.raises(PrepareError, match="still prepared"):
         driver.prepare(make_claim(result("gpu-0"), uid="other"))
     driver, mig = partitioned(tmp_path)  # restarted, and the GPU lets go by now
-    assert (mig.all(), driver.records()) == ([], [])
+    assert (mig.all(), driver.list_records()) == ([], [])
 
 
 def test_a_mig_device_in_use_keeps_its_claim_until_unprepare_works(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_mig_device_in_use_keeps_its_claim_until_unprepare_works(tmp_path: Pat
         driver.prepare(make_claim(result("gpu-0"), uid="other"))
     mig.busy = set()
     driver.unprepare("uid-1")
-    assert (mig.all(), driver.records(), list((tmp_path / "cdi").iterdir())) == ([], [], [])
+    assert (mig.all(), driver.list_records(), list((tmp_path / "cdi").iterdir())) == ([], [], [])
 
 
 def test_somebody_elses_mig_device_is_neither_used_nor_destroyed(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_somebody_elses_mig_device_is_neither_used_nor_destroyed(tmp_path: Path)
     driver, mig = partitioned(tmp_path)
     place = next(d.place for d in driver.inventory if d.name == PARTITIONS[0])
     assert place is not None
-    foreign = mig.create(place)
+    foreign = mig.create_instance(place)
     with pytest.raises(PrepareError, match="that this driver did not make"):
         driver.prepare(make_claim(result(PARTITIONS[0])))
     driver, mig = partitioned(tmp_path)
@@ -254,7 +254,7 @@ def test_a_device_file_that_is_missing_fails_the_claim(tmp_path: Path) -> None:
     (tmp_path / "state" / "dev" / "nvidia1").unlink()
     with pytest.raises(PrepareError, match="nvidia1 is missing"):
         driver.prepare(make_claim(result("gpu-1")))
-    assert driver.records() == []
+    assert driver.list_records() == []
 
 
 def test_a_gpu_that_came_back_as_another_is_not_the_claims_any_more(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_a_gpu_that_came_back_as_another_is_not_the_claims_any_more(tmp_path: Pa
     driver.set_inventory(driver.inventory.with_devices(devices))
     with pytest.raises(PrepareError, match="gpu-1 is gone"):
         driver.prepare(claim)
-    assert list(driver.prepared()) == ["uid-1"], "its container may still use it"
+    assert list(driver.list_prepared()) == ["uid-1"], "its container may still use it"
 
 
 def test_a_spec_that_was_lost_while_its_gpu_was_away_comes_back_with_the_gpu(

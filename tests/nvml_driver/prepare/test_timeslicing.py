@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from nvml_driver.core import DriverCore
-from nvml_driver.devices.discovery import discover
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import PrepareError
 from nvml_driver.model.prepared import ClaimState
 from nvml_driver.nvml.installation import DriverRoot
 from nvml_driver.nvml.library import NvmlLibrary
-from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices, interval
+from nvml_driver.prepare.timeslicing import NvidiaSmi, TimeSlices, interval_of
 from tests.nvml_driver.fake_smi import RecordingSmi
 from tests.nvml_driver.helpers import NOWHERE, gpu_config, make_claim, opaque, options_below, result
 
@@ -25,7 +25,7 @@ def smi(tmp_path: Path) -> RecordingSmi:
 
 
 def driver(root: Path, smi: DriverRoot, **more: Any) -> DriverCore:
-    library = NvmlLibrary.simulated("t4x4")
+    library = NvmlLibrary.load_simulated("t4x4")
     options = options_below(root, driver_root=smi)
     return DriverCore(options, library, time_slices=TimeSlices(NvidiaSmi(smi), **more))
 
@@ -75,7 +75,7 @@ def test_without_configuration_nothing_is_asked_of_the_tool(
 
 
 def test_simulated_gpus_are_not_set(smi: RecordingSmi, core: DriverCore) -> None:
-    plain = DriverCore(core.options, NvmlLibrary.simulated("t4x4"))
+    plain = DriverCore(core.options, NvmlLibrary.load_simulated("t4x4"))
     plain.prepare(asking("Long", "gpu-0"))
     plain.unprepare("uid-1")
     assert smi.asked() == []
@@ -85,8 +85,8 @@ def test_real_gpus_are_set_with_the_tool_of_the_drivers_root(
     tmp_path: Path, smi: RecordingSmi, core: DriverCore
 ) -> None:
     """The inventory is said to be real; what it was found with is the simulation still."""
-    library = NvmlLibrary.simulated("t4x4")
-    inventory = replace(discover(library, NOWHERE, salt="node-a"), simulated=False)
+    library = NvmlLibrary.load_simulated("t4x4")
+    inventory = replace(discover_devices(library, NOWHERE, salt="node-a"), simulated=False)
     (tmp_path / "dev").mkdir()
     options = replace(core.options, state_dir=tmp_path / "real")
     real = DriverCore(options, library, inventory=inventory)
@@ -107,7 +107,7 @@ def test_a_failure_is_rolled_back_and_leaves_the_gpu_to_others(
     asked = smi.asked()
     assert asked[:2] == commands(zero, 3)
     assert asked[3:5] == commands(zero, 0), "what was set is reset"
-    assert core.records() == []
+    assert core.list_records() == []
     assert not list((tmp_path / "cdi").glob("*.json"))
     core.prepare(make_claim(result("gpu-1"), uid="other"))
 
@@ -119,7 +119,7 @@ def test_a_tool_that_hangs_costs_the_claim_a_bounded_time(
     core = driver(tmp_path, smi.root, command_seconds=0.2, budget_seconds=0.3)
     with pytest.raises(PrepareError, match=r"did not end within 0\.2 s"):
         core.prepare(asking("Long", "gpu-0", "gpu-1", "gpu-2"))
-    assert core.records() == []
+    assert core.list_records() == []
 
 
 def test_what_cannot_be_reset_keeps_the_claim_until_it_can(
@@ -130,14 +130,14 @@ def test_what_cannot_be_reset_keeps_the_claim_until_it_can(
     for _ in range(2):
         with pytest.raises(PrepareError, match="cannot be unprepared"):
             core.unprepare("uid-1")
-    assert [record.state for record in core.records()] == [ClaimState.PREPARE_STARTED]
+    assert [record.state for record in core.list_records()] == [ClaimState.PREPARE_STARTED]
     with pytest.raises(PrepareError, match="still prepared"):
         core.prepare(make_claim(result("gpu-0"), uid="other"))
     smi.fail()
     smi.asked()
     again = driver(tmp_path, smi.root)  # the start tries, too
     assert smi.asked() == commands(uuid(core, "gpu-0"), 0)
-    assert again.records() == []
+    assert again.list_records() == []
 
 
 @pytest.mark.parametrize("status", [6, 15, 3])
@@ -147,7 +147,7 @@ def test_a_gpu_that_is_gone_does_not_keep_its_claim(
     core.prepare(asking("Long", "gpu-0"))
     smi.fail((status, "-i"))
     core.unprepare("uid-1")
-    assert core.records() == []
+    assert core.list_records() == []
 
 
 def test_shares_of_a_gpu_have_one_interval_which_lasts_as_long_as_one_of_them(
@@ -172,8 +172,8 @@ def test_admin_access_and_mig_devices_set_nothing(smi: RecordingSmi, core: Drive
     [device] = core.prepare(asking("Long", "gpu-0", adminAccess=True))
     core.unprepare("uid-1")
     assert smi.asked() == []
-    assert interval(replace(device, admin_access=False)) == "Long"
-    assert interval(replace(device, admin_access=False, kind="mig")) is None
+    assert interval_of(replace(device, admin_access=False)) == "Long"
+    assert interval_of(replace(device, admin_access=False, kind="mig")) is None
 
 
 def test_without_the_tool_only_the_default_can_be_had(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_without_the_tool_only_the_default_can_be_had(tmp_path: Path) -> None:
     core.unprepare("uid-1")
     with pytest.raises(PrepareError, match=r"nvidia-smi is not in .*--nvidia-driver-root"):
         core.prepare(asking("Short", "gpu-0"))
-    assert core.records() == []
+    assert core.list_records() == []
 
 
 def test_preparing_again_sets_again_what_a_reboot_took(

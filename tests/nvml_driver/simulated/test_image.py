@@ -91,16 +91,16 @@ def test_a_library_that_was_compiled_ahead_needs_no_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = tmp_path / "ahead" / build.LIBRARY
-    monkeypatch.setattr(build, "_ahead", lambda sources: ahead)
+    monkeypatch.setattr(build, "_ahead_path", lambda sources: ahead)
     assert build.build_ahead() == ahead
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(NvmlUnavailableError, match="needs a C compiler"):
-        build.compiler()
-    assert build.build(tmp_path / "cache") == ahead
+        build.find_compiler()
+    assert build.build_library(tmp_path / "cache") == ahead
     assert not (tmp_path / "cache").exists()
 
 
 def test_a_library_of_other_sources_is_not_used() -> None:
     sources = {"nvml.c": b"int main;"}
-    assert build._ahead(sources) != build._ahead({"nvml.c": b"int other;"})
+    assert build._ahead_path(sources) != build._ahead_path({"nvml.c": b"int other;"})

@@ -47,7 +47,7 @@ def test_no_sequence_of_calls_touches_memory_that_is_not_its_own(tmp_path: Path)
         path = tmp_path / name
         control = tmp_path / f"{name}.control"
         control.write_text("fault 0 nvmlDeviceGetName 3 2 4\nevent 0 8 79\nevent 0 8")
-        shown = profile.load(name)
+        shown = profile.load_profile(name)
         path.write_bytes(shown.describe(state=tmp_path / f"{name}.state", control=control))
         described.append(str(path))
     for seed in "123":
@@ -67,26 +67,26 @@ def test_discovery_and_mig_run_under_the_address_sanitizer(tmp_path: Path) -> No
     if not Path(asan).is_absolute():
         pytest.skip("gcc comes without libasan")
     # libasan has to be the first library of the process; its library is built by the same compiler.
-    library = build.build(tmp_path, ("gcc",), SANITIZE[:1] + SANITIZE[2:])
+    library = build.build_library(tmp_path, ("gcc",), SANITIZE[:1] + SANITIZE[2:])
     script = """
 import sys
 from pathlib import Path
 from nvml_driver.simulated import build
-build.build = lambda *_: Path(sys.argv[1])
-from nvml_driver.devices.discovery import discover
+build.build_library = lambda *_: Path(sys.argv[1])
+from nvml_driver.devices.discovery import discover_devices
 from nvml_driver.errors import NvmlUnavailableError
 from nvml_driver.options import Features
 from nvml_driver.nvml.library import NvmlLibrary
 from nvml_driver.mig.instances import NvmlPartitions
 from nvml_driver.model.roots import NodeRoots
 for name in ("mixed", "a30x4", "h100-80x8", "t4x4"):
-    library = NvmlLibrary.simulated(name)
-    found = discover(library, NodeRoots(), features=Features(dynamic_mig=True))
+    library = NvmlLibrary.load_simulated(name)
+    found = discover_devices(library, NodeRoots(), features=Features(dynamic_mig=True))
     partitions = NvmlPartitions(library, NodeRoots())
     for device in found:
         if device.place is not None and device.kind == "mig-partition":
-            if partitions.find(device.place) is None:
-                partitions.destroy(partitions.create(device.place))
+            if partitions.find_instance(device.place) is None:
+                partitions.destroy_instance(partitions.create_instance(device.place))
     for line in ("mode 1", "create 9 4", "create 9 9", "destroy 2", "destroy 99", "mode 0", "x"):
         try:
             library.machine.control(f"mig 0 {line}")

@@ -16,7 +16,7 @@ import pytest
 
 from nvml_driver.errors import DriverError, NvmlUnavailableError, ProfileError
 from nvml_driver.nvml.library import NvmlLibrary, default_cache_root
-from nvml_driver.simulated import build, profile, shipped
+from nvml_driver.simulated import build, list_shipped_profiles, profile
 from nvml_driver.simulated.node import make_device_files
 from tests.programs import ended
 
@@ -24,7 +24,7 @@ from tests.programs import ended
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
     """The library by itself, without nvidia-ml-py."""
-    return ctypes.CDLL(str(build.build(default_cache_root())))
+    return ctypes.CDLL(str(build.build_library(default_cache_root())))
 
 
 def open_machine(library: ctypes.CDLL, text: bytes) -> tuple[int | None, str]:
@@ -37,28 +37,28 @@ def open_machine(library: ctypes.CDLL, text: bytes) -> tuple[int | None, str]:
 
 
 def test_every_shipped_profile_loads_and_names_its_sources() -> None:
-    assert shipped() == (
+    assert list_shipped_profiles() == (
         *("a100-40x8", "a100-80x8", "a30x4", "b200x8", "h100-80x8", "h200x1", "l40sx8", "mixed"),
         "t4x4",
     )
-    for name in shipped():
-        shown = profile.load(name)
+    for name in list_shipped_profiles():
+        shown = profile.load_profile(name)
         assert shown.name == name
         assert shown.sources
-        with NvmlLibrary.simulated(name).session() as nvml:
+        with NvmlLibrary.load_simulated(name).open_session() as nvml:
             assert nvml.nvmlDeviceGetCount() == len(shown.shown)
 
 
 def test_one_process_can_show_one_profile_after_another() -> None:
     counts = []
     for name in ("t4x4", "a100-40x8", "t4x4"):
-        with NvmlLibrary.simulated(name).session() as nvml:
+        with NvmlLibrary.load_simulated(name).open_session() as nvml:
             counts.append(nvml.nvmlDeviceGetCount())
     assert counts == [4, 8, 4]
 
 
 def test_a_gpu_is_found_by_index_uuid_and_address() -> None:
-    with NvmlLibrary.simulated("t4x4").session() as nvml:
+    with NvmlLibrary.load_simulated("t4x4").open_session() as nvml:
         uuid = nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(2))
         assert nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(uuid)) == 2
         by_address = nvml.nvmlDeviceGetHandleByPciBusId("00000000:00:1D.0")
@@ -86,7 +86,7 @@ def test_a_bad_profile_is_refused_with_the_path(
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(document))
     with pytest.raises(ProfileError, match=str(path)) as caught:
-        profile.load(path)
+        profile.load_profile(path)
     assert message in str(caught.value)
 
 
@@ -94,19 +94,19 @@ def test_a_profile_that_is_not_json_is_refused_with_line_and_column(tmp_path: Pa
     path = tmp_path / "bad.json"
     path.write_text('{\n  "name": ,\n}')
     with pytest.raises(ProfileError, match=r"bad\.json:2:11: not JSON"):
-        profile.load(path)
+        profile.load_profile(path)
 
 
 def test_two_gpus_with_one_minor_number_are_refused() -> None:
     document = json.loads(_shipped_text("t4x4"))
     document["gpus"][1]["minor"] = 0
     with pytest.raises(ProfileError, match="same minor: 0"):
-        profile.parse(json.dumps(document), "x")
+        profile.parse_profile(json.dumps(document), "x")
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ProfileError, match=r"a100-40x8, .*, t4x4"):
-        profile.load("t5x5")
+        profile.load_profile("t5x5")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_library_refuses_a_bad_description(
 
 
 def test_the_library_refuses_handles_that_it_did_not_give(library: ctypes.CDLL) -> None:
-    machine, complaint = open_machine(library, profile.load("t4x4").describe())
+    machine, complaint = open_machine(library, profile.load_profile("t4x4").describe())
     assert (machine is not None, complaint) == (True, "")
     minor = ctypes.c_uint()
     handle = ctypes.c_void_p()
@@ -161,7 +161,7 @@ def test_the_library_refuses_handles_that_it_did_not_give(library: ctypes.CDLL) 
 
 def test_machines_can_be_used_at_once_by_several_threads() -> None:
     def count(name: str) -> tuple[int, str]:
-        with NvmlLibrary.simulated(name).session() as nvml:
+        with NvmlLibrary.load_simulated(name).open_session() as nvml:
             for _ in range(20):
                 found = nvml.nvmlDeviceGetCount()
                 told = nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(0))
@@ -177,9 +177,9 @@ def test_machines_can_be_used_at_once_by_several_threads() -> None:
 
 
 def test_a_session_within_another_means_its_own_machine() -> None:
-    with NvmlLibrary.simulated("a100-40x8").session() as outer:
+    with NvmlLibrary.load_simulated("a100-40x8").open_session() as outer:
         handle = outer.nvmlDeviceGetHandleByIndex(7)
-        with NvmlLibrary.simulated("t4x4").session() as inner:
+        with NvmlLibrary.load_simulated("t4x4").open_session() as inner:
             assert inner.nvmlDeviceGetCount() == 4
             assert inner.nvmlDeviceGetMinorNumber(handle) == 7
         assert outer.nvmlDeviceGetCount() == 8
@@ -187,8 +187,8 @@ def test_a_session_within_another_means_its_own_machine() -> None:
 
 def test_another_process_is_reported_by_environment(tmp_path: Path) -> None:
     described = tmp_path / "profile"
-    described.write_bytes(profile.load("a100-40x8").describe())
-    library = build.build(default_cache_root())
+    described.write_bytes(profile.load_profile("a100-40x8").describe())
+    library = build.build_library(default_cache_root())
     script = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())"
     done = _python(script, LD_LIBRARY_PATH=library.parent, NVML_SIMULATED_PROFILE=described)
     assert (done.returncode, done.stdout) == (0, "8\n")
@@ -199,21 +199,23 @@ def test_another_process_is_reported_by_environment(tmp_path: Path) -> None:
 
 
 def test_a_simulated_library_is_known_as_such_however_it_was_loaded() -> None:
-    library = build.build(default_cache_root())
-    script = "from nvml_driver.nvml.library import NvmlLibrary as L; print(L.system().is_simulated)"
+    library = build.build_library(default_cache_root())
+    script = (
+        "from nvml_driver.nvml.library import NvmlLibrary as L; print(L.load_system().is_simulated)"
+    )
     assert _python(script, LD_LIBRARY_PATH=library.parent).stdout == "True\n"
 
 
 def test_a_second_library_in_one_process_is_refused(tmp_path: Path) -> None:
-    NvmlLibrary.simulated("t4x4")
+    NvmlLibrary.load_simulated("t4x4")
     with pytest.raises(NvmlUnavailableError, match="separate processes"):
-        NvmlLibrary.simulated("t4x4", cache_root=tmp_path)
+        NvmlLibrary.load_simulated("t4x4", cache_root=tmp_path)
 
 
 def test_building_happens_once_for_each_source_and_compiler(tmp_path: Path) -> None:
-    first = build.build(tmp_path)
+    first = build.build_library(tmp_path)
     stamp = first.stat().st_mtime_ns
-    assert build.build(tmp_path) == first
+    assert build.build_library(tmp_path) == first
     assert first.stat().st_mtime_ns == stamp
     assert sorted(path.name for path in first.parent.iterdir()) == [build.LIBRARY, "lock"]
 
@@ -221,9 +223,9 @@ def test_building_happens_once_for_each_source_and_compiler(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_the_compiler_from_pypi_builds_it_too(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
-    library = build.build(tmp_path, [sys.executable, "-m", "ziglang", "cc"])
+    library = build.build_library(tmp_path, [sys.executable, "-m", "ziglang", "cc"])
     described = tmp_path / "profile"
-    described.write_bytes(profile.load("t4x4").describe())
+    described.write_bytes(profile.load_profile("t4x4").describe())
     script = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetCount())"
     done = _python(script, LD_LIBRARY_PATH=library.parent, NVML_SIMULATED_PROFILE=described)
     assert (done.returncode, done.stdout) == (0, "4\n")
@@ -232,7 +234,7 @@ def test_the_compiler_from_pypi_builds_it_too(tmp_path: Path) -> None:
 def test_a_compiler_that_fails_is_quoted(tmp_path: Path) -> None:
     compiler = [sys.executable, "-c", "import sys; sys.exit('no licence')"]
     with pytest.raises(NvmlUnavailableError, match="no licence"):
-        build.build(tmp_path, compiler)
+        build.build_library(tmp_path, compiler)
     assert not list(tmp_path.rglob(build.LIBRARY))
 
 
@@ -242,7 +244,7 @@ def test_without_a_compiler_the_message_says_what_to_install(
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(NvmlUnavailableError, match=r"dra-conformance\[compiler\]"):
-        build.compiler()
+        build.find_compiler()
 
 
 def test_a_device_file_that_is_something_else_is_not_replaced(tmp_path: Path) -> None:

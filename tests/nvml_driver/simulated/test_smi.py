@@ -57,15 +57,15 @@ def test_the_reference_knows_what_the_script_prints(
 ) -> None:
     script = written(tmp_path, gpus)
     found = printed(script, tmp_path, options, files)
-    assert found == smi.output(script, options, [f"/dev/{name}" for name in files])
+    assert found == smi.render_output(script, options, [f"/dev/{name}" for name in files])
     assert found.startswith(f"{MARK}\n")
 
 
 def test_it_shows_the_devices_whose_files_are_there(tmp_path: Path) -> None:
     script = written(tmp_path, "mixed")
     files = ["/dev/nvidia1", "/dev/nvidia-caps/nvidia-cap165"]
-    _, gpu, mig = smi.output(script, smi.LIST, files).splitlines()
+    _, gpu, mig = smi.render_output(script, smi.LIST, files).splitlines()
     assert gpu.startswith("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-")
     assert mig.startswith("  MIG 2g.10gb      Device  1: (UUID: MIG-")
-    _, queried = smi.output(script, smi.QUERY, ["/dev/nvidia0"]).splitlines()
+    _, queried = smi.render_output(script, smi.QUERY, ["/dev/nvidia0"]).splitlines()
     assert queried.endswith(", NVIDIA A100-SXM4-40GB, 40960 MiB, Default")
