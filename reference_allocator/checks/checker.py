@@ -74,7 +74,7 @@ def check(
     classes = read_all(snapshot.device_classes, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
-        rules=MinorRules.of(snapshot.kubernetes),
+        rules=MinorRules.for_version(snapshot.kubernetes),
         environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
         slices=read_all(snapshot.slices, ResourceSlice.from_dict, "slices"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reference_allocator.api import PoolId, RequestSpec
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_selector
 from reference_allocator.checks.case import Case, Given, Published, Violation
-from reference_allocator.environment import converted
+from reference_allocator.environment import convert_device
 from reference_allocator.rules.taints import tolerates
 
 
@@ -78,7 +78,7 @@ def evaluate(case: Case, expression: str, published: Published) -> str:
     """An empty text where the expression is true, else what is wrong."""
     try:
         selector = compile_selector(expression, features=case.environment)
-        device = converted(case.environment, published.slice.driver, published.device.raw)
+        device = convert_device(case.environment, published.slice.driver, published.device.raw)
         matches = selector.matches(device)
     except CelCompileError as error:
         return f"does not compile ({error})"

@@ -10,7 +10,7 @@ from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_de
 from reference_allocator.checks.capacity import could_fit
 from reference_allocator.checks.case import Case, Given, Violation
 from reference_allocator.checks.devices import selected
-from reference_allocator.environment import converted, derived_environment
+from reference_allocator.environment import convert_device, derived_environment
 
 
 def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
@@ -196,7 +196,7 @@ def attribute_of(case: Case, item: Given, name: str) -> Attribute | None:
     for derived in reversed(item.spec.derived_attributes):
         if derived.name == name:
             try:
-                device = converted(
+                device = convert_device(
                     case.environment, item.result.id.driver, item.published.device.raw
                 )
                 environment = derived_environment(case.environment)

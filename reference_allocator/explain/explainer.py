@@ -37,7 +37,7 @@ def explain(snapshot: Snapshot, *, seconds: float = 10.0) -> Explanation:
     Raises InputError: an object has not the form of its kind; names the path.
     """
     deadline = time.monotonic() + seconds
-    allocator = Allocator.of(snapshot)
+    allocator = Allocator.from_snapshot(snapshot)
     return Explanation(
         tuple(
             _NodeExplainer(allocator, node, snapshot.claims, deadline).report()

@@ -19,7 +19,7 @@ from reference_allocator.cel import (
     CelUnsupportedError,
     compile_selector,
 )
-from reference_allocator.environment import converted
+from reference_allocator.environment import convert_device
 
 _REFERENCE = (
     r"device\.(?P<map>attributes|capacity)"
@@ -108,7 +108,7 @@ def _deciding_clause(
     for clause in clauses:
         try:
             selector = compile_selector(clause, features=environment)
-            if not selector.matches(converted(environment, driver, device)):
+            if not selector.matches(convert_device(environment, driver, device)):
                 return clause
         except (CelCompileError, CelRuntimeError, CelUnsupportedError):
             return expression.strip()

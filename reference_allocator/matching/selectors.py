@@ -23,7 +23,7 @@ from reference_allocator.cel import (
     compile_selector,
 )
 from reference_allocator.cluster.pools import PoolDevice
-from reference_allocator.environment import converted, derived_environment
+from reference_allocator.environment import convert_device, derived_environment
 from reference_allocator.errors import AllocationError
 from reference_allocator.matching.resolved import Request
 from reference_allocator.rules.constraints import AttributeConstraint, Key, lookup
@@ -125,7 +125,7 @@ class Selectors:
         """
         device = entry.facts.cel
         if device is None:
-            device = converted(self.environment, entry.id.driver, entry.device.raw)
+            device = convert_device(self.environment, entry.id.driver, entry.device.raw)
             entry.facts.cel = device
         return device
 

@@ -29,11 +29,13 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
         InputError: an object has not the form of its kind.
         AllocationError: a node selector does not parse.
     """
-    spec = reading.child(node, "spec", reading.mapping) or {}
-    tolerations = reading.items(pod_spec, "tolerations", Toleration.from_dict)
-    if reading.boolean(spec, "unschedulable") and blocking_taint([_UNSCHEDULABLE], tolerations):
+    spec = reading.read_child(node, "spec", reading.expect_object) or {}
+    tolerations = reading.read_items(pod_spec, "tolerations", Toleration.from_dict)
+    if reading.read_boolean(spec, "unschedulable") and blocking_taint(
+        [_UNSCHEDULABLE], tolerations
+    ):
         return "node(s) were unschedulable"
-    if blocking_taint(reading.items(spec, "taints", Taint.from_dict), tolerations):
+    if blocking_taint(reading.read_items(spec, "taints", Taint.from_dict), tolerations):
         return "node(s) had untolerated taint(s)"
     if not all(selector_matches(item, node) for item in node_selectors(pod_spec)):
         return "node(s) didn't match Pod's node affinity/selector"
@@ -42,16 +44,16 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
 
 def node_selectors(pod_spec: Object) -> Iterator[NodeSelector]:
     """What a node must match for a pod: its node's name, its selector and its affinity."""
-    labels = reading.entries(pod_spec, "nodeSelector", reading.text_item)
+    labels = reading.read_entries(pod_spec, "nodeSelector", reading.expect_text)
     if labels:
         yield _selector("matchExpressions", labels)
-    name = reading.string(pod_spec, "nodeName")
+    name = reading.read_string(pod_spec, "nodeName")
     if name:
         yield _selector("matchFields", {"metadata.name": name})
-    affinity = reading.child(pod_spec, "affinity", reading.mapping) or {}
-    node_affinity = reading.child(affinity, "nodeAffinity", reading.mapping) or {}
+    affinity = reading.read_child(pod_spec, "affinity", reading.expect_object) or {}
+    node_affinity = reading.read_child(affinity, "nodeAffinity", reading.expect_object) or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    selector = reading.child(node_affinity, required, NodeSelector.from_dict)
+    selector = reading.read_child(node_affinity, required, NodeSelector.from_dict)
     if selector is not None:
         yield selector
 

@@ -11,7 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import Taint, Toleration
-from reference_allocator.api.reading import child, mapping, optional_string, required_child
+from reference_allocator.api.reading import (
+    expect_object,
+    optional_string,
+    read_child,
+    required_child,
+)
 
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 """Effects that keep a device from being allocated; all others, also unknown ones, do not."""
@@ -64,14 +69,14 @@ _Rule = tuple[str, Mapping[str, str], Object]
 
 
 def _read(rule: Object) -> _Rule | None:
-    metadata = child(rule, "metadata", mapping) or {}
-    spec = required_child(rule, "spec", mapping)
-    selector = child(spec, "deviceSelector", mapping)
+    metadata = read_child(rule, "metadata", expect_object) or {}
+    spec = required_child(rule, "spec", expect_object)
+    selector = read_child(spec, "deviceSelector", expect_object)
     if selector is None:
         return None
     wanted = {key: optional_string(selector, key) for key in ("driver", "pool", "device")}
     chosen = {key: value for key, value in wanted.items() if value is not None}
-    return metadata.get("name", ""), chosen, required_child(spec, "taint", mapping)
+    return metadata.get("name", ""), chosen, required_child(spec, "taint", expect_object)
 
 
 def _apply(item: Object, rules: Sequence[_Rule]) -> Object:

@@ -51,19 +51,19 @@ def answer_allocate(
 
 
 def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Json:
-    reading.only_known(question, _FIELDS)
+    reading.refuse_unknown_keys(question, _FIELDS)
     slices = _objects(question, "slices", ResourceSlice)
     classes = _objects(question, "deviceClasses", DeviceClass)
     nodes = _objects(question, "nodes", Node)
     claims = _objects(question, "claims", ResourceClaim)
     allocated = _objects(question, "allocated", ResourceClaim)
-    features = reading.child(question, "features", Features.from_dict) or Features()
-    if reading.string(question, "allocator") not in _ALLOCATORS:
+    features = reading.read_child(question, "features", Features.from_dict) or Features()
+    if reading.read_string(question, "allocator") not in _ALLOCATORS:
         raise reading.InputError("expected stable, incubating or experimental", "allocator")
-    repeat = reading.integer(question, "repeat") or 1
+    repeat = reading.read_integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
         raise reading.InputError(
-            f"expected 1 to {_MAX_REPEAT}, got {reading.describe(repeat)}", "repeat"
+            f"expected 1 to {_MAX_REPEAT}, got {reading.describe_value(repeat)}", "repeat"
         )
     if features.derived_attributes:
         _check_derived(claims, question.get("claims") or (), features, kubernetes)
@@ -84,7 +84,7 @@ def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tupl
             raise reading.InputError("required value", "metadata", "name")
         return found
 
-    return reading.items(question, key, read)
+    return reading.read_items(question, key, read)
 
 
 def _check_derived(

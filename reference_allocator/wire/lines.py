@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reference_allocator.api.reading import InputError, describe, mapping, string
-from reference_allocator.api.schema import LIST, MAP, UnknownField, mistakes, types
+from reference_allocator.api.reading import InputError, describe_value, expect_object, read_string
+from reference_allocator.api.schema import LIST, MAP, UnknownField, find_mistakes, types
 from reference_allocator.cel import CelUnsupportedError
 
 MAX_LINE: Final = 256 * 1024 * 1024
@@ -37,7 +37,7 @@ def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json])
     identifier = ""
     try:
         question = _decode(line)
-        identifier = string(question, "id")
+        identifier = read_string(question, "id")
         body = respond(question)
     except InputError as error:
         unsupported = isinstance(error, CelUnsupportedError)
@@ -55,7 +55,7 @@ def _decode(line: str | bytes) -> Mapping[str, Any]:
         raise InputError(f"the line has more than {MAX_VALUES} values")
     try:
         decoded = _loads(line)
-        return mapping(_whole(decoded) if _escapes(line) else decoded)
+        return expect_object(_whole(decoded) if _escapes(line) else decoded)
     except RecursionError:
         raise InputError("the line is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -127,13 +127,13 @@ def check_form(value: object, shape: str) -> None:
     """
     if value is None:
         raise InputError(f"expected {_expected(shape)}, got null")
-    for mistake in mistakes(shape, value):
+    for mistake in find_mistakes(shape, value):
         if isinstance(mistake, UnknownField):
             known = ", ".join(sorted(types()[mistake.owner]))
             raise InputError(f"unknown field; known are {known}", *mistake.path)
         if mistake.shape == "any":
             raise InputError(mistake.why, *mistake.path)
-        text = f"expected {_expected(mistake.shape)}, got {describe(mistake.value)}"
+        text = f"expected {_expected(mistake.shape)}, got {describe_value(mistake.value)}"
         why = f": {mistake.why}" if mistake.why else ""
         raise InputError(text + why, *mistake.path)
 

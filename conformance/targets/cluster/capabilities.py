@@ -31,7 +31,7 @@ from conformance.targets.seam.values import (
     Tier,
     simulated_devices,
 )
-from reference_allocator.gates import kubelet_gates, needed_by, settled
+from reference_allocator.gates import kubelet_gates, list_dependencies, list_fixed_gates
 
 _LOCAL_ONLY = {
     **dict.fromkeys(
@@ -165,7 +165,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     Raises TargetError: no answer.
     """
     told = _told(api.connection)
-    known = {**settled(version), **told}
+    known = {**list_fixed_gates(version), **told}
     if told or only_read:
         return known
     features = load_registry().features.values()
@@ -175,7 +175,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
             if on is not None:
                 known[feature.gate] = on
             if on:
-                known |= dict.fromkeys(needed_by(feature.gate), True)
+                known |= dict.fromkeys(list_dependencies(feature.gate), True)
     return known
 
 
