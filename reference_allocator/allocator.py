@@ -112,12 +112,12 @@ class Allocator:
         index = self.index
         search: Search | None = None
         try:
-            view = index.views.view(read_node)
+            view = index.views.get_view(read_node)
             matcher = Matcher(index.features, index.selectors, view, deadline)
             # Comprehensions would make cells of what they use: a tenth of a decision.
             checked: list[ClaimRequests] = []
             for item in read_claims:
-                checked.append(index.validator.claim(item, matcher, view))  # noqa: PERF401
+                checked.append(index.validator.validate_claim(item, matcher, view))  # noqa: PERF401
             usage = Usage(index.features, checked, matcher)
             search = Search(checked, view, usage, deadline)
             if search.run():

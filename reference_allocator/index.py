@@ -77,11 +77,11 @@ class Index:
             InputError: the object has not the form of a ResourceSlice.
         """
         read = ResourceSlice.from_dict(item)
-        self.views.put(read)
+        self.views.put_slice(read)
 
     def remove_slice(self, name: str) -> bool:
         """Record that a slice was deleted; return False where there is none of that name."""
-        return self.views.remove(name)
+        return self.views.remove_slice(name)
 
     def put_claim(self, claim: Object | ResourceClaim) -> None:
         """Record that a claim was added or updated; namespace and name tell claims apart.

@@ -1,4 +1,4 @@
-"""Whether a node suits a pod, devices and resources aside: scheduling off, taints, selectors.
+"""The fit of a node for a pod, devices and resources aside: scheduling off, taints, selectors.
 
 Follows the scheduler's plugins nodeunschedulable, tainttoleration and nodeaffinity; a pod that
 names its node suits only that one (nodename). Readiness is not asked: a node that is not ready has
@@ -20,9 +20,10 @@ _UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", "NoSchedul
 
 
 def node_problem(node: Object, pod_spec: Object) -> str | None:
-    """Why a pod may not be scheduled to a node, in the scheduler's words; None if it may.
+    """Return why a pod may not be scheduled to a node, in the scheduler's words; None if it may.
 
     Args:
+        node: a v1 Node.
         pod_spec: ``spec`` of a v1 Pod; an empty one is that of a pod that asks for nothing.
 
     Raises:
@@ -43,13 +44,13 @@ def node_problem(node: Object, pod_spec: Object) -> str | None:
 
 
 def node_selectors(pod_spec: Object) -> Iterator[NodeSelector]:
-    """What a node must match for a pod: its node's name, its selector and its affinity."""
+    """Yield what a node must match for a pod: the pod's node name, node selector and affinity."""
     labels = reading.read_entries(pod_spec, "nodeSelector", reading.expect_text)
     if labels:
-        yield _selector("matchExpressions", labels)
+        yield _make_selector("matchExpressions", labels)
     name = reading.read_string(pod_spec, "nodeName")
     if name:
-        yield _selector("matchFields", {"metadata.name": name})
+        yield _make_selector("matchFields", {"metadata.name": name})
     affinity = reading.read_child(pod_spec, "affinity", reading.expect_object) or {}
     node_affinity = reading.read_child(affinity, "nodeAffinity", reading.expect_object) or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -59,7 +60,7 @@ def node_selectors(pod_spec: Object) -> Iterator[NodeSelector]:
 
 
 def selector_matches(selector: NodeSelector, node: Object) -> bool:
-    """Whether a ``v1.NodeSelector`` matches a node.
+    """Return whether a ``v1.NodeSelector`` matches a node.
 
     Raises:
         AllocationError: the selector does not parse.
@@ -67,6 +68,6 @@ def selector_matches(selector: NodeSelector, node: Object) -> bool:
     return node_matches(Node.from_dict(node), None, False, selector)
 
 
-def _selector(kind: str, wanted: Mapping[str, str]) -> NodeSelector:
-    terms = [{"key": k, "operator": "In", "values": [v]} for k, v in sorted(wanted.items())]
+def _make_selector(kind: str, values_by_key: Mapping[str, str]) -> NodeSelector:
+    terms = [{"key": k, "operator": "In", "values": [v]} for k, v in sorted(values_by_key.items())]
     return NodeSelector.from_dict({"nodeSelectorTerms": [{kind: terms}]})

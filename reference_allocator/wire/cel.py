@@ -45,11 +45,11 @@ _NEW: Final = "NewExpressions"
 
 
 def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool = False) -> str:
-    """The answer to one line; never raises for what the line says.
+    """Return the answer to one line; never raise for what the line says.
 
     Args:
-        kubernetes: the version whose environment it is about.
-        witness: add to "match" what cel-python says, as "witness", where it can say.
+        kubernetes: the version whose environment the expression is for.
+        witness: whether to add to "match" what cel-python says, as "witness", where it can say.
 
     Raises ValueError: the version is not known.
     """
@@ -60,8 +60,8 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
 def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Json:
     reading.refuse_unknown_keys(question, _FIELDS)
     expression = reading.read_string(question, "expression")
-    device = reading.read_child(question, "device", _device) or {}
-    features = _features(question, kubernetes)
+    device = reading.read_child(question, "device", _read_device) or {}
+    features = _read_features(question, kubernetes)
     reading.read_integer(question, "repeat")
     derived = reading.read_boolean(question, "derived")
     if derived and derived_environment(features) != features:
@@ -89,7 +89,7 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
     return answer
 
 
-def _device(value: object) -> Mapping[str, Any]:
+def _read_device(value: object) -> Mapping[str, Any]:
     source = reading.expect_object(value)
     reading.refuse_unknown_keys(source, _DEVICE)
     for name, kind in _DEVICE.items():
@@ -102,7 +102,7 @@ def _device(value: object) -> Mapping[str, Any]:
     return source
 
 
-def _features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
+def _read_features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
     features = reading.read_child(question, "features", Features.from_dict) or Features()
     env = reading.read_string(question, "env") or _STORED
     if env not in (_STORED, _NEW):

@@ -159,7 +159,7 @@ def _apply(event: tuple[str, Any], index: Index, model: Model) -> None:
 
 def _fresh(features: Features, index: Index, model: Model) -> Allocator:
     """An allocator built of what is there; the order of slices is the index's own."""
-    kept = list(index.views.slices())
+    kept = list(index.views.list_slices())
     assert sorted(item.name for item in kept) == sorted(model.slices)
     ordered = [model.slices[item.name] for item in kept]
     return Allocator(Index(features, ordered, [*model.classes.values()], [*model.claims.values()]))
@@ -220,10 +220,10 @@ def test_a_changed_device_is_judged_anew_and_an_unchanged_one_is_not() -> None:
     allocator = Allocator(index)
     assert allocator.allocate(node(), wanted).kind == "none"
     changed = [device("a", {"kind": "x"}), device("b", {"kind": "y"})]
-    before = [entry.facts for entry in index.views.view(_node()).candidates]
+    before = [entry.facts for entry in index.views.get_view(_node()).candidates]
     index.put_slice(resource_slice(changed, generation=2))
     assert picked(allocator.allocate(node(), wanted)) == ["r=b"]
-    after = [entry.facts for entry in index.views.view(_node()).candidates]
+    after = [entry.facts for entry in index.views.get_view(_node()).candidates]
     assert [old is new for old, new in zip(before, after, strict=True)] == [True, False]
 
 
@@ -234,11 +234,11 @@ def test_an_event_of_another_node_leaves_the_view_of_a_node_alone() -> None:
     index = Index(ALL, slices, [device_class()])
     allocator = Allocator(index)
     assert allocator.allocate(node("node-a"), [WANTED[0]]).kind == "allocated"
-    before = index.views.view(_node()).pools[0]
+    before = index.views.get_view(_node()).pools[0]
     index.put_slice(resource_slice(devices(3), name="node-b", pool="node-b", node="node-b"))
-    assert index.views.view(_node()).pools[0] is before
+    assert index.views.get_view(_node()).pools[0] is before
     index.put_slice(resource_slice(devices(3), name="node-a", pool="node-a", node="node-a"))
-    assert index.views.view(_node()).pools[0] is not before
+    assert index.views.get_view(_node()).pools[0] is not before
 
 
 def test_a_malformed_event_changes_nothing() -> None:
@@ -257,7 +257,7 @@ def test_slices_of_equal_names_are_all_replaced_by_an_update() -> None:
     twice = [resource_slice(devices(2), pool=name) for name in ("a", "b")]
     index = Index(ALL, twice, [device_class()])
     index.put_slice(ResourceSlice.from_dict(resource_slice(devices(1), pool="c")))
-    assert [item.pool for item in index.views.slices()] == ["c"]
+    assert [item.pool for item in index.views.list_slices()] == ["c"]
 
 
 def _node() -> Node:

@@ -6,7 +6,7 @@ import pytest
 
 from reference_allocator.cel import CelFeatures
 from reference_allocator.explain import explain
-from reference_allocator.explain.wording import why_false
+from reference_allocator.explain.wording import explain_false
 from tests.reference_allocator.builders import (
     DRIVER,
     Json,
@@ -189,4 +189,4 @@ def test_the_smallest_conflict_is_named() -> None:
 )
 def test_a_false_selector_is_put_into_words(expression: str, expected: str) -> None:
     tesla = device("d", T4, capacity={"memory": "40Gi"})
-    assert why_false(expression, DRIVER, tesla, CelFeatures()) == expected
+    assert explain_false(expression, DRIVER, tesla, CelFeatures()) == expected

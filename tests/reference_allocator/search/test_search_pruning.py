@@ -196,7 +196,7 @@ def seconds_to_take_a_device(counters: int) -> float:
     names = [f"n{index}" for index in range(counters)]
     item = resource_slice([device("d", counters={"s": dict.fromkeys(names, "1")})], slices=2)
     stock = resource_slice(name="c", slices=2, counters={"s": dict.fromkeys(names, "9")})
-    view = Index(ALL, [item, stock]).views.view(Node(NODE))
+    view = Index(ALL, [item, stock]).views.get_view(Node(NODE))
     ((entry,), (pool,)) = view.candidates, view.pools
     left = CounterStock(pool)
 
