@@ -1,4 +1,4 @@
-"""What differs between Kubernetes minors: DRA's feature gates, and rules of the allocator.
+"""The differences between Kubernetes minors: DRA's feature gates, and rules of the allocator.
 
 The gates are a table, because a cluster is described by its version first and by explicit gates
 second, and both must lead to the same `Features`. Source: pkg/features/kube_features.go of each

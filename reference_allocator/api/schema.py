@@ -37,7 +37,7 @@ _TABLE: Final = "fields-1.37.json"
 _INT_BITS: Final = {"int32": 32, "int64": 64}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 _MAX_DEPTH: Final = 128
-"""How deep the parameters of a driver may be nested; to the allocator they are only data."""
+"""The deepest nesting of a driver's parameters; to the allocator they are only data."""
 
 Path = tuple[str | int, ...]
 

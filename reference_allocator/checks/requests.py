@@ -208,7 +208,7 @@ def attribute_of(case: Case, item: DeviceResult, name: str) -> Attribute | None:
                 )
                 environment = derived_environment(case.environment)
                 program = compile_derived(derived.expression, features=environment)
-                value = program.attribute(device)
+                value = program.compute_attribute(device)
             except (CelCompileError, CelRuntimeError):
                 return None
             return Attribute.from_dict(value)

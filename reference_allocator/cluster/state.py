@@ -15,7 +15,7 @@ from reference_allocator.features import Features
 
 @dataclass(slots=True, eq=False)
 class DeviceUse:
-    """How far one device is in use by allocated claims.
+    """The use of one device by allocated claims.
 
     Attributes:
         held: how many claims have the device for themselves.
@@ -35,7 +35,7 @@ class DeviceUse:
 
 @dataclass(slots=True, eq=False)
 class PoolUse:
-    """How far the devices of one pool are in use.
+    """The use of one pool's devices by allocated claims.
 
     Attributes:
         devices: device name -> its use; names that nobody publishes can be among them.

@@ -219,12 +219,15 @@ class Views:
         published = {device.name for other in everywhere for device in other.devices}
         self._state.forget(pool_id, published)
         names = {other.node_name or "" for other in (*everywhere, item)}
+        # A pool of one node concerns that node's view alone; every other pool goes into the log,
+        # which all views follow.
         if len(names) == 1 and "" not in names:
             (name,) = names
             if name in self._views:
                 self._touched.setdefault(name, set()).add(pool_id)
             return
         self._log.append(pool_id)
+        # A view's `log_end` means nothing in a log that was cleared, so all views are built anew.
         if len(self._log) > _MAX_LOG:
             self._log.clear()
             self._views.clear()

@@ -134,7 +134,7 @@ class Matcher:
         try:
             consumption = resolve_consumption(request.spec.capacity, entry.device, self._features)
         except CapacityError as error:
-            device = device_name or str(entry.id)
+            device = device_name or entry.id
             raise AllocationError(
                 f"{request.context}: checking capacity for device {device}: {error}"
             ) from None

@@ -211,7 +211,7 @@ class AttributeSource:
         except CelCompileError as error:
             raise AllocationError(f"compile derived attribute {name} failed: {error}") from None
         try:
-            value = program.attribute(self._selectors.convert_device(entry))
+            value = program.compute_attribute(self._selectors.convert_device(entry))
         except CelRuntimeError as error:
             raise AllocationError(
                 f"evaluate derived attribute {name} on device {entry.id} failed: {error}"

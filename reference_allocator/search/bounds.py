@@ -56,7 +56,7 @@ class Bounds:
 
     def can_succeed(self, at: Position) -> bool:
         """Return whether the request in work can get its devices, and all after it theirs."""
-        if at.request in self._facts.fallible:
+        if at.request in self._facts.fallible:  # Its error may be the answer: nothing is cut.
             return True
         end = self._first_fallible(at.claim_index, at.request_index + 1)
         whole = end == len(self._claims[at.claim_index].requests)

@@ -84,6 +84,7 @@ class CandidateFacts:
         facts = cls()
         candidates = view.candidates
         facts.pools = view.pool_at
+        # Where a device adds to a counter, more devices may leave more of it: no bound holds.
         if any(amount < 0 for entry in candidates for _, amount in entry.draws):
             return None
         facts._features = [

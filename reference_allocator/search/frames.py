@@ -15,7 +15,7 @@ from reference_allocator.matching.resolved import Request, TakenDevice
 
 
 class Ending(Enum):
-    """How a part of the search ended."""
+    """The ways in which a part of the search can end."""
 
     FOUND = "found"
     FAILED = "failed"

@@ -28,7 +28,7 @@ from reference_allocator.search.frames import Position
 from reference_allocator.search.usage import Usage
 
 START_AFTER: Final = 16
-"""How many devices a search gives back before the facts are gathered: they cost time."""
+"""The number of devices that a search gives back before it gathers facts, which costs time."""
 
 _MEMO_MAX: Final = 200_000
 

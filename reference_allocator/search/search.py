@@ -137,7 +137,7 @@ class Search:
             if not (self.steps - 1) & _STEPS_MASK:
                 self._check_deadline()
             all_devices = request.all_devices
-            if all_devices is not None and not all_devices:
+            if all_devices is not None and not all_devices:  # All means one device at least.
                 return Ending.FAILED
             if index >= request.count:
                 return None

@@ -72,7 +72,7 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
         answer = {"maxCost": compiled.max_cost, "type": compiled.type.declared}
         subject = convert_device(features, reading.read_string(device, "driver"), device)
         if isinstance(compiled, DerivedAttribute):
-            value = compiled.attribute(subject)
+            value = compiled.compute_attribute(subject)
             # An empty list is left out by Go's encoder.
             answer["attribute"] = {name: item for name, item in value.items() if item != []}
         else:
