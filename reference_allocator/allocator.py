@@ -17,13 +17,13 @@ from reference_allocator.errors import AllocationError, NodeAllocationError, Sea
 from reference_allocator.index import Index
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests
+from reference_allocator.search.backtracking import Search
 from reference_allocator.search.result import (
     ShareIds,
     allocation_result,
     config_results,
     derived_share_id,
 )
-from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
 from reference_allocator.snapshot import Snapshot
 
