@@ -163,15 +163,15 @@ def map_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
     """Return a reader of objects (name -> value, in input order); `parse` reads the values."""
 
     def read(value: object) -> dict[str, T]:
-        entries_read: dict[str, T] = {}
+        item_by_name: dict[str, T] = {}
         for name, item in expect_object(value).items():
             if not isinstance(name, str):
                 raise InputError(f"expected names, got {describe_value(name)}")
             try:
-                entries_read[name] = parse(item)
+                item_by_name[name] = parse(item)
             except InputError as error:
                 raise error.with_parent(name) from None
-        return entries_read
+        return item_by_name
 
     return read
 

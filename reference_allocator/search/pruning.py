@@ -73,24 +73,24 @@ class Pruner:
         """
         facts, usage = self._facts, self._usage
         assert facts is not None
-        from_start = [0] * facts.classes
-        before_start = [0] * facts.classes
+        free_from_start = [0] * facts.classes
+        free_before_start = [0] * facts.classes
         for number in facts.class_of[at.start :]:
-            from_start[number] += 1
+            free_from_start[number] += 1
         for number in facts.class_of[: at.start]:
-            before_start[number] += 1
+            free_before_start[number] += 1
         special: list[tuple[int, Hashable, bool]] = []
         for use in (*usage.taken_by, *usage.shares):
             position = self._position_of.get(use)
             if position is None:
                 continue
-            moment = self._use_by_search(use)
-            if moment == ():
+            use_by_search = self._use_by_search(use)
+            if use_by_search == ():
                 continue
             number = facts.class_of[position]
-            (from_start if position >= at.start else before_start)[number] -= 1
-            if moment != "taken":
-                special.append((number, moment, position >= at.start))
+            (free_from_start if position >= at.start else free_before_start)[number] -= 1
+            if use_by_search != "taken":
+                special.append((number, use_by_search, position >= at.start))
         return (
             at.claim_index,
             at.request_index,
@@ -98,8 +98,8 @@ class Pruner:
             at.taken_count,
             len(usage.results[at.claim_index]),
             usage.constraint_states[at.claim_index],
-            tuple(from_start),
-            tuple(before_start),
+            tuple(free_from_start),
+            tuple(free_before_start),
             tuple(sorted(special, key=repr)),
             usage.shared_state(),
         )

@@ -150,8 +150,8 @@ class _Estimator(Knowledge):
             if overload in ("index_list", "index_map"):
                 entries = self.entry_sizes(node.args[0])
                 result = None if entries is None else entries.value
-                step = "@items" if overload == "index_list" else "@values"
-                self.paths[id(node)] = (*self.path_of(node.args[0]), step)
+                path_step = "@items" if overload == "index_list" else "@values"
+                self.paths[id(node)] = (*self.path_of(node.args[0]), path_step)
             if result is None:
                 result = self.size_of(node)
         if result is not None:

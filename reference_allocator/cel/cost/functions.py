@@ -188,9 +188,9 @@ def estimate_call(
     if function == "_==_" and len(args) == 2:
         return _estimate_equality(args[0], args[1])
     if target is not None:
-        of_method = _estimate_method(function, overload, target, args)
-        if of_method is not None:
-            return of_method
+        method_estimate = _estimate_method(function, overload, target, args)
+        if method_estimate is not None:
+            return method_estimate
     if not args:
         return None
     size = args[0].size_or_unknown()

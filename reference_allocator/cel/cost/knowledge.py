@@ -136,11 +136,11 @@ class Knowledge:
         if entries is not None:
             size = entries.key if key else entries.value
         names = ("@indices", "@items") if is_list else ("@keys", "@values")
-        step = names[0 if key else 1]
+        path_step = names[0 if key else 1]
         path = self.path_of(node)
         if two and key and len(path) == _SHARED:
-            step = names[1]
-        self.push_local(name, Local((*path, step), size, None))
+            path_step = names[1]
+        self.push_local(name, Local((*path, path_step), size, None))
 
     def copy_sizes(self, target: Node, source: Node) -> None:
         """Record for one expression what is known of the sizes of another."""
