@@ -83,8 +83,8 @@ def test_overhead_counts_once_for_the_pod_and_once_for_each_container() -> None:
 def test_claims_are_sorted_and_those_without_such_devices_left_out() -> None:
     slices = published(d=COMPLEX)
     claims = [held("d", name="b"), held("plain", name="x"), held("d", name="a")]
-    found = claim_statuses(pod(), claims, slices, HERE)
-    assert [item["resourceClaimName"] for item in found] == ["a", "b"]
+    statuses = claim_statuses(pod(), claims, slices, HERE)
+    assert [item["resourceClaimName"] for item in statuses] == ["a", "b"]
     assert not claim_statuses(pod(), [held("gone")], slices, HERE)
 
 

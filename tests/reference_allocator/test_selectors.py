@@ -44,8 +44,8 @@ def test_each_device_is_asked(expression: str) -> None:
     assert [entry.id.device for entry in candidates] == [item["name"] for item in DEVICES]
     for entry, raw in zip(candidates, DEVICES, strict=True):
         failure = index.selectors.first_failure([expression], entry)
-        found = failure is None or failure.error or False
-        assert str(found).startswith(_alone(expression, raw)), entry
+        answer = failure is None or failure.error or False
+        assert str(answer).startswith(_alone(expression, raw)), entry
 
 
 def _alone(expression: str, raw: Json) -> str:

@@ -64,8 +64,8 @@ def test_null_fits_everywhere() -> None:
 
 
 def test_an_unknown_field_is_found_with_the_type_that_lacks_it() -> None:
-    [found] = find_mistakes(CLAIM, claim({"name": "r", "exactly": {"cuont": 1}}))
-    assert found == UnknownField(
+    [mistake] = find_mistakes(CLAIM, claim({"name": "r", "exactly": {"cuont": 1}}))
+    assert mistake == UnknownField(
         ("spec", "devices", "requests", 0, "exactly", "cuont"), "resource/v1.ExactDeviceRequest"
     )
 
@@ -84,31 +84,31 @@ def test_an_unknown_field_is_found_with_the_type_that_lacks_it() -> None:
     ],
 )
 def test_a_value_of_a_wrong_type_is_found(request_: Any, shape: str) -> None:
-    [found] = find_mistakes(CLAIM, claim(request_))
-    assert isinstance(found, WrongType)
-    assert found.shape == shape
+    [mistake] = find_mistakes(CLAIM, claim(request_))
+    assert isinstance(mistake, WrongType)
+    assert mistake.shape == shape
 
 
 def test_a_text_that_is_no_quantity_is_told_why() -> None:
     request_ = {"exactly": {"capacity": {"requests": {"memory": "16GiB"}}}}
-    [found] = find_mistakes(CLAIM, claim(request_))
-    assert isinstance(found, WrongType)
-    assert found.why
+    [mistake] = find_mistakes(CLAIM, claim(request_))
+    assert isinstance(mistake, WrongType)
+    assert mistake.why
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_an_integer_that_is_too_large_is_told(value: int) -> None:
-    [found] = find_mistakes(CLAIM, claim({"exactly": {"count": value}}))
-    assert isinstance(found, WrongType)
-    assert found.why == "does not fit into 64 bits"
+    [mistake] = find_mistakes(CLAIM, claim({"exactly": {"count": value}}))
+    assert isinstance(mistake, WrongType)
+    assert mistake.why == "does not fit into 64 bits"
 
 
 def test_a_time_is_one_as_the_api_writes_it() -> None:
     right = {"metadata": {"creationTimestamp": "2026-01-31T12:00:00Z"}}
     assert list(find_mistakes(CLAIM, right)) == []
-    [found] = find_mistakes(CLAIM, {"metadata": {"creationTimestamp": "yesterday"}})
-    assert isinstance(found, WrongType)
-    assert found.shape == "time"
+    [mistake] = find_mistakes(CLAIM, {"metadata": {"creationTimestamp": "yesterday"}})
+    assert isinstance(mistake, WrongType)
+    assert mistake.shape == "time"
 
 
 def test_what_a_driver_alone_understands_may_be_anything() -> None:
@@ -117,8 +117,8 @@ def test_what_a_driver_alone_understands_may_be_anything() -> None:
 
 
 def test_every_mistake_is_found_in_the_order_of_the_object() -> None:
-    found = find_mistakes(CLAIM, {"metadata": {"nam": "c"}, "spec": [], "stat": {}})
-    assert [item.path for item in found] == [("metadata", "nam"), ("spec",), ("stat",)]
+    mistakes = find_mistakes(CLAIM, {"metadata": {"nam": "c"}, "spec": [], "stat": {}})
+    assert [item.path for item in mistakes] == [("metadata", "nam"), ("spec",), ("stat",)]
 
 
 def test_a_kind_without_version_is_the_stable_one() -> None:
