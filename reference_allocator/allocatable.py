@@ -16,8 +16,14 @@ from typing import Any, Final
 from reference_allocator.api import DeviceId, Node, ResourceSlice
 from reference_allocator.api.claims import AllocatedDevice, read_results
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.reading import child, entries, items, mapping, string
-from reference_allocator.api.records import quantity
+from reference_allocator.api.reading import (
+    expect_object,
+    read_child,
+    read_entries,
+    read_items,
+    read_string,
+)
+from reference_allocator.api.records import read_quantity
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.nodeselector import node_matches
 
@@ -44,7 +50,7 @@ class PodClaim:
 
 
 class AllocatableError(ValueError):
-    """Devices whose share of the node cannot be computed: the pod cannot be scheduled."""
+    """The share of the node that devices take cannot be computed: the pod cannot be scheduled."""
 
 
 @dataclass(slots=True)
@@ -57,10 +63,10 @@ class _Amounts:
 def claim_statuses(
     pod: Object, claims: Sequence[PodClaim], slices: Iterable[ResourceSlice], node: Node
 ) -> list[dict[str, Any]]:
-    """What each claim of a pod comes to, for `status.nodeAllocatableResourceClaimStatuses`.
+    """Sum up each claim of a pod, for `status.nodeAllocatableResourceClaimStatuses`.
 
     Claims without devices that have to do with the node's resources are left out.
-    ``pod``: a v1 Pod; which of its containers refer to which claim.
+    ``pod``: a v1 Pod; its spec says which containers refer to which claim.
     Returns v1 NodeAllocatableResourceClaimStatus objects, sorted by the name of the claim.
 
     Raises:
@@ -69,22 +75,22 @@ def claim_statuses(
         InputError: an object has not its form; names the path.
     """
     published = list(slices)
-    users = _users(pod)
+    users = _containers_of_claims(pod)
     statuses: list[dict[str, Any]] = []
     for claim in claims:
         results = read_results(claim.allocation)
-        if not any(_resources(item.id, published, node) for item in results):
+        if not any(_find_definitions(item.id, published, node) for item in results):
             continue
         amounts = _Amounts()
         for item in results:
-            device = _find(item.id, published, node)
+            device = _find_device(item.id, published, node)
             if device is None:
                 raise AllocatableError(
                     f"claim {claim.name}, device {item.id.device}, driver {item.id.driver}: "
                     f"not found in pool {item.id.pool} on node {node.name}"
                 )
-            for name, resource in _definitions(device).items():
-                _add(amounts, name, resource, item, claim)
+            for name, resource in _read_definitions(device).items():
+                _add_resource(amounts, name, resource, item, claim)
         if not (amounts.mapped or amounts.per_pod or amounts.per_container):
             continue
         status: dict[str, Any] = {"resourceClaimName": claim.name}
@@ -95,67 +101,68 @@ def claim_statuses(
                 {"name": name, "quantity": str(amount)}
                 for name, amount in sorted(amounts.mapped.items())
             ]
-        overhead = list(_overhead(amounts))
+        overhead = list(_list_overhead(amounts))
         if overhead:
             status["overhead"] = overhead
         statuses.append(status)
     return sorted(statuses, key=lambda item: str(item["resourceClaimName"]))
 
 
-def demand(statuses: Iterable[Object]) -> dict[str, Quantity]:
-    """What the claims of a pod add to its requests: resource -> amount."""
+def sum_demand(statuses: Iterable[Object]) -> dict[str, Quantity]:
+    """Sum up what the claims of a pod add to its requests: resource -> amount."""
     total: dict[str, Quantity] = {}
     for status in statuses:
         containers = len(status.get("containers") or ())
         for item in status.get("mapping") or ():
-            _plus(total, item["name"], quantity(item["quantity"]))
+            _add_amount(total, item["name"], read_quantity(item["quantity"]))
         for item in status.get("overhead") or ():
             if item.get("perPod") is not None:
-                _plus(total, item["name"], quantity(item["perPod"]))
+                _add_amount(total, item["name"], read_quantity(item["perPod"]))
             if item.get("perContainer") is not None and containers:
-                amount = quantity(item["perContainer"])
+                amount = read_quantity(item["perContainer"])
                 product = Quantity.from_nanos(amount.nanos * containers, amount.format)
-                _plus(total, item["name"], product)
+                _add_amount(total, item["name"], product)
     return total
 
 
-def lacking(
+def list_insufficient_resources(
     requests: Mapping[str, Quantity],
     extra: Mapping[str, Quantity],
     allocatable: Mapping[str, Quantity],
     requested: Mapping[str, Quantity],
 ) -> list[str]:
-    """Resources of which the node has not enough left, as the scheduler names them, sorted.
+    """Return the resources of which the node has not enough, as the scheduler words them, sorted.
 
     Only cpu, memory, ephemeral-storage and huge pages are looked at; others cannot be devices.
 
     Args:
-        requests: what the pod itself asks for.
+        requests: what the pod itself asks for: resource -> amount, as in all four.
+        extra: what its claims add.
         allocatable: `status.allocatable` of the node.
         requested: what pods on the node have.
     """
 
     def amount(source: Mapping[str, Quantity], name: str, unit: int) -> int:
-        found = source.get(name)
-        return 0 if found is None else -(-found.nanos // unit)
+        quantity = source.get(name)
+        return 0 if quantity is None else -(-quantity.nanos // unit)
 
-    found: list[str] = []
+    insufficient: list[str] = []
     for name in sorted({*requests, *extra}):
         if name not in _COUNTED and not name.startswith(_HUGE_PAGES):
             continue
         unit = _NANO // 1000 if name == "cpu" else _NANO
-        together = dict(requests)
+        requests_and_extra = dict(requests)
         if name in extra:
-            _plus(together, name, extra[name])
-        wanted = amount(together, name, unit)
-        left = amount(allocatable, name, unit) - amount(requested, name, unit)
-        if wanted > left and (wanted > 0 or name.startswith(_HUGE_PAGES)):
-            found.append(f"Insufficient {name}")
-    return found
+            _add_amount(requests_and_extra, name, extra[name])
+        needed = amount(requests_and_extra, name, unit)
+        available = amount(allocatable, name, unit) - amount(requested, name, unit)
+        if needed > available and (needed > 0 or name.startswith(_HUGE_PAGES)):
+            insufficient.append(f"Insufficient {name}")
+    return insufficient
 
 
 def is_exclusive(allocation: Object, slices: Iterable[ResourceSlice], node: Node) -> bool:
-    """Whether a claim must not be shared by pods, because a device stands for node resources.
+    """Return whether pods must not share a claim, because a device stands for node resources.
 
     Raises InputError: the allocation has not its form.
     """
@@ -163,11 +170,11 @@ def is_exclusive(allocation: Object, slices: Iterable[ResourceSlice], node: Node
     return any(
         resource.get("mapping") is not None
         for item in read_results(allocation)
-        for resource in _resources(item.id, published, node).values()
+        for resource in _find_definitions(item.id, published, node).values()
     )
 
 
-def _overhead(amounts: _Amounts) -> Iterator[dict[str, str]]:
+def _list_overhead(amounts: _Amounts) -> Iterator[dict[str, str]]:
     for name in sorted({*amounts.per_pod, *amounts.per_container}):
         entry = {"name": name}
         if name in amounts.per_pod:
@@ -177,13 +184,13 @@ def _overhead(amounts: _Amounts) -> Iterator[dict[str, str]]:
         yield entry
 
 
-def _add(
+def _add_resource(
     amounts: _Amounts, name: str, resource: Object, item: AllocatedDevice, claim: PodClaim
 ) -> None:
-    mapped = child(resource, "mapping", mapping)
+    mapped = read_child(resource, "mapping", expect_object)
     if mapped is not None:
-        key = string(mapped, "capacityKey")
-        each = child(mapped, "deviceMultiplier", quantity)
+        key = read_string(mapped, "capacityKey")
+        per_device = read_child(mapped, "deviceMultiplier", read_quantity)
         if key:
             if not item.consumed_capacity:
                 raise AllocatableError(
@@ -192,50 +199,54 @@ def _add(
                 )
             consumed = item.consumed_capacity.get(key)
             if consumed is not None:
-                factor = child(mapped, "capacityMultiplier", quantity)
-                _plus(amounts.mapped, name, _times(consumed, factor))
-        elif each is not None:
-            _plus(amounts.mapped, name, each)
-    overhead = child(resource, "overhead", mapping)
+                factor = read_child(mapped, "capacityMultiplier", read_quantity)
+                _add_amount(amounts.mapped, name, _multiply(consumed, factor))
+        elif per_device is not None:
+            _add_amount(amounts.mapped, name, per_device)
+    overhead = read_child(resource, "overhead", expect_object)
     if overhead is not None:
         for source, total in (("perPod", amounts.per_pod), ("perContainer", amounts.per_container)):
-            amount = child(overhead, source, quantity)
+            amount = read_child(overhead, source, read_quantity)
             if amount is not None:
-                _plus(total, name, amount)
+                _add_amount(total, name, amount)
 
 
-def _times(amount: Quantity, factor: Quantity | None) -> Quantity:
+def _multiply(amount: Quantity, factor: Quantity | None) -> Quantity:
     if factor is None or factor.nanos == _NANO:
         return amount
     return Quantity.from_nanos(-(-amount.nanos * factor.nanos // _NANO), amount.format)
 
 
-def _plus(total: dict[str, Quantity], name: str, amount: Quantity) -> None:
-    before = total.get(name)
-    total[name] = amount if before is None else before.add(amount)
+def _add_amount(total: dict[str, Quantity], name: str, amount: Quantity) -> None:
+    previous = total.get(name)
+    total[name] = amount if previous is None else previous.add(amount)
 
 
-def _resources(device: DeviceId, slices: Iterable[ResourceSlice], node: Node) -> dict[str, Object]:
-    found = _find(device, slices, node)
-    return {} if found is None else _definitions(found)
+def _find_definitions(
+    device: DeviceId, slices: Iterable[ResourceSlice], node: Node
+) -> dict[str, Object]:
+    published = _find_device(device, slices, node)
+    return {} if published is None else _read_definitions(published)
 
 
-def _definitions(device: Object) -> dict[str, Object]:
-    return entries(device, "nodeAllocatableResources", mapping)
+def _read_definitions(device: Object) -> dict[str, Object]:
+    return read_entries(device, "nodeAllocatableResources", expect_object)
 
 
-def _find(wanted: DeviceId, slices: Iterable[ResourceSlice], node: Node) -> Object | None:
-    """A published device that the node can use, as JSON."""
+def _find_device(device_id: DeviceId, slices: Iterable[ResourceSlice], node: Node) -> Object | None:
+    """Return a published device that the node can use, as JSON; None if there is none."""
     for item in slices:
-        if (item.driver, item.pool) != (wanted.driver, wanted.pool):
+        if (item.driver, item.pool) != (device_id.driver, device_id.pool):
             continue
         per_device = bool(item.per_device_node_selection)
-        if not per_device and not _is_for(node, item.node_name, item.all_nodes, item.node_selector):
+        if not per_device and not _node_has(
+            node, item.node_name, item.all_nodes, item.node_selector
+        ):
             continue
         for device in item.devices:
-            if device.name != wanted.device:
+            if device.name != device_id.device:
                 continue
-            if per_device and not _is_for(
+            if per_device and not _node_has(
                 node, device.node_name, device.all_nodes, device.node_selector
             ):
                 return None
@@ -243,20 +254,22 @@ def _find(wanted: DeviceId, slices: Iterable[ResourceSlice], node: Node) -> Obje
     return None
 
 
-def _is_for(node: Node, *place: Any) -> bool:
+def _node_has(node: Node, *node_choice: Any) -> bool:
     try:
-        return node_matches(node, *place)
+        return node_matches(node, *node_choice)
     except AllocationError:
         return False  # A selector that does not parse matches nothing here.
 
 
-def _users(pod: Object) -> dict[str, list[str]]:
-    """Reference to a claim -> containers that have it, init containers first."""
-    spec = child(mapping(pod), "spec", mapping) or {}
+def _containers_of_claims(pod: Object) -> dict[str, list[str]]:
+    """Return which containers refer to which claim: reference -> names, init containers first."""
+    spec = read_child(expect_object(pod), "spec", expect_object) or {}
     users: dict[str, list[str]] = {}
     for kind in ("initContainers", "containers"):
-        for container in items(spec, kind, mapping):
-            resources = child(container, "resources", mapping) or {}
-            for claim in items(resources, "claims", mapping):
-                users.setdefault(string(claim, "name"), []).append(string(container, "name"))
+        for container in read_items(spec, kind, expect_object):
+            resources = read_child(container, "resources", expect_object) or {}
+            for claim in read_items(resources, "claims", expect_object):
+                users.setdefault(read_string(claim, "name"), []).append(
+                    read_string(container, "name")
+                )
     return users

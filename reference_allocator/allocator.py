@@ -17,13 +17,13 @@ from reference_allocator.errors import AllocationError, NodeAllocationError, Sea
 from reference_allocator.index import Index
 from reference_allocator.matching.matcher import Matcher
 from reference_allocator.matching.resolved import ClaimRequests
+from reference_allocator.search.backtracking import Search
 from reference_allocator.search.result import (
     ShareIds,
     allocation_result,
     config_results,
     derived_share_id,
 )
-from reference_allocator.search.search import Search
 from reference_allocator.search.usage import Usage
 from reference_allocator.snapshot import Snapshot
 
@@ -41,7 +41,7 @@ _KINDS: Final[Mapping[type[Exception], Kind]] = {
 
 
 class Outcome(NamedTuple):
-    """What came of one `Allocator.allocate`.
+    """The answer of one `Allocator.allocate`.
 
     Attributes:
         kind: `allocated`; `none`: not on this node, try others; `nodeError`: not on this node, and
@@ -59,14 +59,14 @@ class Outcome(NamedTuple):
 
 
 class Allocator:
-    """Allocates claims from one cluster. Not thread-safe.
+    """An allocator of claims in one cluster, as upstream's structured.Allocator. Not thread-safe.
 
     Wherever a JSON object is taken, the value that was read from it (`reference_allocator.api`) may
     be given instead, so that what several allocators or decisions share is read once.
 
     Args:
-        index: what the allocator knows of the cluster; it decides on that as it is then.
-        share_ids: where share ids come from; by default they depend on claim and device only.
+        index: the state of the cluster; each decision is made on it as it is at that moment.
+        share_ids: makes share ids; by default they depend on claim and device only.
     """
 
     def __init__(self, index: Index, *, share_ids: ShareIds = derived_share_id) -> None:
@@ -74,8 +74,8 @@ class Allocator:
         self.share_ids = share_ids
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Allocator:
-        """An allocator that decides in the cluster of a snapshot; raises as `Index`."""
+    def from_snapshot(cls, snapshot: Snapshot) -> Allocator:
+        """Return an allocator that decides in the cluster of a snapshot; raises as `Index`."""
         return cls(
             Index(
                 snapshot.features,
@@ -93,7 +93,7 @@ class Allocator:
         *,
         deadline: float | None = None,
     ) -> Outcome:
-        """Allocates all claims together on one node, or none.
+        """Allocate all claims together on one node, or none.
 
         Args:
             claims: v1 ResourceClaims to allocate, already defaulted.
@@ -107,17 +107,17 @@ class Allocator:
         try:
             read_node = Node.from_dict(node)
         except InputError as error:
-            raise error.under("node") from None
+            raise error.with_parent("node") from None
         read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
         index = self.index
         search: Search | None = None
         try:
-            view = index.views.view(read_node)
+            view = index.views.get_view(read_node)
             matcher = Matcher(index.features, index.selectors, view, deadline)
             # Comprehensions would make cells of what they use: a tenth of a decision.
             checked: list[ClaimRequests] = []
             for item in read_claims:
-                checked.append(index.validator.claim(item, matcher, view))  # noqa: PERF401
+                checked.append(index.validator.validate_claim(item, matcher, view))  # noqa: PERF401
             usage = Usage(index.features, checked, matcher)
             search = Search(checked, view, usage, deadline)
             if search.run():
@@ -134,12 +134,12 @@ class Allocator:
     def _result(
         self, number: int, claim: ClaimRequests, search: Search, usage: Usage, node: Node
     ) -> dict[str, Any]:
-        index, taken = self.index, usage.results[number]
+        index, taken_devices = self.index, usage.results[number]
         config: list[dict[str, Any]] = []
         if claim.configured:
             chosen = [
-                options[search.chosen.get((number, place), 0)]
-                for place, options in enumerate(claim.requests)
+                options[search.chosen.get((number, position), 0)]
+                for position, options in enumerate(claim.requests)
             ]
             config = config_results(
                 claim.claim,
@@ -147,4 +147,4 @@ class Allocator:
                 [request.device_class for request in chosen],
                 index.rules,
             )
-        return allocation_result(claim, config, taken, node, index.features, self.share_ids)
+        return allocation_result(claim, config, taken_devices, node, index.features, self.share_ids)

@@ -1,4 +1,4 @@
-"""Which CEL environment a scheduler compiles the expressions of classes and claims in.
+"""The CEL environments in which a scheduler compiles the expressions of classes and claims.
 
 Functions come and go with Kubernetes minors: a selector that sorts a list compiles in each, one
 with two-variable comprehensions only where the libraries have them. Expressions are in the API
@@ -19,17 +19,17 @@ _DERIVED_SINCE: Final = "1.37"
 
 
 def selector_environment(features: Features, kubernetes: str) -> CelFeatures:
-    """The environment of the selectors of classes and requests.
+    """Return the environment of the selectors of classes and requests.
 
-    ``kubernetes``: its version; for one that is not known, the nearest that is.
+    ``kubernetes``: the cluster's version; an unknown one counts as the nearest minor.
     """
     return CelFeatures(
         list_type_attributes=features.list_type_attributes, kubernetes=nearest_minor(kubernetes)
     )
 
 
-def converted(environment: CelFeatures, driver: str, device: Mapping[str, Any]) -> CelDevice:
-    """A v1 Device as the selectors of an environment see it.
+def convert_device(environment: CelFeatures, driver: str, device: Mapping[str, Any]) -> CelDevice:
+    """Convert a v1 Device to what the selectors of an environment see.
 
     Lists are values since 1.36, where they have a gate of their own.
     Raises CelRuntimeError: an attribute has no usable value; every expression fails then.
@@ -40,9 +40,9 @@ def converted(environment: CelFeatures, driver: str, device: Mapping[str, Any]) 
 
 
 def derived_environment(selectors: CelFeatures) -> CelFeatures:
-    """The environment of derived attributes, given that of selectors.
+    """Return the environment of derived attributes, given that of selectors.
 
-    Where the feature is on in a minor that does not have it, it is that of the first that has.
+    A minor that does not have the feature gets the environment of the first that has it.
     """
     if MINORS.index(selectors.kubernetes) >= MINORS.index(_DERIVED_SINCE):
         return selectors

@@ -1,4 +1,4 @@
-"""How an allocation can end without a result, apart from "there is none here"."""
+"""The errors with which an allocation can end, beside the answer that there is none here."""
 
 from __future__ import annotations
 

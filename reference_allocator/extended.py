@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reference_allocator.api import reading
 from reference_allocator.api.names import label_key_problems
-from reference_allocator.api.records import quantity
+from reference_allocator.api.records import read_quantity
 
 Object = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ _QUOTA_PREFIX: Final = "requests."
 
 @dataclass(frozen=True, slots=True)
 class ExtendedClaim:
-    """What a pod gets through DRA on one node.
+    """The claim that the scheduler makes for the extended resources of a pod on one node.
 
     Attributes:
         claim: a v1 ResourceClaim without name and uid.
@@ -40,7 +40,7 @@ class ExtendedClaim:
 
 
 def is_extended_resource(name: str) -> bool:
-    """Whether devices can stand for a resource of this name (IsDRAExtendedResourceName)."""
+    """Return whether devices can stand for a resource of this name (IsDRAExtendedResourceName)."""
     if name.startswith(IMPLICIT_PREFIX):
         return True
     if "/" not in name or "kubernetes.io/" in name or name.startswith(_QUOTA_PREFIX):
@@ -49,50 +49,54 @@ def is_extended_resource(name: str) -> bool:
 
 
 def classes_by_resource(classes: Iterable[Object]) -> dict[str, str]:
-    """Which class provides which resource: extended resource name -> class name.
+    """Return which class provides which resource: extended resource name -> class name.
 
     Of several classes with one `extendedResourceName` the newest provides it, of equally old ones
     the first by name.
     Raises InputError: a class has no name, or a field has another type than it should.
     """
-    read = [_class(item) for item in classes]
-    read.sort(key=lambda item: item[1])
-    read.sort(key=lambda item: item[0], reverse=True)  # Stable: the newest first, then by name.
-    found: dict[str, str] = {}
-    for _, name, explicit in read:
-        found[f"{IMPLICIT_PREFIX}{name}"] = name
+    dated_classes = [_read_class(item) for item in classes]
+    dated_classes.sort(key=lambda item: item[1])
+    dated_classes.sort(
+        key=lambda item: item[0], reverse=True
+    )  # Stable: the newest first, then by name.
+    class_of_resource: dict[str, str] = {}
+    for _, name, explicit in dated_classes:
+        class_of_resource[f"{IMPLICIT_PREFIX}{name}"] = name
         if explicit is not None:
-            found.setdefault(explicit, name)
-    return found
+            class_of_resource.setdefault(explicit, name)
+    return class_of_resource
 
 
 def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> ExtendedClaim | None:
-    """The claim for the resources of a pod that devices have to satisfy on this node.
+    """Make the claim for the resources of a pod that devices have to satisfy on this node.
 
     Returns None where the pod needs no device for its resources here.
     Raises InputError: pod or node has not its form.
     """
-    allocatable = _allocatable(node)
+    allocatable = _read_allocatable(node)
     names = sorted(
         name
-        for name in _wanted(pod)
+        for name in _requested_resources(pod)
         if is_extended_resource(name) and name in classes and not allocatable.get(name)
     )
     requests: list[dict[str, Any]] = []
     mappings: list[dict[str, str]] = []
     for name in names:
-        found, mapped = _of_resource(_containers(pod), name, classes[name])
-        requests += found
+        resource_requests, mapped = _make_requests(_read_containers(pod), name, classes[name])
+        requests += resource_requests
         mappings += mapped
     if not requests:
         return None
     requests.sort(key=lambda request: str(request["name"]))
-    metadata = reading.child(reading.mapping(pod), "metadata", reading.mapping) or {}
+    metadata = (
+        reading.read_child(reading.expect_object(pod), "metadata", reading.expect_object) or {}
+    )
     owner = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "name": reading.string(metadata, "name"),
-        "uid": reading.string(metadata, "uid"),
+        "name": reading.read_string(metadata, "name"),
+        "uid": reading.read_string(metadata, "uid"),
         "controller": True,
     }
     claim = {
@@ -100,7 +104,7 @@ def extended_claim(pod: Object, node: Object, classes: Mapping[str, str]) -> Ext
         "kind": "ResourceClaim",
         "metadata": {
             "generateName": f"{owner['name']}-extended-resources-",
-            "namespace": reading.string(metadata, "namespace"),
+            "namespace": reading.read_string(metadata, "namespace"),
             "annotations": {ANNOTATION: "true"},
             "ownerReferences": [owner],
         },
@@ -118,10 +122,13 @@ class _Container:
     amounts: Mapping[str, int | None]
     """Resource -> amount, None where it is no whole number."""
 
-    def request(
+    def make_request(
         self, resource: str, class_name: str, reusable: Sequence[Mapping[str, Any]]
     ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
-        """Its own request, if what it can reuse is not enough, and where its devices come from."""
+        """Return its own request, if reusable ones are not enough, and all that it gets devices of.
+
+        ``reusable``: requests of later containers, whose devices it may have before they start.
+        """
         missing = self.amounts.get(resource)
         if not missing:
             return None, []
@@ -140,44 +147,47 @@ class _Container:
         return {"containerName": self.name, "resourceName": resource, "requestName": request}
 
 
-def _of_resource(
+def _make_requests(
     containers: Sequence[_Container], resource: str, class_name: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """The requests for one resource; short-lived containers share the largest of theirs."""
+    """Return the requests for one resource, and which container gets devices of which request.
+
+    Short-lived containers run one after the other, so they share the largest of their requests.
+    """
     long_lived: dict[int, dict[str, Any]] = {}
     mappings: list[dict[str, str]] = []
     for container in containers:
         if not container.short_lived:
-            request, mapped = container.request(resource, class_name, ())
+            request, mapped = container.make_request(resource, class_name, ())
             mappings += mapped
             if request is not None:
                 long_lived[container.index] = request
     largest: dict[str, Any] | None = None
-    own: set[str] = set()
+    own_requests: set[str] = set()
     early: list[dict[str, str]] = []
     for container in containers:
         if not container.short_lived:
             continue
         later = [request for index, request in long_lived.items() if index >= container.index]
-        request, mapped = container.request(resource, class_name, later)
+        request, mapped = container.make_request(resource, class_name, later)
         early += mapped
         if request is not None:
-            own.add(request["name"])
+            own_requests.add(request["name"])
             if largest is None or request["exactly"]["count"] > largest["exactly"]["count"]:
                 largest = request
     if largest is None:
         return [*long_lived.values()], [*mappings, *early]
     for item in early:
-        if item["requestName"] in own:
+        if item["requestName"] in own_requests:
             item["requestName"] = largest["name"]
     return [largest, *long_lived.values()], [*mappings, *early]
 
 
-def _class(item: Object) -> tuple[str, str, str | None]:
-    source = reading.mapping(item)
-    metadata = reading.child(source, "metadata", reading.mapping) or {}
-    spec = reading.child(source, "spec", reading.mapping) or {}
-    created = reading.string(metadata, "creationTimestamp")
+def _read_class(item: Object) -> tuple[str, str, str | None]:
+    source = reading.expect_object(item)
+    metadata = reading.read_child(source, "metadata", reading.expect_object) or {}
+    spec = reading.read_child(source, "spec", reading.expect_object) or {}
+    created = reading.read_string(metadata, "creationTimestamp")
     return (
         created,
         reading.required_string(metadata, "name"),
@@ -185,38 +195,38 @@ def _class(item: Object) -> tuple[str, str, str | None]:
     )
 
 
-def _containers(pod: Object) -> list[_Container]:
-    spec = reading.child(reading.mapping(pod), "spec", reading.mapping) or {}
-    init = reading.items(spec, "initContainers", reading.mapping)
-    containers = (*init, *reading.items(spec, "containers", reading.mapping))
+def _read_containers(pod: Object) -> list[_Container]:
+    spec = reading.read_child(reading.expect_object(pod), "spec", reading.expect_object) or {}
+    init = reading.read_items(spec, "initContainers", reading.expect_object)
+    containers = (*init, *reading.read_items(spec, "containers", reading.expect_object))
     return [
         _Container(
             index,
-            reading.string(container, "name"),
-            index < len(init) and reading.string(container, "restartPolicy") != "Always",
-            reading.child(container, "resources", _amounts) or {},
+            reading.read_string(container, "name"),
+            index < len(init) and reading.read_string(container, "restartPolicy") != "Always",
+            reading.read_child(container, "resources", _read_amounts) or {},
         )
         for index, container in enumerate(containers)
     ]
 
 
-def _amounts(resources: object) -> dict[str, int | None]:
-    amounts = reading.entries(reading.mapping(resources), "requests", quantity)
+def _read_amounts(resources: object) -> dict[str, int | None]:
+    amounts = reading.read_entries(reading.expect_object(resources), "requests", read_quantity)
     return {name: amount.as_int64() for name, amount in amounts.items()}
 
 
-def _wanted(pod: Object) -> set[str]:
-    """Resources of which the pod asks for more than nothing."""
+def _requested_resources(pod: Object) -> set[str]:
+    """Return the resources of which the pod asks for more than nothing."""
     return {
         name
-        for container in _containers(pod)
+        for container in _read_containers(pod)
         for name, amount in container.amounts.items()
         if amount != 0
     }
 
 
-def _allocatable(node: Object) -> dict[str, int]:
-    """Resource -> whole units that the node itself has."""
-    status = reading.child(reading.mapping(node), "status", reading.mapping) or {}
-    amounts = reading.entries(status, "allocatable", quantity)
+def _read_allocatable(node: Object) -> dict[str, int]:
+    """Return what the node itself has: resource -> whole units."""
+    status = reading.read_child(reading.expect_object(node), "status", reading.expect_object) or {}
+    amounts = reading.read_entries(status, "allocatable", read_quantity)
     return {name: -(-amount.nanos // 10**9) for name, amount in amounts.items()}

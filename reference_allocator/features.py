@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from reference_allocator.api.reading import boolean, mapping, only_known
+from reference_allocator.api.reading import expect_object, read_boolean, refuse_unknown_keys
 from reference_allocator.gates import gates_for_version
 
-# Which gates a feature needs (AllocatorFeatures in the scheduler's dynamicresources.go).
+# Feature -> the gates that it needs (AllocatorFeatures in the scheduler's dynamicresources.go).
 _GATES: Final[Mapping[str, tuple[str, ...]]] = {
     "admin_access": ("DRAAdminAccess",),
     "prioritized_list": ("DRAPrioritizedList",),
@@ -32,7 +32,7 @@ _GATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the allocator may use. All off by default, as the zero value is upstream."""
+    """The features that the allocator may use. All are off by default, as Go's zero value is."""
 
     admin_access: bool = False
     prioritized_list: bool = False
@@ -48,11 +48,12 @@ class Features:
 
     @classmethod
     def all(cls) -> Features:
+        """Return features that are all on."""
         return cls(**dict.fromkeys(_GATES, True))
 
     @classmethod
     def for_version(cls, version: str, gates: Mapping[str, bool] | None = None) -> Features:
-        """The features of a Kubernetes version ("1.37", "v1.36.2") with its default gates.
+        """Return the features of a Kubernetes version ("1.37", "v1.36.2") with its default gates.
 
         Args:
             version: a version whose minor is in `reference_allocator.gates.MINORS`.
@@ -67,7 +68,7 @@ class Features:
 
     @classmethod
     def from_gates(cls, gates: Mapping[str, bool]) -> Features:
-        """The features of a scheduler with these gates: gate name -> on; absent gates are off."""
+        """Return the features of a scheduler with these gates (name -> on); absent ones are off."""
         return cls(
             **{
                 field: all(gates.get(name, False) for name in names)
@@ -75,35 +76,44 @@ class Features:
             }
         )
 
-    def changed(self, version: str, gates: Mapping[str, bool]) -> Features:
-        """These features with some gates set otherwise; others are the version's defaults.
+    def with_gates(self, version: str, gates: Mapping[str, bool]) -> Features:
+        """Return these features with some gates set otherwise.
+
+        A feature that needs several gates gets those that are not in ``gates`` from the version's
+        defaults.
 
         Raises ValueError: the minor is not known.
         """
         other = Features.for_version(version, gates)
-        asked = [field for field, names in _GATES.items() if not gates.keys().isdisjoint(names)]
-        return replace(self, **{field: getattr(other, field) for field in asked})
+        changed_fields = [
+            field for field, names in _GATES.items() if not gates.keys().isdisjoint(names)
+        ]
+        return replace(self, **{field: getattr(other, field) for field in changed_fields})
 
     @classmethod
     def from_dict(cls, value: object) -> Features:
-        """Reads upstream's lowerCamel field names: {"adminAccess": true, ...}.
+        """Read upstream's lowerCamel field names: {"adminAccess": true, ...}.
 
-        Raises InputError: not an object, an unknown field, or a value that is no boolean.
+        Raises InputError: the value is no object, has an unknown field, or one that is no boolean.
         """
-        source = mapping(value)
+        source = expect_object(value)
         names = {_lower_camel(field.name): field.name for field in fields(cls)}
-        only_known(source, names)
-        return cls(**{field: boolean(source, name) for name, field in names.items()})
+        refuse_unknown_keys(source, names)
+        return cls(**{field: read_boolean(source, name) for name, field in names.items()})
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the object that `from_dict` reads."""
         return {_lower_camel(field.name): getattr(self, field.name) for field in fields(self)}
 
 
 def gates_of(feature: str) -> tuple[str, ...]:
-    """The gates that a feature needs, by upstream's field name ("adminAccess"); () for no field."""
+    """Return the gates that a feature needs, by upstream's field name ("adminAccess").
+
+    Returns () for a name that is no feature's.
+    """
     return next((gates for name, gates in _GATES.items() if _lower_camel(name) == feature), ())
 
 
 def _lower_camel(name: str) -> str:
     head, *tail = name.split("_")
-    return head + "".join(part.title() for part in tail)
+    return head + "".join(word.title() for word in tail)

@@ -1,4 +1,4 @@
-"""What differs between Kubernetes minors: DRA's feature gates, and rules of the allocator.
+"""The differences between Kubernetes minors: DRA's feature gates, and rules of the allocator.
 
 The gates are a table, because a cluster is described by its version first and by explicit gates
 second, and both must lead to the same `Features`. Source: pkg/features/kube_features.go of each
@@ -84,52 +84,54 @@ _STAGES: Final[Mapping[str, Stage]] = {"A": "Alpha", "B": "Beta", "G": "GA"}
 
 
 def minor_of(version: str) -> str:
-    """The minor ("1.37") of a Kubernetes version ("v1.37.1", "1.37.0-rc.1", "1.37").
+    """Return the minor ("1.37") of a Kubernetes version ("v1.37.1", "1.37.0-rc.1", "1.37").
 
     Raises ValueError: the text is no version, or the minor is not in `MINORS`.
     """
-    parts = version.strip().removeprefix("v").split(".")
-    minor = ".".join(parts[:2])
+    numbers = version.strip().removeprefix("v").split(".")
+    minor = ".".join(numbers[:2])
     if minor not in MINORS:
-        known = ", ".join(MINORS)
-        raise ValueError(f"Kubernetes version {version!r} is not supported; known minors: {known}")
+        supported = ", ".join(MINORS)
+        raise ValueError(
+            f"Kubernetes version {version!r} is not supported; known minors: {supported}"
+        )
     return minor
 
 
 def nearest_minor(version: str) -> str:
-    """The minor of `MINORS` that is nearest to a Kubernetes version.
+    """Return the minor of `MINORS` that is nearest to a Kubernetes version.
 
-    For what must have an answer about any cluster: the oldest for older ones, the latest for newer
-    ones and for what is no version.
+    For callers that need an answer about any cluster: the oldest minor for older versions, the
+    latest for newer ones and for a text that is no version.
     """
     try:
-        wanted = _numbers(version)
+        major_minor = _major_minor(version)
     except ValueError:
         return MINORS[-1]
-    return next((minor for minor in MINORS if _numbers(minor) >= wanted), MINORS[-1])
+    return next((minor for minor in MINORS if _major_minor(minor) >= major_minor), MINORS[-1])
 
 
-def _numbers(version: str) -> tuple[int, int]:
+def _major_minor(version: str) -> tuple[int, int]:
     major, minor = version.strip().removeprefix("v").split(".")[:2]
     return int(major), int(minor)
 
 
 def gates_for_version(version: str) -> Mapping[str, Gate]:
-    """The DRA gates of a Kubernetes version: gate name -> `Gate`.
+    """Return the DRA gates of a Kubernetes version: gate name -> `Gate`.
 
     Raises ValueError: see `minor_of`.
     """
     column = MINORS.index(minor_of(version))
-    found: dict[str, Gate] = {}
+    gates: dict[str, Gate] = {}
     for name, cells in _TABLE.items():
         cell = cells[column]
         if cell:
-            found[name] = Gate(name, _STAGES[cell[0]], cell[1] == "+", cell.endswith("!"))
-    return MappingProxyType(found)
+            gates[name] = Gate(name, _STAGES[cell[0]], cell[1] == "+", cell.endswith("!"))
+    return MappingProxyType(gates)
 
 
 def dra_gates() -> frozenset[str]:
-    """The names of all gates of the table, whichever minors have them."""
+    """Return the names of all gates of the table, whichever minors have them."""
     return frozenset(_TABLE)
 
 
@@ -145,59 +147,65 @@ KUBELET_GATES: Final = frozenset(
         "ResourceHealthStatusMessage",
     }
 )
-"""Gates that code of pkg/kubelet asks for in one of `MINORS`."""
+"""The gates that code of pkg/kubelet asks for in one of `MINORS`."""
 
 
 def kubelet_gates(version: str, gates: Mapping[str, bool], kubelet: str) -> dict[str, bool]:
-    """The kubelet's gates in a cluster whose API server has a version and gates.
+    """Return the kubelet's gates in a cluster whose API server has a version and gates.
 
-    A gate that is not as that version has it by default was set for all components; others are as
-    the kubelet's own version has them.
+    A gate that differs from that version's default was set for all components; any other has the
+    default of the kubelet's version.
 
     Args:
-        version: of the API server; this and ``kubelet`` may be of any minor.
-        gates: those of the API server that are known.
+        version: the API server's version; this and ``kubelet`` may be of any minor.
+        gates: the API server's gates, as far as they are known: name -> on.
+        kubelet: the kubelet's version.
     """
-    server = gates_for_version(nearest_minor(version))
-    own = gates_for_version(nearest_minor(kubelet))
-    found = {}
+    server_gates = gates_for_version(nearest_minor(version))
+    known_gates = gates_for_version(nearest_minor(kubelet))
+    kubelet_values = {}
     for name in KUBELET_GATES & gates.keys():
-        was_set = name in server and server[name].default != gates[name]
-        default = name in own and own[name].default
-        found[name] = gates[name] if was_set and name in own else default
-    return found
+        was_set = name in server_gates and server_gates[name].default != gates[name]
+        default = name in known_gates and known_gates[name].default
+        kubelet_values[name] = gates[name] if was_set and name in known_gates else default
+    return kubelet_values
 
 
-def settled(version: str) -> dict[str, bool]:
-    """Gates that have one value in every cluster of a minor: those that it locks, or lacks.
+def list_fixed_gates(version: str) -> dict[str, bool]:
+    """Return the gates with one value in every cluster of a minor: it locks them, or lacks them.
 
-    For a version that is not in `MINORS` those of the nearest.
+    A version that is not in `MINORS` has the gates of the nearest.
     """
-    known = gates_for_version(nearest_minor(version))
-    locked = {name: gate.default for name, gate in known.items() if gate.locked}
-    return {**dict.fromkeys(_TABLE.keys() - known.keys(), False), **locked}
+    gates = gates_for_version(nearest_minor(version))
+    locked = {name: gate.default for name, gate in gates.items() if gate.locked}
+    return {**dict.fromkeys(_TABLE.keys() - gates.keys(), False), **locked}
 
 
-def needed_by(gate: str) -> tuple[str, ...]:
+def list_dependencies(gate: str) -> tuple[str, ...]:
+    """Return the gates that a gate depends on; () where there are none."""
     return _DEPENDENCIES.get(gate, ())
 
 
 def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
-    """Refuses gates with which no binary of a Kubernetes version would start.
+    """Raise ValueError for gates with which no binary of a Kubernetes version would start.
 
     Args:
         version: a version whose minor is in `MINORS`.
         chosen: gate name -> on; only gates that concern DRA.
 
-    Raises ValueError: a gate is unknown, locked to the other value, or depends on one that is off;
-    or see `minor_of`.
+    Raises ValueError: a gate is unknown, locked to the other value, or depends on one that is off,
+    or the version is none that `minor_of` takes.
     """
-    minor, known = minor_of(version), gates_for_version(version)
+    minor, gates_of_minor = minor_of(version), gates_for_version(version)
     for name, value in chosen.items():
-        gate = known.get(name)
+        gate = gates_of_minor.get(name)
         if gate is None:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(known))}"
+            near = difflib.get_close_matches(name, gates_of_minor, n=1)
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"it has {', '.join(sorted(gates_of_minor))}"
+            )
             raise ValueError(f"Kubernetes {minor} has no DRA feature gate {name}; {hint}")
         if gate.locked and value != gate.default:
             raise ValueError(
@@ -206,7 +214,7 @@ def check_gates(version: str, chosen: Mapping[str, bool]) -> None:
             )
     if minor != MINORS[-1]:
         return
-    enabled = {name: gate.default for name, gate in known.items()} | dict(chosen)
+    enabled = {name: gate.default for name, gate in gates_of_minor.items()} | dict(chosen)
     for name, needed in _DEPENDENCIES.items():
         missing = [other for other in needed if not enabled[other]]
         if enabled[name] and missing and not chosen.keys().isdisjoint({name, *missing}):
@@ -237,8 +245,8 @@ class MinorRules:
     slices_in_any_order: bool = False
 
     @classmethod
-    def of(cls, kubernetes: str) -> MinorRules:
-        """Those of a Kubernetes version; for one that is not known, of the nearest that is."""
+    def for_version(cls, kubernetes: str) -> MinorRules:
+        """Return the rules of a Kubernetes version; for an unknown one, of the nearest minor."""
         minor = MINORS.index(nearest_minor(kubernetes))
         return cls(
             uses_incomplete_pools=minor <= MINORS.index("1.34"),

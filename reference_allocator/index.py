@@ -29,7 +29,7 @@ _ClaimKey = tuple[str, str]
 
 
 class Index:
-    """Slices, classes and allocated claims of a cluster. Not thread-safe.
+    """The slices, classes and allocated claims of a cluster. Not thread-safe.
 
     Wherever a JSON object is taken, the value that was read from it (`reference_allocator.api`) may
     be given instead.
@@ -60,7 +60,7 @@ class Index:
         classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")
         claims = read_all(allocated, ResourceClaim.from_dict, "allocated")
         self.features = features
-        self.rules = MinorRules.of(kubernetes)
+        self.rules = MinorRules.for_version(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
         self._state = AllocatedState(features)
         self.views = Views(read_slices, features, self._state, self.rules)
@@ -71,22 +71,22 @@ class Index:
             self._add_claim(claim)
 
     def put_slice(self, item: Object | ResourceSlice) -> None:
-        """A slice was added or updated; slices are told apart by name.
+        """Record that a slice was added or updated; slices are told apart by name.
 
         Raises:
             InputError: the object has not the form of a ResourceSlice.
         """
         read = ResourceSlice.from_dict(item)
-        self.views.put(read)
+        self.views.put_slice(read)
 
     def remove_slice(self, name: str) -> bool:
-        """A slice was deleted; False where there is none of that name."""
-        return self.views.remove(name)
+        """Record that a slice was deleted; return False where there is none of that name."""
+        return self.views.remove_slice(name)
 
     def put_claim(self, claim: Object | ResourceClaim) -> None:
-        """A claim was added or updated; claims are told apart by namespace and name.
+        """Record that a claim was added or updated; namespace and name tell claims apart.
 
-        A claim without an allocation has no devices; it may be told of or not.
+        A claim without an allocation has no devices; it may be recorded or not.
 
         Raises:
             InputError: the object has not the form of a ResourceClaim.
@@ -96,14 +96,14 @@ class Index:
         self._add_claim(read)
 
     def remove_claim(self, namespace: str, name: str) -> bool:
-        """A claim was deleted or deallocated; False where it had no devices."""
-        found = self._claims.pop((namespace, name), [])
-        for results in found:
+        """Record that a claim was deleted or deallocated; return False where it had no devices."""
+        allocations = self._claims.pop((namespace, name), [])
+        for results in allocations:
             self._state.remove(results)
-        return bool(found)
+        return bool(allocations)
 
     def put_class(self, item: Object | DeviceClass) -> None:
-        """A class was added or updated.
+        """Record that a class was added or updated.
 
         Raises:
             InputError: the object has not the form of a DeviceClass.
@@ -113,7 +113,7 @@ class Index:
         self.validator.forget()
 
     def remove_class(self, name: str) -> bool:
-        """A class was deleted; False where there is none of that name."""
+        """Record that a class was deleted; return False where there is none of that name."""
         self.validator.forget()
         return self._classes.pop(name, None) is not None
 

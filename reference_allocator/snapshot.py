@@ -24,16 +24,16 @@ _FIELDS: Final = {
     "nodes": Node.from_dict,
     "claims": ResourceClaim.from_dict,
     "allocated": ResourceClaim.from_dict,
-    "pods": reading.mapping,
-    "templates": reading.mapping,
+    "pods": reading.expect_object,
+    "templates": reading.expect_object,
 }
-"""Lists of the document and what reads their objects, in the order of `Snapshot`'s fields."""
+"""List of the document -> reader of its objects, in the order of `Snapshot`'s fields."""
 
-_TOGETHER: Final = (
+_UNIQUE_WITHIN: Final = (
     *((key,) for key in _FIELDS if key not in ("claims", "allocated")),
     ("claims", "allocated"),
 )
-"""Lists whose objects are of one kind, and which have each of them once."""
+"""Groups of lists whose objects are of one kind; a group has each object once."""
 
 _OPTIONAL: Final = ("pods", "templates")
 
@@ -68,24 +68,28 @@ class Snapshot:
 
     @classmethod
     def from_dict(cls, value: object) -> Snapshot:
-        """Reads a snapshot document and checks every object in it.
+        """Read a snapshot document and check every object in it.
 
-        Raises InputError: not a snapshot, or an object in it has a wrong form; names the path.
+        Raises InputError: the value is no snapshot, or an object in it has not the form of its
+        kind; names the path.
         """
-        source = reading.mapping(value)
-        reading.only_known(source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS))
+        source = reading.expect_object(value)
+        reading.refuse_unknown_keys(
+            source, ("apiVersion", "kind", "kubernetes", "features", *_FIELDS)
+        )
         for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
             if key not in source:
                 raise reading.InputError(f"is missing; expected {expected!r}", key)
             if source[key] != expected:
                 raise reading.InputError(f"expected {expected!r}, got {source[key]!r}", key)
         objects = {
-            key: reading.items(source, key, _checked(parse)) for key, parse in _FIELDS.items()
+            key: reading.read_items(source, key, _checking_reader(parse))
+            for key, parse in _FIELDS.items()
         }
-        for keys in _TOGETHER:
+        for keys in _UNIQUE_WITHIN:
             _refuse_twice(objects, keys)
-        features = reading.child(source, "features", Features.from_dict)
-        version = reading.string(source, "kubernetes")
+        features = reading.read_child(source, "features", Features.from_dict)
+        version = reading.read_string(source, "kubernetes")
         if features is None:
             try:
                 features = Features.for_version(version)
@@ -94,7 +98,7 @@ class Snapshot:
         return cls(version, features, *objects.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The inverse of `from_dict`; objects are shared, not copied."""
+        """Return the document that `from_dict` reads; objects are shared, not copied."""
         optional = {name: list(getattr(self, name)) for name in _OPTIONAL if getattr(self, name)}
         return {
             "apiVersion": API_VERSION,
@@ -110,29 +114,29 @@ class Snapshot:
         }
 
 
-def _checked(parse: Any) -> Any:
-    """A reader that checks the form of an object and keeps the object."""
+def _checking_reader(parse: Any) -> Any:
+    """Return a reader that checks the form of an object and keeps the object."""
 
     def read(value: object) -> Object:
         parse(value)
-        return reading.mapping(value)
+        return reading.expect_object(value)
 
     return read
 
 
 def _refuse_twice(objects: Mapping[str, Sequence[Object]], keys: Sequence[str]) -> None:
-    """Raise InputError: an object is there twice, of which one reader sees the first, one the last.
+    """Raise InputError if an object is there twice: one reader would see the first, one the last.
 
     Objects without a name, as problems for the allocator alone have them, are all different.
     """
-    seen: set[tuple[str, str]] = set()
+    names_read: set[tuple[str, str]] = set()
     for key in keys:
         for index, item in enumerate(objects[key]):
             metadata = item.get("metadata") or {}
             name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-            if name in seen:
+            if name in names_read:
                 raise reading.InputError(
                     f"{'/'.join(filter(None, name))} is there twice", key, index
                 )
             if name[1]:
-                seen.add(name)
+                names_read.add(name)

@@ -18,7 +18,13 @@ from conformance.compare.remedies import about
 from conformance.compare.whatif import cordoned, ended, with_objects
 from kube.base.errors import UsageError
 from reference_allocator.api import Node, ResourceSlice
-from reference_allocator.api.reading import InputError, items, mapping, only_known, string
+from reference_allocator.api.reading import (
+    InputError,
+    expect_object,
+    read_items,
+    read_string,
+    refuse_unknown_keys,
+)
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire.lines import answer_line
 
@@ -29,14 +35,14 @@ def answer(snapshot: Snapshot, line: bytes) -> str:
     """The answer to one line; never raises for what the line says."""
 
     def respond(question: Mapping[str, Any]) -> dict[str, Any]:
-        only_known(question, _FIELDS)
-        add = items(question, "add", _object)
-        cordon, end = (items(question, field, _text) for field in ("cordon", "end"))
+        refuse_unknown_keys(question, _FIELDS)
+        add = read_items(question, "add", _object)
+        cordon, end = (read_items(question, field, _text) for field in ("cordon", "end"))
         try:
             changed = reading(lambda: changed_by(snapshot, add, "add", cordon, end))
             nodes = {name_of(obj) for obj in add if obj.get("kind") == "Node"}
             asked = about(changed, nodes) if nodes else changed
-            told = explain_snapshot(asked, string(question, "pod"), suggest=False)
+            told = explain_snapshot(asked, read_string(question, "pod"), suggest=False)
         except UsageError as error:
             raise InputError(str(error)) from None
         return {"pods": list(map(_answer, told))}
@@ -62,7 +68,7 @@ def changed_by(
 
 
 def _object(value: object) -> Object:
-    obj = mapping(value)
+    obj = expect_object(value)
     for kind in (Node, ResourceSlice):
         if obj.get("kind") == kind.__name__:
             kind.from_dict(obj)

@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 
 from kube.base.errors import UsageError
 from reference_allocator.api import NodeSelector
-from reference_allocator.api.reading import InputError, child, items, mapping, string
+from reference_allocator.api.reading import (
+    InputError,
+    expect_object,
+    read_child,
+    read_items,
+    read_string,
+)
 from reference_allocator.cel import CelUnsupportedError
 from reference_allocator.errors import AllocationError
 from reference_allocator.rules.node_eligibility import node_problem, selector_matches
@@ -64,18 +70,18 @@ def eligible_nodes(
         pod_spec: Object = {}
         if pod is not None:
             try:
-                pod_spec = child(pod, "spec", mapping) or {}
+                pod_spec = read_child(pod, "spec", expect_object) or {}
                 wanted = selectors_of(pod, read) if of_claims else []
                 obstacle({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
             except InputError as error:
-                raise error.under("pod") from None
+                raise error.with_parent("pod") from None
         found = []
         for index, node in enumerate(read.nodes):
             try:
                 if _is_ready(node) and obstacle(node, pod_spec, wanted) is None:
                     found.append(name_of(node))
             except InputError as error:
-                raise error.under("nodes", index) from None
+                raise error.with_parent("nodes", index) from None
         return tuple(found)
 
     return reading(ask)
@@ -92,10 +98,10 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
     def ask() -> bool:
         if pod is None:
             return False
-        status = child(pod, "status", mapping) or {}
+        status = read_child(pod, "status", expect_object) or {}
         messages = [
-            string(condition, "message")
-            for condition in items(status, "conditions", mapping)
+            read_string(condition, "message")
+            for condition in read_items(status, "conditions", expect_object)
             if condition.get("type") == "PodScheduled"
         ]
         wanted = {
@@ -118,13 +124,18 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
 
 def _requested(pod: Object) -> Iterator[str]:
     """The resources that a pod or a container of it requests."""
-    spec = child(pod, "spec", mapping) or {}
+    spec = read_child(pod, "spec", expect_object) or {}
     for holder in (
         spec,
-        *items(spec, "containers", mapping),
-        *items(spec, "initContainers", mapping),
+        *read_items(spec, "containers", expect_object),
+        *read_items(spec, "initContainers", expect_object),
     ):
-        yield from child(child(holder, "resources", mapping) or {}, "requests", mapping) or {}
+        yield from (
+            read_child(
+                read_child(holder, "resources", expect_object) or {}, "requests", expect_object
+            )
+            or {}
+        )
 
 
 def node_named(snapshot: Snapshot, name: str) -> Object:
@@ -161,9 +172,9 @@ def has_ended(pod: Object) -> bool:
 
 
 def _is_ready(node: Object) -> bool:
-    status = child(node, "status", mapping) or {}
-    conditions = items(status, "conditions", mapping)
-    ready = [string(item, "status") for item in conditions if item.get("type") == "Ready"]
+    status = read_child(node, "status", expect_object) or {}
+    conditions = read_items(status, "conditions", expect_object)
+    ready = [read_string(item, "status") for item in conditions if item.get("type") == "Ready"]
     return all(value == "True" for value in ready)  # reduced snapshots have no conditions
 
 
@@ -189,9 +200,9 @@ def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
     found = []
     for claim in snapshot.allocated:
         if key_of(claim) in names:
-            status = child(claim, "status", mapping) or {}
-            allocation = child(status, "allocation", mapping) or {}
-            selector = child(allocation, "nodeSelector", NodeSelector.from_dict)
+            status = read_child(claim, "status", expect_object) or {}
+            allocation = read_child(status, "allocation", expect_object) or {}
+            selector = read_child(allocation, "nodeSelector", NodeSelector.from_dict)
             if selector is not None:
                 found.append(selector)
     return found
@@ -199,14 +210,17 @@ def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
 
 def claim_names(pod: Object) -> Iterator[str]:
     """The ResourceClaims of a pod: named by it, or made for it."""
-    spec, status = child(pod, "spec", mapping) or {}, child(pod, "status", mapping) or {}
-    extended = child(status, "extendedResourceClaimStatus", mapping) or {}
+    spec, status = (
+        read_child(pod, "spec", expect_object) or {},
+        read_child(pod, "status", expect_object) or {},
+    )
+    extended = read_child(status, "extendedResourceClaimStatus", expect_object) or {}
     entries = (
-        *items(spec, "resourceClaims", mapping),
-        *items(status, "resourceClaimStatuses", mapping),
+        *read_items(spec, "resourceClaims", expect_object),
+        *read_items(status, "resourceClaimStatuses", expect_object),
         extended,
     )
     for entry in entries:
-        name = string(entry, "resourceClaimName")
+        name = read_string(entry, "resourceClaimName")
         if name:
             yield name

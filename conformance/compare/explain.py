@@ -228,7 +228,7 @@ def _silent(classes: Sequence[Object], report: NodeReport) -> list[str]:
     seen = {
         device.partition("/")[0]
         for item in report.requests
-        for device in (*item.left, *(one for gone in item.removals for one in gone.devices))
+        for device in (*item.remaining, *(one for gone in item.removals for one in gone.devices))
     }
     asked = {item.device_class for item in report.requests if not item.of_class}
     drivers = {

@@ -22,7 +22,7 @@ from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.environment import selector_environment
 from reference_allocator.explain import Explanation
-from reference_allocator.explain.wording import other_value
+from reference_allocator.explain.wording import suggest_value
 from reference_allocator.snapshot import Snapshot
 
 VALUE, COUNT, SELECTOR, TOLERATION, NODE, POD = range(6)
@@ -182,7 +182,7 @@ def _of_request(
         before, after = selectors[:index], selectors[index + 1 :]
         removed = _removed(found, f"fail selector #{index}")
         others = {
-            other_value(selector["cel"]["expression"], *devices[device], environment)
+            suggest_value(selector["cel"]["expression"], *devices[device], environment)
             for device in removed
         }
         for other in sorted(filter(None, others), key=lambda one: _distance(one[2], one[1]))[

@@ -39,7 +39,7 @@ def fit(case: Case, until: float) -> str | None:
     snapshot = case.snapshot
     wanted = selectors_of(case.pod, snapshot) if case.pod else ()
     suited = (node for node in snapshot.nodes if not obstacle(node, case.pod_spec, wanted))
-    allocator = Allocator.of(snapshot)
+    allocator = Allocator.from_snapshot(snapshot)
     for node in suited:
         kind = allocator.allocate(node, case.claims, deadline=until).kind
         if kind == "allocated":
@@ -118,7 +118,7 @@ def configured(snapshot: Snapshot, kubernetes: str, gates: Mapping[str, bool]) -
     version = kubernetes or snapshot.kubernetes
     try:
         base = type(snapshot.features).for_version(version) if kubernetes else snapshot.features
-        features = base.changed(version, gates) if gates else base
+        features = base.with_gates(version, gates) if gates else base
     except ValueError as error:
         raise UsageError(f"--kubernetes {version}: {error}") from None
     return replace(snapshot, kubernetes=version, features=features)

@@ -14,7 +14,7 @@ from conformance.compare.evidence import Obj, key_of, node_named, reading
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceClaim, schema
 from reference_allocator.api.defaulting import default_claim
-from reference_allocator.api.reading import InputError, describe
+from reference_allocator.api.reading import InputError, describe_value
 from reference_allocator.checks import check
 from reference_allocator.gates import MinorRules
 from reference_allocator.snapshot import Snapshot
@@ -56,7 +56,7 @@ class Witness:
             # A snapshot taken just after the decision has these claims as allocated already.
             own = {key_of(claim) for claim in claims}
             held = tuple(claim for claim in read.allocated if key_of(claim) not in own)
-            outcome = Allocator.of(replace(read, allocated=held)).allocate(
+            outcome = Allocator.from_snapshot(replace(read, allocated=held)).allocate(
                 node_named(read, node),
                 _defaulted(claims),
                 deadline=time.monotonic() + SEARCH_SECONDS,
@@ -66,7 +66,9 @@ class Witness:
             if outcome.kind == "timeout":
                 return Answer(None, f"no answer within {SEARCH_SECONDS:.0f} s", proven=False)
             reason = outcome.error or "no combination of devices fits"
-            chance = bool(outcome.error) and MinorRules.of(read.kubernetes).slices_in_any_order
+            chance = (
+                bool(outcome.error) and MinorRules.for_version(read.kubernetes).slices_in_any_order
+            )
             if chance:
                 reason += f"; {read.kubernetes} tries slices in any order"
             return Answer(None, reason, proven=not chance, failed=bool(outcome.error))
@@ -95,14 +97,14 @@ def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
         try:
             ResourceClaim.from_dict(claim)
         except InputError as error:
-            raise error.under("claims", index) from None
+            raise error.with_parent("claims", index) from None
     return [default_claim(claim) for claim in claims]
 
 
 def _readable(allocations: Sequence[Obj]) -> Sequence[Obj]:
     """The allocations, the types of their fields checked; fields of a newer API are ignored."""
-    for mistake in schema.mistakes("[]resource/v1.AllocationResult", list(allocations)):
+    for mistake in schema.find_mistakes("[]resource/v1.AllocationResult", list(allocations)):
         if isinstance(mistake, schema.WrongType):
-            text = f"expected {mistake.shape}, got {describe(mistake.value)}"
+            text = f"expected {mistake.shape}, got {describe_value(mistake.value)}"
             raise InputError(text, "allocations", *mistake.path)
     return allocations

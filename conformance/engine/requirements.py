@@ -17,7 +17,7 @@ from conformance.scenario.expectations.container_hardware import (
 from conformance.scenario.model import Spec
 from conformance.seam.values import HOLLOW_NODES, Capabilities
 from kube.base.text import counted
-from reference_allocator.gates import settled
+from reference_allocator.gates import list_fixed_gates
 
 
 def reason_to_skip(
@@ -48,7 +48,7 @@ def reason_to_skip(
             )
         if on is not (gate in needs.feature_gates):
             return f"feature gate {gate} is {'on' if on else 'off'}"
-    locked = settled(capabilities.kubernetes_version)
+    locked = list_fixed_gates(capabilities.kubernetes_version)
     for gate in (gate for step in spec.steps if step.fault for gate in step.fault.feature_gates):
         if gate in locked:
             return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"

@@ -94,7 +94,7 @@ def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]
     """Values of an API type like ``resource/v1.Device``. Raises ValueError: wrong field or type."""
     from reference_allocator.api import schema
 
-    for mistake in schema.mistakes(f"[]{kind}", list(value)):
+    for mistake in schema.find_mistakes(f"[]{kind}", list(value)):
         place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
         if isinstance(mistake, schema.UnknownField):
             raise ValueError(f"{place}: {what} has no such field")

@@ -35,7 +35,7 @@ def decode(kind: Kind, obj: Obj) -> Obj:
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
     unknown: list[UnknownField] = []
-    for mistake in schema.mistakes(root, obj):
+    for mistake in schema.find_mistakes(root, obj):
         if isinstance(mistake, WrongType):
             raise _refusal(kind, obj, _mismatch(root, mistake))
         unknown.append(mistake)

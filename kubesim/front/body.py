@@ -87,7 +87,7 @@ def without_unknown_fields(call: Call, body: Obj) -> Obj:
     if call.query.get("fieldValidation", "Strict") == "Strict":
         return body
     root = schema.roots().get(f"{call.api_version}/{call.kind.name}", "")
-    for mistake in list(schema.mistakes(root, body)) if root else ():
+    for mistake in list(schema.find_mistakes(root, body)) if root else ():
         if isinstance(mistake, schema.UnknownField):
             *parents, last = mistake.path
             owner: Any = body

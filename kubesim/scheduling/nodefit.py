@@ -18,7 +18,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.store import name_of
 from reference_allocator import allocatable, api
-from reference_allocator.allocatable import PodClaim, demand
+from reference_allocator.allocatable import PodClaim, sum_demand
 from reference_allocator.api.quantity import Quantity, parse_quantity
 from reference_allocator.rules.node_eligibility import node_problem
 
@@ -118,7 +118,7 @@ def requests(pod: Obj) -> Counter[str]:
     once that is in its status.
     """
     taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
-    of_devices = {name: quantity.nanos for name, quantity in demand(taken).items()}
+    of_devices = {name: quantity.nanos for name, quantity in sum_demand(taken).items()}
     return pods.requests(pod) + Counter(of_devices)
 
 
@@ -174,10 +174,10 @@ class NodeAllocatable:
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
         }
         own = _quantities(pods.requests(pod))
-        extra = allocatable.demand(statuses)
+        extra = allocatable.sum_demand(statuses)
         used = sum(map(requests, others), Counter[str]())
-        reasons = allocatable.lacking(own, extra, room, _quantities(used))
-        never = bool(allocatable.lacking(own, extra, room, {}))
+        reasons = allocatable.list_insufficient_resources(own, extra, room, _quantities(used))
+        never = bool(allocatable.list_insufficient_resources(own, extra, room, {}))
         return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]
 
 

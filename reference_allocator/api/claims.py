@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.reading import child, items, list_of, mapping, required_string, string
+from reference_allocator.api.reading import (
+    expect_object,
+    list_of,
+    read_child,
+    read_items,
+    read_string,
+    required_string,
+)
 from reference_allocator.api.records import At, Record
 from reference_allocator.api.slices import DeviceId
 
@@ -23,7 +30,7 @@ class Toleration(Record):
     toleration_seconds: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The v1 DeviceToleration, without empty fields."""
+        """Return the v1 DeviceToleration, without empty fields."""
         fields = {
             "key": self.key,
             "operator": self.operator,
@@ -49,14 +56,16 @@ class DerivedAttribute(Record):
     expression: str
 
 
-def _selector(value: object) -> str | None:
-    """The CEL expression of a v1.DeviceSelector; None for a kind that is not known."""
-    return child(mapping(value), "cel", lambda cel: string(mapping(cel), "expression"))
+def _read_selector(value: object) -> str | None:
+    """Return the CEL expression of a v1.DeviceSelector; None for a kind that is not known."""
+    return read_child(
+        expect_object(value), "cel", lambda cel: read_string(expect_object(cel), "expression")
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec(Record):
-    """What ExactDeviceRequest and DeviceSubRequest have in common.
+    """The fields that ExactDeviceRequest and DeviceSubRequest have in common.
 
     A subrequest has no admin access. `selectors` holds CEL expressions; None stands for a selector
     of another kind, which the allocator refuses.
@@ -66,7 +75,7 @@ class RequestSpec(Record):
     device_class_name: str
     allocation_mode: str
     count: int
-    selectors: Annotated[tuple[str | None, ...], At(parse=list_of(_selector))]
+    selectors: Annotated[tuple[str | None, ...], At(parse=list_of(_read_selector))]
     admin_access: bool | None
     tolerations: tuple[Toleration, ...]
     capacity: CapacityRequests | None
@@ -83,18 +92,20 @@ class DeviceRequest:
 
     @classmethod
     def from_dict(cls, value: object) -> DeviceRequest:
-        """Reads one request of a claim; `exactly` gets its name."""
-        source = mapping(value)
+        """Read one request of a claim; `exactly` gets its name."""
+        source = expect_object(value)
         name = required_string(source, "name")
 
         def exactly(spec: object) -> RequestSpec:
-            return RequestSpec.from_dict({**mapping(spec), "name": name})
+            return RequestSpec.from_dict({**expect_object(spec), "name": name})
 
         def alternative(spec: object) -> RequestSpec:
-            return RequestSpec.from_dict({**mapping(spec), "adminAccess": None})
+            return RequestSpec.from_dict({**expect_object(spec), "adminAccess": None})
 
         return cls(
-            name, child(source, "exactly", exactly), items(source, "firstAvailable", alternative)
+            name,
+            read_child(source, "exactly", exactly),
+            read_items(source, "firstAvailable", alternative),
         )
 
 
@@ -107,9 +118,11 @@ class Constraint(Record):
     distinct_attribute: str | None
 
 
-def _opaque(value: object) -> dict[str, Any]:
-    opaque = mapping(value)
-    return {"opaque": {"driver": string(opaque, "driver"), "parameters": opaque.get("parameters")}}
+def _read_opaque(value: object) -> dict[str, Any]:
+    opaque = expect_object(value)
+    return {
+        "opaque": {"driver": read_string(opaque, "driver"), "parameters": opaque.get("parameters")}
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +133,10 @@ class ClaimConfig(Record):
     """
 
     requests: tuple[str, ...]
-    configuration: Annotated[Mapping[str, Any], At("opaque", parse=_opaque)]
+    configuration: Annotated[Mapping[str, Any], At("opaque", parse=_read_opaque)]
 
 
-def _device_id(source: Mapping[str, Any]) -> DeviceId:
+def _read_device_id(source: Mapping[str, Any]) -> DeviceId:
     return DeviceId(*(required_string(source, key) for key in ("driver", "pool", "device")))
 
 
@@ -132,7 +145,7 @@ class AllocatedDevice(Record):
     """v1.DeviceRequestAllocationResult, as far as other allocations depend on it."""
 
     request: str
-    id: Annotated[DeviceId, At(".", parse=_device_id)]
+    id: Annotated[DeviceId, At(".", parse=_read_device_id)]
     admin_access: bool
     share_id: Annotated[str | None, At("shareID")]
     consumed_capacity: Mapping[str, Quantity]
@@ -144,11 +157,11 @@ class _Results(Record):
 
 
 def read_results(value: object) -> tuple[AllocatedDevice, ...]:
-    """The device results of a v1.AllocationResult.
+    """Read the device results of a v1.AllocationResult.
 
     Raises InputError: the object has not the form of an AllocationResult; names the path.
     """
-    devices = child(mapping(value), "devices", _Results.from_dict)
+    devices = read_child(expect_object(value), "devices", _Results.from_dict)
     return devices.results if devices is not None else ()
 
 
@@ -178,5 +191,7 @@ class DeviceClass(Record):
     """v1.DeviceClass."""
 
     name: Annotated[str, At("metadata.name", required=True)]
-    selectors: Annotated[tuple[str | None, ...], At("spec.selectors", parse=list_of(_selector))]
+    selectors: Annotated[
+        tuple[str | None, ...], At("spec.selectors", parse=list_of(_read_selector))
+    ]
     config: Annotated[tuple[ClaimConfig, ...], At("spec.config")]

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from reference_allocator.api.names import DNS_LABEL_MAX
-from reference_allocator.api.reading import InputError, mapping
+from reference_allocator.api.reading import InputError, expect_object
 from reference_allocator.api.schema import LIST, MAP, types
 
 KINDS: Final = ("ResourceSlice", "ResourceClaim", "DeviceClass")
@@ -23,30 +23,30 @@ DRIVER_NAME_MAX: Final = 63
 POOL_NAME_MAX: Final = 253
 ATTRIBUTE_DOMAIN_MAX: Final = 63
 ATTRIBUTE_ID_MAX: Final = 32
-"""Of the name of an attribute or a capacity without its domain (DeviceMaxIDLength)."""
+"""The most bytes of the name of an attribute or capacity without its domain (DeviceMaxIDLength)."""
 ATTRIBUTE_VALUE_MAX: Final = 64
-"""Of one string or version (DeviceAttributeMaxValueLength), in bytes."""
+"""The most bytes of one string or version (DeviceAttributeMaxValueLength)."""
 ATTRIBUTE_VALUES_MAX: Final = 48
-"""Of all attributes of a device together."""
+"""The most values that all attributes of a device have together."""
 ATTRIBUTES_AND_CAPACITIES_MAX: Final = 32
 COUNTER_SETS_MAX: Final = 8
 COUNTERS_MAX: Final = 32
-"""Of one counter set, and of one consumption."""
+"""The most counters of one counter set, and of one consumption."""
 CONSUMES_COUNTERS_MAX: Final = 2
 TAINTS_MAX: Final = 16
 SELECTORS_MAX: Final = 32
-"""Of a class, and of a request."""
+"""The most selectors of a class, and of a request."""
 REQUESTS_MAX: Final = 32
 FIRST_AVAILABLE_MAX: Final = 8
 DERIVED_ATTRIBUTES_MAX: Final = 32
 CONSTRAINTS_MAX: Final = 32
 CONFIGS_MAX: Final = 32
-"""Of a class, and of a claim; an allocation has those of both."""
+"""The most configurations of a class, and of a claim; an allocation has those of both."""
 RESERVED_FOR_MAX: Final = 256
 CEL_EXPRESSION_MAX: Final = 10 * 1024
 OPAQUE_PARAMETERS_MAX: Final = 10 * 1024
 ALLOCATION_RESULTS_MAX: Final = 32
-"""How many devices one claim can get."""
+"""The most devices that one claim can get."""
 
 _DEVICES_MAX: Final = 128
 _ADVANCED_DEVICES_MAX: Final = 64
@@ -59,7 +59,7 @@ _REQUEST: Final = {
     "tolerations": 16,
     "derivedAttributes": DERIVED_ATTRIBUTES_MAX,
 }
-_MOST: Final[Mapping[str, Mapping[str, int]]] = {
+_MOST_ITEMS: Final[Mapping[str, Mapping[str, int]]] = {
     "CELDeviceSelector": {"expression": CEL_EXPRESSION_MAX},
     "CapacityRequestPolicy": {"validValues": 10},
     "CounterSet": {"name": _NAME, "counters": COUNTERS_MAX},
@@ -102,7 +102,7 @@ _MOST: Final[Mapping[str, Mapping[str, int]]] = {
     "ResourceSliceSpec": {"driver": DRIVER_NAME_MAX, "sharedCounters": COUNTER_SETS_MAX},
 }
 """Type -> field -> the most items of a list or map, or bytes of a text."""
-_EACH: Final[Mapping[tuple[str, str], int]] = {
+_MOST_EACH: Final[Mapping[tuple[str, str], int]] = {
     ("CounterSet", "counters"): _NAME,
     ("Device", "attributes"): _ATTRIBUTE,
     ("Device", "capacity"): _ATTRIBUTE,
@@ -114,35 +114,37 @@ _EACH: Final[Mapping[tuple[str, str], int]] = {
 
 
 def check_limits(kind: str, value: object) -> None:
-    """Refuses an object that is larger than the API allows.
+    """Raise InputError if an object is larger than the API allows.
 
     Args:
         kind: one of `KINDS`, or a type that is part of one ("Device").
         value: a v1 object; parts that have not the form of the kind are passed over.
 
-    Raises InputError: it is no object, or has something too large; names the path of the first.
+    Raises InputError: the value is no object, or has something too large; names the path of the
+    first.
     """
-    for error in _problems(mapping(value), f"resource/v1.{kind}"):
+    for error in _find_problems(expect_object(value), f"resource/v1.{kind}"):
         raise error
 
 
 def devices_max(devices: object) -> int:
-    """How many devices a slice may have: fewer if one has taints, counters or lists.
+    """Return how many devices a slice may have: fewer if one has taints, counters or lists.
 
     ``devices``: `spec.devices` of a v1 ResourceSlice; items of another form are passed over.
     """
     return _ADVANCED_DEVICES_MAX if _is_advanced(devices) else _DEVICES_MAX
 
 
-def _problems(
-    value: object, shape: str, most: int | None = None, each: int | None = None
+def _find_problems(
+    value: object, shape: str, most: int | None = None, most_each: int | None = None
 ) -> Iterator[InputError]:
-    """What is too large in a value of a shape of `reference_allocator.api.schema`.
+    """Yield an error for all that is too large in a value.
 
     Args:
-        value: the value; one that has not the shape has no parts.
-        most: how many items it may have, or bytes.
-        each: how many bytes each of its items, or of its names, may have.
+        value: decoded JSON; a value that has not the shape has no parts.
+        shape: a shape of `reference_allocator.api.schema`.
+        most: how many items, or bytes, the value may have.
+        most_each: how many bytes each of its items, or of its names, may have.
     """
     if isinstance(value, str):
         if most is not None and _size(value) > most:
@@ -152,52 +154,52 @@ def _problems(
         yield InputError(f"too many: {len(value)}: must have at most {most} items")
     if shape.startswith(LIST) and isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            for error in _problems(item, shape[len(LIST) :], each):
-                yield error.under(index)
+            for error in _find_problems(item, shape[len(LIST) :], most_each):
+                yield error.with_parent(index)
     elif shape.startswith(MAP) and isinstance(value, Mapping):
         for name, item in value.items():
-            if each is not None and _size(name) > each:
-                yield _too_long(each).under(name[:64])
-            for error in _problems(item, shape[len(MAP) :]):
-                yield error.under(name)
+            if most_each is not None and _size(name) > most_each:
+                yield _too_long(most_each).with_parent(name[:64])
+            for error in _find_problems(item, shape[len(MAP) :]):
+                yield error.with_parent(name)
     elif shape in types() and isinstance(value, Mapping):
-        yield from _struct(value, shape)
+        yield from _struct_problems(value, shape)
 
 
-def _struct(value: Mapping[str, Any], shape: str) -> Iterator[InputError]:
-    kind, limits = shape.rpartition(".")[2], _limits(shape)
+def _struct_problems(value: Mapping[str, Any], shape: str) -> Iterator[InputError]:
+    kind, limits = shape.rpartition(".")[2], _limits_of_fields(shape)
     for field, item in value.items():
         if item is not None and field in limits:
-            inner, most, each = limits[field]
+            inner, most, most_each = limits[field]
             if kind == "ResourceSliceSpec" and field == "devices":
                 most = devices_max(item)
-            for error in _problems(item, inner, most, each):
-                yield error.under(field)
+            for error in _find_problems(item, inner, most, most_each):
+                yield error.with_parent(field)
     if kind == "Device":
-        yield from _device(value)
+        yield from _device_problems(value)
     elif kind == "OpaqueDeviceConfiguration":
         size = len(json.dumps(value.get("parameters"), separators=(",", ":")).encode())
         if size > OPAQUE_PARAMETERS_MAX:
-            yield _too_long(OPAQUE_PARAMETERS_MAX).under("parameters")
+            yield _too_long(OPAQUE_PARAMETERS_MAX).with_parent("parameters")
 
 
 @cache
-def _limits(shape: str) -> Mapping[str, tuple[str, int | None, int | None]]:
-    """Field of a type -> shape and limits, where it or something in it has limits."""
+def _limits_of_fields(shape: str) -> Mapping[str, tuple[str, int | None, int | None]]:
+    """Return field -> (shape, most, most_each), for fields that have limits or contain some."""
     kind = shape.rpartition(".")[2]
-    found = {}
+    limited_fields = {}
     for field, inner in types().get(shape, {}).items():
-        most, each = _MOST.get(kind, {}).get(field), _EACH.get((kind, field))
-        if most or each or _limits(inner.removeprefix(LIST).removeprefix(MAP)):
-            found[field] = inner, most, each
-    return found
+        most, most_each = _MOST_ITEMS.get(kind, {}).get(field), _MOST_EACH.get((kind, field))
+        if most or most_each or _limits_of_fields(inner.removeprefix(LIST).removeprefix(MAP)):
+            limited_fields[field] = inner, most, most_each
+    return limited_fields
 
 
 def _size(text: str) -> int:
     return len(text.encode(errors="surrogatepass"))
 
 
-def _device(device: Mapping[str, Any]) -> Iterator[InputError]:
+def _device_problems(device: Mapping[str, Any]) -> Iterator[InputError]:
     attributes = device.get("attributes") or {}
     capacity = device.get("capacity") or {}
     if not isinstance(attributes, Mapping) or not isinstance(capacity, Mapping):
@@ -216,11 +218,11 @@ def _device(device: Mapping[str, Any]) -> Iterator[InputError]:
 
 
 def attribute_values(attributes: Mapping[str, object]) -> int:
-    """How many values the attributes of a device have, items of lists counted one by one."""
-    return sum(_values(attribute) for attribute in attributes.values())
+    """Count the values that the attributes of a device have, items of lists one by one."""
+    return sum(_count_values(attribute) for attribute in attributes.values())
 
 
-def _values(attribute: object) -> int:
+def _count_values(attribute: object) -> int:
     if not isinstance(attribute, Mapping):
         return 0
     return sum(

@@ -1,10 +1,11 @@
-"""Names in the Kubernetes API: what is wrong with one that does not fit, in Kubernetes' words.
+"""Validation of names in the Kubernetes API, in Kubernetes' words.
 
-Every function gives the texts that its Go counterpart gives, in the same order; none if the name
-is valid. Lengths are counted in bytes. apimachinery has two families of these functions: names of
-objects go through k8s.io/apimachinery/pkg/util/validation, which says "characters" of a name that
-is too long, label keys and values through pkg/api/validate/content, which says "bytes". That holds
-from 1.35 to 1.37 (1.34 says "characters" of both, and "a qualified name" for "a valid label key").
+Every function returns the texts that its Go counterpart returns, in the same order; none if the
+name is valid. Lengths are counted in bytes. apimachinery has two families of these functions:
+names of objects go through k8s.io/apimachinery/pkg/util/validation, which says "characters" of a
+name that is too long, label keys and values through pkg/api/validate/content, which says "bytes".
+That holds from 1.35 to 1.37 (1.34 says "characters" of both, and "a qualified name" for "a valid
+label key").
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 DNS_LABEL_MAX: Final = 63
 DNS_SUBDOMAIN_MAX: Final = 253
 LABEL_MAX: Final = 63
-"""Of a label's value, and of its key without the prefix."""
+"""The most bytes of a label's value, and of its key without the prefix."""
 
 _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
@@ -31,7 +32,10 @@ _MUST_BE_LABEL_KEY: Final = (
 
 
 def dns_label_problems(value: str) -> list[str]:
-    """A DNS label of RFC 1123, such as the name of a device (IsDNS1123Label)."""
+    """Return what keeps a text from being a DNS label of RFC 1123, as devices' names are.
+
+    Source: IsDNS1123Label.
+    """
     problems = _too_long(value, DNS_LABEL_MAX, "characters")
     if re.fullmatch(_DNS_LABEL, value):
         return problems
@@ -45,7 +49,10 @@ def dns_label_problems(value: str) -> list[str]:
 
 
 def dns_1035_label_problems(value: str) -> list[str]:
-    """A DNS label of RFC 1035, which starts with a letter (IsDNS1035Label)."""
+    """Return what keeps a text from being a DNS label of RFC 1035, which starts with a letter.
+
+    Source: IsDNS1035Label.
+    """
     text = (
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with "
         "an alphabetic character, and end with an alphanumeric character"
@@ -57,12 +64,18 @@ def dns_1035_label_problems(value: str) -> list[str]:
 
 
 def dns_subdomain_problems(value: str) -> list[str]:
-    """A DNS subdomain of RFC 1123, such as the name of a node (IsDNS1123Subdomain)."""
+    """Return what keeps a text from being a DNS subdomain of RFC 1123, as nodes' names are.
+
+    Source: IsDNS1123Subdomain.
+    """
     return _subdomain_problems(value, "characters")
 
 
 def c_identifier_problems(value: str) -> list[str]:
-    """The name of an attribute or capacity without its domain (IsCIdentifier)."""
+    """Return what keeps a text from being the name of an attribute without its domain.
+
+    Names of capacities follow the same rule. Source: IsCIdentifier.
+    """
     text = (
         "a valid C identifier must start with alphabetic character or '_', followed by a string "
         "of alphanumeric characters or '_'"
@@ -71,7 +84,7 @@ def c_identifier_problems(value: str) -> list[str]:
 
 
 def label_key_problems(value: str) -> list[str]:
-    """A label key, which is also called a qualified name (IsLabelKey)."""
+    """Return what keeps a text from being a label key, also called qualified name (IsLabelKey)."""
     prefix, slash, name = value.rpartition("/")
     mismatch = _mismatch(name, _LABEL_KEY, _MUST_BE_LABEL_KEY, "MyName", "my.name", "123-abc")
     if "/" in prefix:
@@ -91,7 +104,7 @@ def label_key_problems(value: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
-    """A label's value (IsLabelValue)."""
+    """Return what keeps a text from being a label's value (IsLabelValue)."""
     text = (
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
         "'.', and must start and end with an alphanumeric character"
@@ -122,5 +135,5 @@ def _mismatch(value: str, pattern: str, text: str, *examples: str) -> list[str]:
     if re.fullmatch(pattern, value):
         return []
     # The comma before "or" is upstream's.
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return [f"{text} (e.g. {shown}regex used for validation is '{pattern}')"]
+    quoted_examples = " or ".join(f"'{example}', " for example in examples)
+    return [f"{text} (e.g. {quoted_examples}regex used for validation is '{pattern}')"]

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from reference_allocator.api.reading import mapping, required_string
+from reference_allocator.api.reading import expect_object, required_string
 from reference_allocator.api.records import At, Record
 
 
-def _name(metadata: object) -> str:
-    return required_string(mapping(metadata), "name")
+def _read_name(metadata: object) -> str:
+    return required_string(expect_object(metadata), "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Node(Record):
-    """v1.Node: what selectors and optional node operations look at.
+    """v1.Node, as far as selectors and optional node operations look at it.
 
     Without any metadata it stands for no node in particular, and its name is empty.
     """
 
-    name: Annotated[str, At("metadata", parse=_name)]
+    name: Annotated[str, At("metadata", parse=_read_name)]
     labels: Annotated[Mapping[str, str], At("metadata.labels")] = field(default_factory=dict)
     declared_features: Annotated[tuple[str, ...], At("status.declaredFeatures")] = ()
-    """KEP-5328."""
+    """`status.declaredFeatures` (KEP-5328)."""
 
 
 @dataclass(frozen=True, slots=True)

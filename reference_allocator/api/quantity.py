@@ -67,7 +67,7 @@ class Quantity:
 
     @classmethod
     def from_nanos(cls, nanos: int, format: Format = "DecimalSI") -> Quantity:  # noqa: A002
-        """The amount of so many 10^-9, kept as a 64-bit integer where that can be."""
+        """Return the amount of so many 10^-9, kept as a 64-bit integer where that can be."""
         value, scale = nanos, _NANO
         while value % 10 == 0 and value != 0 and scale < 0:
             value, scale = value // 10, scale + 1
@@ -76,7 +76,7 @@ class Quantity:
         return cls(value, scale, format, decimal=not _fits(value))
 
     def __eq__(self, other: object) -> bool:
-        """Same amount, whatever the notation."""
+        """Return whether both are the same amount, whatever the notation."""
         return self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
 
     def __hash__(self) -> int:
@@ -89,26 +89,26 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
     def __str__(self) -> str:
-        """The text it was parsed from where apimachinery keeps that, else the canonical form."""
+        """Return the text that was parsed where apimachinery keeps it, else the canonical form."""
         return self.text or self.canonical()
 
     def compare(self, other: Quantity) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1, as this amount is less than, equal to or more than the other."""
         return (self.nanos > other.nanos) - (self.nanos < other.nanos)
 
     def sign(self) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1, as this amount is negative, zero or positive."""
         return (self.value > 0) - (self.value < 0)
 
     def as_int64(self) -> int | None:
-        """The amount as a 64-bit integer; None if it is not kept as one (``AsInt64``)."""
+        """Return the amount as a 64-bit integer; None if it is not kept as one (``AsInt64``)."""
         if self.decimal or self.scale < 0:
             return None
         value: int = self.value * 10**self.scale
         return value if _fits(value) else None
 
     def as_float(self) -> float:
-        """``AsApproximateFloat64``: the value times a power of ten, each rounded to a double."""
+        """Return value times power of ten, each rounded to a double (``AsApproximateFloat64``)."""
         try:
             base = float(self.value)
             return base if self.scale == 0 else base * float(f"1e{self.scale}")
@@ -116,34 +116,34 @@ class Quantity:
             return float("inf") if self.value > 0 else float("-inf")
 
     def add(self, other: Quantity, *, derived: bool = False) -> Quantity:
-        """The sum; a zero takes the other's format."""
+        """Return the sum; a zero takes the other's format."""
         return self._sum(other, other.value, other.value, derived=derived)
 
     def sub(self, other: Quantity, *, derived: bool = False) -> Quantity:
-        """The difference; a zero takes the other's format."""
+        """Return the difference; a zero takes the other's format."""
         quick = -other.value
         if other.value == -_INT64_MAX - 1:
             quick = other.value  # apimachinery negates the 64-bit integer, which wraps
         return self._sum(other, quick, -other.value, derived=derived)
 
     def _sum(self, other: Quantity, quick: int, exact: int, *, derived: bool) -> Quantity:
-        """The sum with ``quick`` as a 64-bit integer where that does, else with ``exact``."""
-        kept: Format = other.format if self.value == 0 else self.format
+        """Return the sum with ``quick`` as a 64-bit integer where that fits, else of ``exact``."""
+        sum_format: Format = other.format if self.value == 0 else self.format
         scale = min(self.scale, other.scale)
         if not self.decimal and not other.decimal:
             if quick == 0:
-                return Quantity(self.value, self.scale, kept, derived=derived)
+                return Quantity(self.value, self.scale, sum_format, derived=derived)
             if self.value == 0:
-                return Quantity(quick, other.scale, kept, derived=derived)
-            left = self.value * 10 ** (self.scale - scale)
-            right = quick * 10 ** (other.scale - scale)
-            if _fits(left) and _fits(right) and _fits(left + right):
-                return Quantity(left + right, scale, kept, derived=derived)
+                return Quantity(quick, other.scale, sum_format, derived=derived)
+            scaled_value = self.value * 10 ** (self.scale - scale)
+            scaled_other = quick * 10 ** (other.scale - scale)
+            if _fits(scaled_value) and _fits(scaled_other) and _fits(scaled_value + scaled_other):
+                return Quantity(scaled_value + scaled_other, scale, sum_format, derived=derived)
         total = self.value * 10 ** (self.scale - scale) + exact * 10 ** (other.scale - scale)
-        return Quantity(total, scale, kept, decimal=True, derived=derived)
+        return Quantity(total, scale, sum_format, decimal=True, derived=derived)
 
     def canonical(self) -> str:
-        """The canonical form (``CanonicalizeBytes``): no fraction, the largest exact suffix."""
+        """Return the form with no fraction and the largest exact suffix (``CanonicalizeBytes``)."""
         if self.value == 0:
             return "0"
         whole = self.nanos % 10**9 == 0
@@ -162,8 +162,8 @@ class Quantity:
         return f"{amount}{_DECIMAL_SUFFIXES.get(exponent, '')}"
 
 
-def _suffix(suffix: str) -> tuple[int, int, Format]:
-    """(base, exponent, format) of a suffix."""
+def _parse_suffix(suffix: str) -> tuple[int, int, Format]:
+    """Return (base, exponent, format) of a suffix."""
     if suffix in _DECIMAL:
         return 10, _DECIMAL[suffix], "DecimalSI"
     if suffix in _BINARY:
@@ -176,8 +176,8 @@ def _suffix(suffix: str) -> tuple[int, int, Format]:
     raise QuantityError("unable to parse quantity's suffix")
 
 
-def _rounded(value: int, scale: int) -> tuple[int, int]:
-    """The value at a scale of at least nano, rounded away from zero."""
+def _round_up(value: int, scale: int) -> tuple[int, int]:
+    """Return value and scale at a scale of at least nano, rounded away from zero."""
     if scale >= _NANO:
         return value, scale
     quotient, remainder = divmod(abs(value), 10 ** (_NANO - scale))
@@ -187,7 +187,7 @@ def _rounded(value: int, scale: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity:
-    """A quantity from its text (``resource.ParseQuantity``).
+    """Return the quantity of a text (``resource.ParseQuantity``).
 
     Raises QuantityError: with apimachinery's message; also for exponents beyond 10,000, where
     apimachinery would compute numbers of that many digits.
@@ -202,11 +202,11 @@ def parse_quantity(text: str) -> Quantity:
         return Quantity(0, 0, "DecimalSI")  # only zeros, or nothing after the sign
     fraction = fraction or ""
     digits = (whole or "0") + fraction
-    base, exponent, kept = _suffix(suffix)
-    quick = _quick(digits, len(fraction), base, exponent, kept, text)
+    base, exponent, format_of_suffix = _parse_suffix(suffix)
+    quick = _quick_int64(digits, len(fraction), base, exponent, format_of_suffix, text)
     if quick is not None:
-        value, scale, shown = quick
-        return Quantity(-value if sign == "-" else value, scale, kept, text=shown)
+        value, scale, kept_text = quick
+        return Quantity(-value if sign == "-" else value, scale, format_of_suffix, text=kept_text)
     if not _zeros and not whole and not fraction:
         raise QuantityError("unable to parse numeric part of quantity")
     value, scale = int(digits), -len(fraction)
@@ -214,19 +214,19 @@ def parse_quantity(text: str) -> Quantity:
         scale += exponent
     else:
         value <<= exponent
-    value, scale = _rounded(value, scale)
-    if kept == "BinarySI":
+    value, scale = _round_up(value, scale)
+    if format_of_suffix == "BinarySI":
         if value * 10 ** (scale - _NANO) > _INT64_MAX * 10**9:
             value, scale = _INT64_MAX, 0
         elif 0 < value * 10 ** (scale - _NANO) < 10**9:
-            kept = "DecimalSI"
-    return Quantity(-value if sign == "-" else value, scale, kept, decimal=True)
+            format_of_suffix = "DecimalSI"
+    return Quantity(-value if sign == "-" else value, scale, format_of_suffix, decimal=True)
 
 
-def _quick(
-    digits: str, fraction: int, base: int, exponent: int, kept: Format, text: str
+def _quick_int64(
+    digits: str, fraction: int, base: int, exponent: int, format_of_suffix: Format, text: str
 ) -> tuple[int, int, str] | None:
-    """(value, scale, text to keep) where a 64-bit integer is sure to do."""
+    """Return (value, scale, text to keep) where a 64-bit integer is sure to do, else None."""
     multiplier = 1
     if base == 10:
         scale = exponent
@@ -242,18 +242,18 @@ def _quick(
     result = value * multiplier
     if not _fits(result):
         return None
-    if kept == "BinarySI":
-        shown = text if exponent % 10 == 0 and value & 7 else ""
+    if format_of_suffix == "BinarySI":
+        kept_text = text if exponent % 10 == 0 and value & 7 else ""
     else:
         exact = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-        shown = text if exact else ""
-    return result, scale, shown
+        kept_text = text if exact else ""
+    return result, scale, kept_text
 
 
 def as_quantity(value: Any) -> Quantity:
-    """A quantity as JSON carries it: a string, or a number that Kubernetes would accept.
+    """Return the quantity of a JSON value: a string, or a number that Kubernetes would accept.
 
-    Raises QuantityError: it is neither, or its text is no quantity.
+    Raises QuantityError: the value is neither, or its text is no quantity.
     """
     if isinstance(value, str):
         return parse_quantity(value.strip())

@@ -7,22 +7,22 @@ from typing import Final
 ESCAPES: Final = {
     char: f"\\{letter}" for char, letter in zip('\a\b\f\n\r\t\v"\\', 'abfnrtv"\\', strict=True)
 }
-"""What has an escape of its own in a Go string."""
+"""Character -> its escape in a Go string, for characters that have one of their own."""
 
 
 def go_quote(text: str) -> str:
-    """The text as Go's ``%q`` writes it (``strconv.Quote``)."""
-    parts = []
+    """Return the text as Go's ``%q`` writes it (``strconv.Quote``)."""
+    pieces = []
     for char in text:
         code = ord(char)
         if char in ESCAPES:
-            parts.append(ESCAPES[char])
+            pieces.append(ESCAPES[char])
         elif 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8, by Python's surrogateescape
-            parts.append(f"\\x{code - 0xDC00:02x}")
+            pieces.append(f"\\x{code - 0xDC00:02x}")
         elif char.isprintable():
-            parts.append(char)
+            pieces.append(char)
         elif code < 0x80:
-            parts.append(f"\\x{code:02x}")
+            pieces.append(f"\\x{code:02x}")
         else:
-            parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-    return f'"{"".join(parts)}"'
+            pieces.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return f'"{"".join(pieces)}"'

@@ -18,7 +18,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class InputError(ValueError):
-    """A value that does not have the expected form.
+    """The error of a value that does not have the expected form.
 
     Attributes:
         message: what is wrong.
@@ -30,8 +30,11 @@ class InputError(ValueError):
         self.message = message
         self._segments: list[str | int] = list(segments)
 
-    def under(self, *segments: str | int) -> InputError:
-        """The same error, seen from further outside: segments are object keys or list indices."""
+    def with_parent(self, *segments: str | int) -> InputError:
+        """Return this error with its path begun further outside.
+
+        ``segments``: the object keys or list indices that lead to where the path began until now.
+        """
         self._segments[:0] = segments
         return self
 
@@ -51,8 +54,8 @@ def _segment(segment: str | int) -> str:
     return f'["{segment}"]'
 
 
-def describe(value: object) -> str:
-    """A short text for a value that has the wrong type."""
+def describe_value(value: object) -> str:
+    """Return a short text for a value that has the wrong type."""
     if value is None:
         return "null"
     if isinstance(value, Mapping):
@@ -63,145 +66,143 @@ def describe(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value as an object. Raises InputError: it is none."""
+def expect_object(value: object) -> Mapping[str, Any]:
+    """Return the value as an object. Raises InputError: it is none."""
     # Asking for the class first, because asking for the abstract one is slow.
     if value.__class__ is not dict and not isinstance(value, Mapping):
-        raise InputError(f"expected an object, got {describe(value)}")
+        raise InputError(f"expected an object, got {describe_value(value)}")
     return cast("Mapping[str, Any]", value)
 
 
-def only_known(source: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuses keys that are not known.
-
-    Raises InputError: names the first unknown key and the known ones.
-    """
-    names = list(known)
+def refuse_unknown_keys(source: Mapping[str, Any], field_names: Iterable[str]) -> None:
+    """Raise InputError if an object has an unknown key; it names the first and the known ones."""
+    names = list(field_names)
     for key in source:
         if key not in names:
             raise InputError(f"unknown field; known are {', '.join(sorted(names))}", str(key))
 
 
-def string(source: Mapping[str, Any], key: str) -> str:
-    """A string field; empty where it is absent or null."""
-    return child(source, key, text_item) or ""
+def read_string(source: Mapping[str, Any], key: str) -> str:
+    """Return a string field; empty where it is absent or null."""
+    return read_child(source, key, expect_text) or ""
 
 
 def optional_string(source: Mapping[str, Any], key: str) -> str | None:
-    """A string field, or None where it is absent or null (an empty string stays one)."""
-    return child(source, key, text_item)
+    """Return a string field, or None where it is absent or null (an empty string stays one)."""
+    return read_child(source, key, expect_text)
 
 
 def required_string(source: Mapping[str, Any], key: str) -> str:
-    """A string field that must be there and not be empty."""
-    return required_child(source, key, filled)
+    """Return a string field. Raises InputError: it is absent, null or empty."""
+    return required_child(source, key, expect_nonempty_text)
 
 
-def filled(value: object) -> str:
-    """A string that is not empty."""
-    if not text_item(value):
+def expect_nonempty_text(value: object) -> str:
+    """Return the value as a string. Raises InputError: it is none, or empty."""
+    if not expect_text(value):
         raise InputError("required value")
-    return text_item(value)
+    return expect_text(value)
 
 
-def truth(value: object) -> bool:
+def expect_boolean(value: object) -> bool:
+    """Return the value as a boolean. Raises InputError: it is none."""
     if not isinstance(value, bool):
-        raise InputError(f"expected true or false, got {describe(value)}")
+        raise InputError(f"expected true or false, got {describe_value(value)}")
     return value
 
 
-def boolean(source: Mapping[str, Any], key: str) -> bool:
-    """A boolean field; false where it is absent or null."""
-    return child(source, key, truth) or False
+def read_boolean(source: Mapping[str, Any], key: str) -> bool:
+    """Return a boolean field; false where it is absent or null."""
+    return read_child(source, key, expect_boolean) or False
 
 
-def int64(value: object) -> int:
-    """The value as a 64-bit integer."""
+def expect_int64(value: object) -> int:
+    """Return the value as a 64-bit integer. Raises InputError: it is none, or too large."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"expected an integer, got {describe(value)}")
+        raise InputError(f"expected an integer, got {describe_value(value)}")
     if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
         raise InputError(f"{value} does not fit into 64 bits")
     return value
 
 
-def integer(source: Mapping[str, Any], key: str) -> int:
-    """A 64-bit integer field; 0 where it is absent or null."""
-    return child(source, key, int64) or 0
+def read_integer(source: Mapping[str, Any], key: str) -> int:
+    """Return a 64-bit integer field; 0 where it is absent or null."""
+    return read_child(source, key, expect_int64) or 0
 
 
-def child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T | None:
-    """A field read by `parse`, or None where it is absent or null."""
+def read_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T | None:
+    """Return a field read by `parse`, or None where it is absent or null."""
     value = source.get(key)
     if value is None:
         return None
     try:
         return parse(value)
     except InputError as error:
-        raise error.under(key) from None
+        raise error.with_parent(key) from None
 
 
 def required_child(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> T:
-    """A field read by `parse` that must be there."""
+    """Return a field read by `parse`. Raises InputError: it is absent or null."""
     if source.get(key) is None:
         raise InputError("required value", key)
-    return cast("T", child(source, key, parse))
+    return cast("T", read_child(source, key, parse))
 
 
 def list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
-    """A reader of lists whose items are read by `parse`."""
+    """Return a reader of lists whose items are read by `parse`."""
 
     def read(value: object) -> tuple[T, ...]:
         if not isinstance(value, (list, tuple)):
-            raise InputError(f"expected a list, got {describe(value)}")
+            raise InputError(f"expected a list, got {describe_value(value)}")
         return tuple(read_all(value, parse))
 
     return read
 
 
 def map_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
-    """A reader of objects whose values are read by `parse`: name -> value, in input order."""
+    """Return a reader of objects (name -> value, in input order); `parse` reads the values."""
 
     def read(value: object) -> dict[str, T]:
-        found: dict[str, T] = {}
-        for name, item in mapping(value).items():
+        item_by_name: dict[str, T] = {}
+        for name, item in expect_object(value).items():
             if not isinstance(name, str):
-                raise InputError(f"expected names, got {describe(name)}")
+                raise InputError(f"expected names, got {describe_value(name)}")
             try:
-                found[name] = parse(item)
+                item_by_name[name] = parse(item)
             except InputError as error:
-                raise error.under(name) from None
-        return found
+                raise error.with_parent(name) from None
+        return item_by_name
 
     return read
 
 
-def items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
-    """A list field whose items are read by `parse`; absent or null gives no items."""
-    return child(source, key, list_of(parse)) or ()
+def read_items(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
+    """Return a list field whose items are read by `parse`; absent or null gives no items."""
+    return read_child(source, key, list_of(parse)) or ()
 
 
-def entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> dict[str, T]:
-    """An object field whose values are read by `parse`; absent or null gives no entries."""
-    return child(source, key, map_of(parse)) or {}
+def read_entries(source: Mapping[str, Any], key: str, parse: Callable[[Any], T]) -> dict[str, T]:
+    """Return an object field whose values are read by `parse`; absent or null gives no entries."""
+    return read_child(source, key, map_of(parse)) or {}
 
 
-def text_item(value: object) -> str:
-    """A list item or map value that must be a string."""
+def expect_text(value: object) -> str:
+    """Return the value as a string. Raises InputError: it is none."""
     if not isinstance(value, str):
-        raise InputError(f"expected a string, got {describe(value)}")
+        raise InputError(f"expected a string, got {describe_value(value)}")
     return value
 
 
 def read_all(values: Iterable[object], parse: Callable[[Any], T], *path: str) -> list[T]:
-    """Values read by `parse`.
+    """Return the values, each read by `parse`.
 
     Raises InputError: a value has not the form of its kind; its path starts with `path` and its
     index.
     """
-    found: list[T] = []
+    values_read: list[T] = []
     try:
         for value in values:
-            found.append(parse(value))  # noqa: PERF401 - an error tells how many there are
+            values_read.append(parse(value))  # noqa: PERF401 - an error tells how many there are
     except InputError as error:
-        raise error.under(*path, len(found)) from None
-    return found
+        raise error.with_parent(*path, len(values_read)) from None
+    return values_read

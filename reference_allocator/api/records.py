@@ -21,11 +21,12 @@ _Reader = Callable[[Any], Any]
 
 
 class At(NamedTuple):
-    """Where a field is, and how it is read.
+    """The place of a field in its object, and how it is read.
 
     Attributes:
         path: its keys, joined by dots; "." is the object itself; empty for the field's name.
-        required: InputError ("required value") where it is absent, null or an empty string.
+        required: whether InputError ("required value") is raised where the field is absent, null or
+            an empty string.
         parse: reads the value; by default the field's type says how.
     """
 
@@ -41,100 +42,104 @@ class Record:
 
     @classmethod
     def from_dict(cls, value: object) -> Self:
-        """Reads the object, or takes one that was read; fields that are not known are ignored.
+        """Read the object, or return one that was read; fields that are not known are ignored.
 
-        Raises InputError: it has not the form of its kind; names the path.
+        Raises InputError: the object has not the form of its kind; names the path.
         """
         if isinstance(value, cls):
             return value
-        source = reading.mapping(value)
-        found: list[Any] = []
-        for key, parse, default, required in _plan(typing.cast("Any", cls)):
+        source = reading.expect_object(value)
+        field_values: list[Any] = []
+        for key, parse, default, required in _plan_fields(typing.cast("Any", cls)):
             item = source.get(key) if key else source
             if item is not None:
                 try:
-                    found.append(parse(item))
+                    field_values.append(parse(item))
                 except reading.InputError as error:
-                    raise (error.under(key) if key else error) from None
+                    raise (error.with_parent(key) if key else error) from None
             elif required:
                 raise reading.InputError("required value", *required)
             else:
-                found.append(default)
-        return cls(*found)
+                field_values.append(default)
+        return cls(*field_values)
 
 
-def quantity(value: object) -> Quantity:
-    """Reads a resource.Quantity from a JSON string or number.
+def read_quantity(value: object) -> Quantity:
+    """Read a resource.Quantity from a JSON string or number.
 
-    Raises InputError: the text is no quantity.
+    Raises InputError: the value is neither, or its text is no quantity.
     """
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise reading.InputError(f"expected a quantity, got {reading.describe(value)}")
+        raise reading.InputError(f"expected a quantity, got {reading.describe_value(value)}")
     text = str(value).strip()
     try:
         return parse_quantity(text)
     except QuantityError as error:
-        raise reading.InputError(f"{reading.describe(text)} is not a quantity: {error}") from None
+        raise reading.InputError(
+            f"{reading.describe_value(text)} is not a quantity: {error}"
+        ) from None
 
 
 _SCALARS: Final[Mapping[Any, tuple[_Reader, Any]]] = {
-    str: (reading.text_item, ""),
-    bool: (reading.truth, False),
-    int: (reading.int64, 0),
-    Quantity: (quantity, None),
+    str: (reading.expect_text, ""),
+    bool: (reading.expect_boolean, False),
+    int: (reading.expect_int64, 0),
+    Quantity: (read_quantity, None),
 }
 
 
-def _by_type(kind: Any) -> tuple[_Reader, Any]:
-    """How a type is read, and its value where the field is absent."""
+def _reader_of_type(kind: Any) -> tuple[_Reader, Any]:
+    """Return the reader of a type, and the type's value where the field is absent."""
     if kind in _SCALARS:
         return _SCALARS[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (UnionType, typing.Union):
-        return _by_type(args[0])[0], None
+        return _reader_of_type(args[0])[0], None
     if origin is tuple:
-        return reading.list_of(_by_type(args[0])[0]), ()
+        return reading.list_of(_reader_of_type(args[0])[0]), ()
     if origin is frozenset:
-        read = reading.list_of(_by_type(args[0])[0])
+        read = reading.list_of(_reader_of_type(args[0])[0])
         return lambda value: frozenset(read(value)), frozenset()
     if origin is not None:
-        return (reading.mapping if args[1] is Any else reading.map_of(_by_type(args[1])[0])), {}
-    return getattr(kind, "from_dict", reading.mapping), None
+        return (
+            reading.expect_object if args[1] is Any else reading.map_of(_reader_of_type(args[1])[0])
+        ), {}
+    return getattr(kind, "from_dict", reading.expect_object), None
 
 
 _Field = tuple[str, _Reader, Any, Sequence[str]]
-"""Key (empty for the object itself), reader, value where it is absent, path if it is required."""
+"""Key (empty for the object itself), reader, value where absent, path if it is required."""
 
 
 @cache
-def _plan(cls: Any) -> tuple[_Field, ...]:
+def _plan_fields(cls: Any) -> tuple[_Field, ...]:
     hints = typing.get_type_hints(cls, include_extras=True)
-    return tuple(_field(field.name, hints[field.name]) for field in dataclasses.fields(cls))
+    return tuple(_plan_field(field.name, hints[field.name]) for field in dataclasses.fields(cls))
 
 
-def _field(name: str, kind: Any) -> _Field:
+def _plan_field(name: str, kind: Any) -> _Field:
     at = At()
     if typing.get_origin(kind) is Annotated:
         kind, at = typing.get_args(kind)
-    parse, default = _by_type(kind)
+    parse, default = _reader_of_type(kind)
     if at.parse is not None:
         parse = at.parse
     elif at.required and kind is str:
-        parse = reading.filled
+        parse = reading.expect_nonempty_text
     if at.path == ".":
         return "", parse, None, ()
     head, *tail = name.split("_")
-    path = (at.path or head + "".join(part.title() for part in tail)).split(".")
+    path = (at.path or head + "".join(word.title() for word in tail)).split(".")
     for index in range(len(path) - 1, 0, -1):
-        parse = _inside(path[index], parse, default, path[index:] if at.required else ())
+        parse = _read_inside(path[index], parse, default, path[index:] if at.required else ())
     return path[0], parse, default, path if at.required else ()
 
 
-def _inside(key: str, parse: _Reader, default: Any, required: Sequence[str]) -> _Reader:
+def _read_inside(key: str, parse: _Reader, default: Any, required: Sequence[str]) -> _Reader:
     def read(value: object) -> Any:
-        found = reading.child(reading.mapping(value), key, parse)
-        if found is None and required:
+        field_value = reading.read_child(reading.expect_object(value), key, parse)
+        if field_value is None and required:
             raise reading.InputError("required value", *required)
-        return default if found is None else found
+        return default if field_value is None else field_value
 
     return read

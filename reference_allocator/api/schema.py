@@ -1,7 +1,7 @@
-"""Which fields Kubernetes objects have, and of which types: the table, and a walk along it.
+"""The fields and types of Kubernetes objects: the table, and a walk along it.
 
 A field that is dropped silently (a typing error, a version that is too new) would give an answer to
-another question than the one that was asked. So problems for the allocator, scenarios, and requests
+another question than the one that was put. So problems for the allocator, scenarios, and requests
 to the reference's API server are compared with the fields that there are, as strict decoding in Go
 does. The table is generated from the Go types of one Kubernetes minor (`ci/upstream/fielddump`).
 
@@ -31,13 +31,13 @@ CLUSTER_SCOPED: Final = frozenset(
         ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
     """.split()
 )
-"""Kinds whose objects are in no namespace, which no Go type says."""
+"""The kinds whose objects are in no namespace; no Go type says so."""
 
 _TABLE: Final = "fields-1.37.json"
 _INT_BITS: Final = {"int32": 32, "int64": 64}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z")
 _MAX_DEPTH: Final = 128
-"""How deep the parameters of a driver may be nested; to the allocator they are only data."""
+"""The deepest nesting of a driver's parameters; to the allocator they are only data."""
 
 Path = tuple[str | int, ...]
 
@@ -47,14 +47,15 @@ class UnknownField:
     """A field that its type does not have.
 
     Attributes:
-        path: of the field.
+        path: the field's path.
         owner: the type, a key of `types`.
     """
 
     path: Path
     owner: str
 
-    def under(self, key: str | int) -> UnknownField:
+    def with_parent(self, key: str | int) -> UnknownField:
+        """Return this mistake with a path that begins one level further outside."""
         return UnknownField((key, *self.path), self.owner)
 
 
@@ -63,10 +64,10 @@ class WrongType:
     """A value that does not fit the shape of its field.
 
     Attributes:
-        path: of the value.
+        path: the value's path.
         owner: the type that has the field.
         shape: what the field takes.
-        value: what was found.
+        value: the value that does not fit.
         why: what is wrong in a value of the right JSON type (a quantity, a time, an integer that is
             too large), empty otherwise.
     """
@@ -77,7 +78,8 @@ class WrongType:
     value: Any
     why: str = ""
 
-    def under(self, key: str | int) -> WrongType:
+    def with_parent(self, key: str | int) -> WrongType:
+        """Return this mistake with a path that begins one level further outside."""
         return WrongType((key, *self.path), self.owner, self.shape, self.value, self.why)
 
 
@@ -86,41 +88,41 @@ Mistake = UnknownField | WrongType
 
 @cache
 def roots() -> Mapping[str, str]:
-    """``apiVersion/kind`` -> its type, for example ``v1/Pod`` -> ``core/v1.Pod``."""
-    found: dict[str, str] = _document()["roots"]
-    return found
+    """Return ``apiVersion/kind`` -> its type, for example ``v1/Pod`` -> ``core/v1.Pod``."""
+    type_of_root: dict[str, str] = _load_document()["roots"]
+    return type_of_root
 
 
 @cache
 def types() -> Mapping[str, Mapping[str, str]]:
-    """Type -> its fields, each with its shape."""
-    found: dict[str, dict[str, str]] = _document()["types"]
-    return found
+    """Return type -> its fields, each with its shape."""
+    fields_of_type: dict[str, dict[str, str]] = _load_document()["types"]
+    return fields_of_type
 
 
 @cache
 def root_of(kind: str, api_version: str | None = None) -> str | None:
-    """The type of a kind in a version, by default the stable one; None for one not in the table."""
+    """Return the type of a kind in a version (default: the stable one); None for an unknown one."""
     return roots().get(f"{api_version or stable_version(kind)}/{kind}")
 
 
 @cache
 def stable_version(kind: str) -> str | None:
-    """The stable ``apiVersion``, failing that any; None for a kind that is not in the table."""
-    found = [root.rpartition("/")[0] for root in roots() if root.rpartition("/")[2] == kind]
-    stable = [version for version in found if version.rpartition("/")[2] == "v1"]
-    return next(iter(stable or found), None)
+    """Return the stable ``apiVersion`` of a kind, failing that any; None for an unknown kind."""
+    versions = [root.rpartition("/")[0] for root in roots() if root.rpartition("/")[2] == kind]
+    stable = [version for version in versions if version.rpartition("/")[2] == "v1"]
+    return next(iter(stable or versions), None)
 
 
 @cache
-def _document() -> dict[str, Any]:
+def _load_document() -> dict[str, Any]:
     text = files("reference_allocator").joinpath("data", _TABLE).read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document
 
 
-def mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
-    """Everything in a value that does not fit its shape, in the order of the value.
+def find_mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
+    """Yield everything in a value that does not fit its shape, in the order of the value.
 
     Paths are put together while a mistake travels up, so that a right value costs nothing for them.
 
@@ -133,21 +135,21 @@ def mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
         return
     fields = types().get(shape)
     if fields is not None:
-        yield from _struct(shape, fields, value, owner)
+        yield from _struct_mistakes(shape, fields, value, owner)
     elif shape.startswith(LIST):
         if isinstance(value, list):
             inner = shape[len(LIST) :]
             for index, item in enumerate(value):
-                for mistake in mistakes(inner, item, owner or shape):
-                    yield mistake.under(index)
+                for mistake in find_mistakes(inner, item, owner or shape):
+                    yield mistake.with_parent(index)
         else:
             yield WrongType((), owner or shape, shape, value)
     elif shape.startswith(MAP):
         if isinstance(value, dict):
             inner = shape[len(MAP) :]
             for key, item in value.items():
-                for mistake in mistakes(inner, item, owner or shape):
-                    yield mistake.under(key)
+                for mistake in find_mistakes(inner, item, owner or shape):
+                    yield mistake.with_parent(key)
         else:
             yield WrongType((), owner or shape, shape, value)
     else:
@@ -156,7 +158,7 @@ def mistakes(shape: str, value: Any, owner: str = "") -> Iterator[Mistake]:
             yield WrongType((), owner or shape, shape, value, why)
 
 
-def _struct(
+def _struct_mistakes(
     shape: str, fields: Mapping[str, str], value: Any, owner: str
 ) -> Iterator[UnknownField | WrongType]:
     if not isinstance(value, dict):
@@ -166,12 +168,12 @@ def _struct(
         if key not in fields:
             yield UnknownField((key,), shape)
         else:
-            for mistake in mistakes(fields[key], item, shape):
-                yield mistake.under(key)
+            for mistake in find_mistakes(fields[key], item, shape):
+                yield mistake.with_parent(key)
 
 
 def _scalar_problem(shape: str, value: Any) -> str | None:
-    """Why a value is not of a scalar shape: empty for another JSON type, None if it is."""
+    """Return why a value is not of a scalar shape: empty for another JSON type, None if it is."""
     is_text, is_bool = isinstance(value, str), isinstance(value, bool)
     match shape:
         case "any":

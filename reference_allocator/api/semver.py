@@ -17,7 +17,7 @@ _UINT64: Final = 2**64
 
 
 class SemverError(ValueError):
-    """The text is no version; ``str()`` says which part."""
+    """The text is no version; ``str()`` is the Go library's message."""
 
 
 class Semver:
@@ -49,7 +49,7 @@ class Semver:
         self.precedence = (major, minor, patch, 0 if pre else 1, ranks)
 
     def __eq__(self, other: object) -> bool:
-        """Same precedence: build metadata does not count."""
+        """Return whether both have one precedence: build metadata does not count."""
         return self.precedence == other.precedence if isinstance(other, Semver) else NotImplemented
 
     def __hash__(self) -> int:
@@ -64,24 +64,24 @@ class Semver:
     def __str__(self) -> str:
         text = f"{self.major}.{self.minor}.{self.patch}"
         if self.pre:
-            text += "-" + ".".join(str(part) for part in self.pre)
+            text += "-" + ".".join(str(identifier) for identifier in self.pre)
         return f"{text}+{'.'.join(self.build)}" if self.build else text
 
     def compare(self, other: Semver) -> int:
-        """-1, 0 or 1."""
+        """Return -1, 0 or 1, as this version is before, equal to or after the other."""
         return (self.precedence > other.precedence) - (self.precedence < other.precedence)
 
 
-def _number(text: str, what: str) -> int:
+def _parse_number(text: str, element: str) -> int:
     if not set(text) <= _NUMBERS:
-        raise SemverError(f"Invalid character(s) found in {what} number {go_quote(text)}")
+        raise SemverError(f"Invalid character(s) found in {element} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        message = f"{what.capitalize()} number must not contain leading zeroes {go_quote(text)}"
+        message = f"{element.capitalize()} number must not contain leading zeroes {go_quote(text)}"
         raise SemverError(message)
-    return _uint64(text)
+    return _parse_uint64(text)
 
 
-def _uint64(text: str) -> int:
+def _parse_uint64(text: str) -> int:
     if not text:
         raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) >= _UINT64:
@@ -89,20 +89,20 @@ def _uint64(text: str) -> int:
     return int(text)
 
 
-def _pre_release(text: str) -> int | str:
+def _parse_pre_release(text: str) -> int | str:
     if not text:
         raise SemverError("Prerelease is empty")
     if set(text) <= _NUMBERS:
         if len(text) > 1 and text[0] == "0":
             message = f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             raise SemverError(message)
-        return _uint64(text)
+        return _parse_uint64(text)
     if not set(text) <= _ALPHANUM:
         raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text
 
 
-def _build(text: str) -> str:
+def _parse_build(text: str) -> str:
     if not text:
         raise SemverError("Build meta data is empty")
     if not set(text) <= _ALPHANUM:
@@ -112,37 +112,37 @@ def _build(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> Semver:
-    """A version from ``major.minor.patch[-pre][+build]``.
+    """Return the version of a text ``major.minor.patch[-pre][+build]``.
 
     Raises SemverError: with the Go library's message.
     """
     if not text:
         raise SemverError("Version string empty")
-    parts = text.split(".", 2)
-    if len(parts) != 3:
+    elements = text.split(".", 2)
+    if len(elements) != 3:
         raise SemverError("No Major.Minor.Patch elements found")
-    major, minor = _number(parts[0], "major"), _number(parts[1], "minor")
-    rest, has_build, build = parts[2].partition("+")
-    patch_text, has_pre, pre = rest.partition("-")
-    patch = _number(patch_text, "patch")
-    pre_parts = tuple(map(_pre_release, pre.split("."))) if has_pre else ()
-    build_parts = tuple(map(_build, build.split("."))) if has_build else ()
+    major, minor = _parse_number(elements[0], "major"), _parse_number(elements[1], "minor")
+    patch_and_pre, has_build, build = elements[2].partition("+")
+    patch_text, has_pre, pre = patch_and_pre.partition("-")
+    patch = _parse_number(patch_text, "patch")
+    pre_parts = tuple(map(_parse_pre_release, pre.split("."))) if has_pre else ()
+    build_parts = tuple(map(_parse_build, build.split("."))) if has_build else ()
     return Semver(major, minor, patch, pre_parts, build_parts)
 
 
 def normalize_semver(text: str) -> str:
-    """A lenient spelling made strict: no ``v``, no leading zeros, three parts.
+    """Return the strict spelling of a lenient one: no ``v``, no leading zeros, three parts.
 
     Source: ``normalizeAndParse`` of ``k8s.io/apiserver/pkg/cel/library/semverlib.go``.
     Raises SemverError: a shortened version has a pre-release or build metadata.
     """
-    parts = text.removeprefix("v").split(".", 2)
-    for index, part in enumerate(parts):
-        if len(part.encode(errors="surrogatepass")) > 1:  # Go counts bytes
-            stripped = part.lstrip("0")
-            parts[index] = stripped if stripped[:1].isdigit() else "0" + stripped
-    if len(parts) < 3:
-        if set(parts[-1]) & {"+", "-"}:
+    numbers = text.removeprefix("v").split(".", 2)
+    for index, number in enumerate(numbers):
+        if len(number.encode(errors="surrogatepass")) > 1:  # Go counts bytes
+            stripped = number.lstrip("0")
+            numbers[index] = stripped if stripped[:1].isdigit() else "0" + stripped
+    if len(numbers) < 3:
+        if set(numbers[-1]) & {"+", "-"}:
             raise SemverError("short version cannot contain PreRelease/Build meta data")
-        parts += ["0"] * (3 - len(parts))
-    return ".".join(parts)
+        numbers += ["0"] * (3 - len(numbers))
+    return ".".join(numbers)

@@ -10,32 +10,32 @@ from typing import Annotated, Any, Literal, NamedTuple
 from reference_allocator.api import reading
 from reference_allocator.api.nodes import NodeSelector
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.api.records import At, Record, quantity
+from reference_allocator.api.records import At, Record, read_quantity
 from reference_allocator.api.semver import SemverError, parse_semver
 
 AttributeKind = Literal["int", "bool", "string", "version"]
 Scalar = int | bool | str
 
 _PARSE: Mapping[AttributeKind, Callable[[object], Scalar]] = {
-    "int": reading.int64,
-    "bool": reading.truth,
-    "string": reading.text_item,
-    "version": reading.text_item,
+    "int": reading.expect_int64,
+    "bool": reading.expect_boolean,
+    "string": reading.expect_text,
+    "version": reading.expect_text,
 }
 
 
-def _alone(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar, ...]]:
+def _as_tuple(parse: Callable[[object], Scalar]) -> Callable[[object], tuple[Scalar, ...]]:
     return lambda value: (parse(value),)
 
 
 _KINDS: Mapping[str, tuple[AttributeKind, bool, Callable[[object], tuple[Scalar, ...]]]] = {
-    **{kind: (kind, False, _alone(parse)) for kind, parse in _PARSE.items()},
+    **{kind: (kind, False, _as_tuple(parse)) for kind, parse in _PARSE.items()},
     **{f"{kind}s": (kind, True, reading.list_of(parse)) for kind, parse in _PARSE.items()},
 }
 
 
 class PoolId(NamedTuple):
-    """A pool: pools of different drivers may have the same name."""
+    """The key of a pool in the cluster: pools of different drivers may have the same name."""
 
     driver: str
     pool: str
@@ -45,7 +45,7 @@ class PoolId(NamedTuple):
 
 
 class DeviceId(NamedTuple):
-    """A device, unique in the cluster."""
+    """The key of a device in the cluster."""
 
     driver: str
     pool: str
@@ -62,7 +62,7 @@ class Attribute:
     An attribute without a value (a kind that a newer API version added) has kind None.
 
     Attributes:
-        always_converts: it is a value for every expression, in each minor.
+        always_converts: whether it is a value for every expression, in each minor.
     """
 
     kind: AttributeKind | None
@@ -72,25 +72,25 @@ class Attribute:
 
     @classmethod
     def from_dict(cls, value: object) -> Attribute:
-        """Reads one attribute; InputError where more than one of the value fields is set."""
-        source = reading.mapping(value)
-        found: Attribute | None = None
+        """Read one attribute. Raises InputError: more than one of the value fields is set."""
+        source = reading.expect_object(value)
+        attribute: Attribute | None = None
         for name, content in source.items():
             if content is None or name not in _KINDS:
                 continue
             kind, is_list, parse = _KINDS[name]
-            values = reading.child(source, name, parse)
+            values = reading.read_child(source, name, parse)
             if not values:
                 continue
-            if found is not None:
+            if attribute is not None:
                 raise reading.InputError("exactly one value must be specified")
             # Devices of a cluster have the same few values: one object for all keeps it small.
-            found = cls(kind, values, is_list) if is_list else _single(kind, values[0])
-        return found or cls(None, ())
+            attribute = cls(kind, values, is_list) if is_list else _single_value(kind, values[0])
+        return attribute or cls(None, ())
 
 
 @lru_cache(maxsize=16_384, typed=True)
-def _single(kind: AttributeKind, value: Scalar) -> Attribute:
+def _single_value(kind: AttributeKind, value: Scalar) -> Attribute:
     return Attribute(kind, (value,), always_converts=kind != "version" or _is_semver(value))
 
 
@@ -127,8 +127,8 @@ class DeviceCapacity(Record):
     request_policy: RequestPolicy | None
 
 
-def _counter(value: object) -> Quantity:
-    return reading.required_child(reading.mapping(value), "value", quantity)
+def _read_counter(value: object) -> Quantity:
+    return reading.required_child(reading.expect_object(value), "value", read_quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class CounterConsumption(Record):
     """v1.DeviceCounterConsumption: what a device takes of one counter set of its pool."""
 
     counter_set: str
-    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_read_counter))]
     compatibility_groups: frozenset[str]
 
 
@@ -174,7 +174,7 @@ class CounterSet(Record):
     """v1.CounterSet."""
 
     name: str
-    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_counter))]
+    counters: Annotated[Mapping[str, Quantity], At(parse=reading.map_of(_read_counter))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +200,7 @@ class ResourceSlice(Record):
 
     @property
     def uses_compatibility_groups(self) -> bool:
-        """Whether a device names compatibility groups (KEP-5963)."""
+        """Return whether a device names compatibility groups (KEP-5963)."""
         return any(
             consumption.compatibility_groups
             for device in self.devices

@@ -1,4 +1,4 @@
-"""The syntax tree: what the parser produces, the checker annotates and the interpreter reads.
+"""The syntax tree, which the parser produces, the checker annotates and the interpreter reads.
 
 It has cel-go's node kinds (``common/ast``): macros are already expanded, operators are calls with
 names such as ``_==_``. Terms of one ``&&`` or ``||`` chain are kept in one call, so that a chain as
@@ -22,10 +22,10 @@ class Node:
 
     Attributes:
         offset: where an error about it is reported, in code points from the start.
-        levels: nested binary operators and members, as the parser counts them.
-        nesting: nested expressions, likewise.
-        relations: rules of that name of cel-go's grammar that are open at once in it.
-        calcs: likewise.
+        levels: the depth of nested binary operators and members, as the parser counts them.
+        nesting: the depth of nested expressions, as the parser counts them.
+        relations: how many rules of that name of cel-go's grammar are open at once in it.
+        calcs: how many rules of that name are open at once in it.
         type: its static type, set by the checker.
         folded: its value where cel-go computes it when the program is built; set by
             ``planner.plan``.
@@ -72,8 +72,8 @@ class Select(Node):
 class Call(Node):
     """A function, operator or method (``target``) call.
 
-    ``overloads`` is set by the checker; by the planner ``implementation``, and ``members``: what
-    ``in`` looks for among constants.
+    The checker sets ``overloads``; the planner ``implementation``, and ``members``: the constants
+    among which ``in`` looks.
     """
 
     function: str

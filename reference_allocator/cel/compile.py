@@ -1,4 +1,4 @@
-"""From source text to a checked tree, and to what is done with it: selectors, derived attributes.
+"""The compilation of source text to a checked tree, for selectors and derived attributes.
 
 Each is compiled once per expression and evaluated per device, or over any JSON objects. New and
 changed expressions are validated as the API server does, with what the cluster's gates allow
@@ -45,19 +45,19 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def _tree(
+def _compile_tree(
     expression: str, environment: Environment, type_problem: Callable[[CelType], str]
 ) -> Node:
-    """A checked and planned tree.
+    """Return a checked and planned tree.
 
-    Raises CelCompileError: too long, no expression, one of the wrong types, or with a constant that
-    cel-go refuses when it builds the program.
+    Raises CelCompileError: the text is too long, no expression, one of the wrong type, or has a
+    constant that cel-go refuses when it builds the program.
     """
     # The parser generator takes longest to import, and not every process compiles an expression.
     from reference_allocator.cel.parser.builder import parse
     from reference_allocator.cel.parser.helper import ParseError
 
-    if _size(expression) > MAX_LENGTH:
+    if _size_in_bytes(expression) > MAX_LENGTH:
         raise CelCompileError(f"expression is longer than {MAX_LENGTH} bytes")
     failed = "compilation failed: "
     try:
@@ -80,12 +80,12 @@ def _tree(
     return node
 
 
-def _size(expression: str) -> int:
+def _size_in_bytes(expression: str) -> int:
     return len(expression.encode(errors="surrogatepass"))
 
 
 def _remembered(compiling: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The same function, which remembers what it returned and which CelCompileError it raised."""
+    """Return the function with a memory for what it returned or which CelCompileError it raised."""
 
     @lru_cache(maxsize=4096)
     def outcome(*args: Any, **named: Any) -> Any:
@@ -96,10 +96,10 @@ def _remembered(compiling: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(compiling)
     def call(*args: Any, **named: Any) -> _T:
-        found = outcome(*args, **named)
-        if isinstance(found, str):
-            raise CelCompileError(found)
-        return found  # type: ignore[no-any-return]
+        outcome_or_error = outcome(*args, **named)
+        if isinstance(outcome_or_error, str):
+            raise CelCompileError(outcome_or_error)
+        return outcome_or_error  # type: ignore[no-any-return]
 
     return call
 
@@ -112,13 +112,13 @@ class Program:
         self._node = node
 
     def evaluate(self, variables: Mapping[str, Any], *, deadline: float | None = None) -> Any:
-        """The value as plain Python data: bool, int, float, str, bytes, list, dict or None.
+        """Return the value as plain Python data: bool, int, float, str, bytes, list, dict or None.
 
         Optional values become their value or None, quantities and the like their text.
 
         Args:
             variables: name -> JSON value.
-            deadline: when to give up, of `time.monotonic`; None for never.
+            deadline: the `time.monotonic` at which to give up; None for never.
 
         Raises:
             CelRuntimeError: the expression has no value.
@@ -129,12 +129,12 @@ class Program:
 
 
 @_remembered
-def _program(expression: str, variables: tuple[tuple[str, CelType], ...]) -> Program:
-    return Program(_tree(expression, generic_environment(dict(variables)), lambda _: ""))
+def _compile_program(expression: str, variables: tuple[tuple[str, CelType], ...]) -> Program:
+    return Program(_compile_tree(expression, generic_environment(dict(variables)), lambda _: ""))
 
 
 def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Program:
-    """An expression over JSON values, with the same functions as a selector.
+    """Compile an expression over JSON values, with the same functions as a selector.
 
     Args:
         expression: for example ``size(object.status.reservedFor) == 1``.
@@ -142,14 +142,16 @@ def compile_expression(expression: str, variables: Mapping[str, CelType]) -> Pro
 
     Raises CelCompileError: as Kubernetes would reject it.
     """
-    return _program(expression, tuple(sorted(variables.items())))
+    return _compile_program(expression, tuple(sorted(variables.items())))
 
 
-class _OfDevice:
+class _DeviceExpression:
     """A compiled expression about a device. Thread-safe.
 
-    ``max_cost``: the most that an evaluation can cost; the API refuses new expressions beyond
-    `COST_LIMIT`.
+    Attributes:
+        type: the static type of its value.
+        max_cost: the most that an evaluation can cost; the API refuses new expressions beyond
+            `COST_LIMIT`.
     """
 
     def __init__(self, node: Node) -> None:
@@ -161,14 +163,14 @@ class _OfDevice:
         return Interpreter(COST_LIMIT, deadline).run(self._node, {".device": device.as_map})
 
 
-class Selector(_OfDevice):
+class Selector(_DeviceExpression):
     """A compiled device selector. Thread-safe."""
 
     def matches(self, device: CelDevice, *, deadline: float | None = None) -> bool:
-        """Whether the device is selected.
+        """Return whether the device is selected.
 
-        ``deadline``: when to give up, of `time.monotonic`; None for never, as the cost limit ends
-        every evaluation within a second or so.
+        ``deadline``: the `time.monotonic` at which to give up; None for never, as the cost limit
+        ends every evaluation within a second or so.
 
         Raises:
             CelRuntimeError: the expression has no value, or one that is not a bool.
@@ -177,13 +179,15 @@ class Selector(_OfDevice):
         return to_bool(self._evaluate(device, deadline))
 
 
-class DerivedAttribute(_OfDevice):
+class DerivedAttribute(_DeviceExpression):
     """A compiled expression whose value is a device attribute. Thread-safe."""
 
-    def attribute(self, device: CelDevice, *, deadline: float | None = None) -> dict[str, Any]:
-        """The attribute of a device, as a v1 DeviceAttribute such as ``{"string": "a"}``.
+    def compute_attribute(
+        self, device: CelDevice, *, deadline: float | None = None
+    ) -> dict[str, Any]:
+        """Return the attribute of a device, a v1 DeviceAttribute such as ``{"string": "a"}``.
 
-        ``deadline``: when to give up, of `time.monotonic`; None for never.
+        ``deadline``: the `time.monotonic` at which to give up; None for never.
         Raises CelRuntimeError: the expression has no value, or one that cannot be an attribute.
         """
         return to_attribute(self._evaluate(device, deadline))
@@ -191,10 +195,10 @@ class DerivedAttribute(_OfDevice):
 
 @_remembered
 def compile_selector(expression: str, features: CelFeatures = _DEFAULT_FEATURES) -> Selector:
-    """A device selector, compiled as the scheduler does.
+    """Compile a device selector as the scheduler does.
 
-    ``features``: whose rules it follows and what it may use; by default those of the latest minor
-    with everything on, as the scheduler allows.
+    ``features``: the rules that it follows and the features that it may use; by default those of
+    the latest minor with everything on, as the scheduler allows.
 
     Raises:
         CelCompileError: as Kubernetes would reject it.
@@ -203,32 +207,34 @@ def compile_selector(expression: str, features: CelFeatures = _DEFAULT_FEATURES)
     environment = device_environment(features)
     problem = "must evaluate to bool or the unknown type, not "
     return Selector(
-        _tree(
+        _compile_tree(
             expression,
             environment,
-            lambda found: "" if environment.selects(found) else problem + found.declared,
+            lambda found: "" if environment.can_select(found) else problem + found.declared,
         )
     )
 
 
 @_remembered
 def compile_derived(expression: str, features: CelFeatures = _DEFAULT_FEATURES) -> DerivedAttribute:
-    """A derived attribute of a request; arguments and errors as `compile_selector`."""
+    """Compile a derived attribute of a request; arguments and errors as `compile_selector`."""
     if MINORS.index(features.kubernetes) < MINORS.index("1.37"):
         raise ValueError(f"Kubernetes {features.kubernetes} has no derived attributes")
     lists = features.stored or features.list_type_attributes
     environment = device_environment(features)
-    node = _tree(expression, environment, lambda found: output_type_error(found, lists=lists))
+    node = _compile_tree(
+        expression, environment, lambda found: output_type_error(found, lists=lists)
+    )
     return DerivedAttribute(node)
 
 
 class ExpressionProblem(NamedTuple):
-    """Why an expression is refused.
+    """The reason why an expression is refused.
 
     Attributes:
-        reason: of the cause in the API's Status: FieldValueTooLong, FieldValueInvalid,
+        reason: the reason of the cause in the API's Status: FieldValueTooLong, FieldValueInvalid,
             FieldValueForbidden or InternalError.
-        message: what follows the field's path.
+        message: the text that follows the field's path.
     """
 
     reason: str
@@ -238,16 +244,16 @@ class ExpressionProblem(NamedTuple):
 def validate_new_expression(
     expression: str, features: CelFeatures = _DEFAULT_FEATURES, *, derived: bool = False
 ) -> list[ExpressionProblem]:
-    """Why the API server refuses an expression that is written; empty if it does not.
+    """Return why the API server refuses an expression that is written; empty if it does not.
 
     Args:
-        expression: of a device selector, or of a derived attribute.
+        expression: the source of a device selector, or of a derived attribute.
         features: the cluster's minor and gates (``stored`` is ignored); by default everything on.
-        derived: it is the expression of a derived attribute. (The limit of all derived attributes
-            of a claim together is for the caller, who knows them all.)
+        derived: whether it is the expression of a derived attribute. (The limit of all derived
+            attributes of a claim together is for the caller, who knows them all.)
     """
     features = replace(features, stored=False)
-    if _size(expression) > MAX_LENGTH:
+    if _size_in_bytes(expression) > MAX_LENGTH:
         message = f"Too long: may not be more than {MAX_LENGTH} bytes"
         return [ExpressionProblem("FieldValueTooLong", message)]
     try:

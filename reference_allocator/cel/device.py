@@ -16,7 +16,7 @@ from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.runtime.maps import DomainMap, StringMap
 
 
-def _version(text: str) -> Semver:
+def _parse_version(text: str) -> Semver:
     try:
         return parse_semver(text)
     except SemverError as error:
@@ -24,14 +24,14 @@ def _version(text: str) -> Semver:
 
 
 def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
-    """The CEL value of a DeviceAttribute of the v1 API.
+    """Return the CEL value of a DeviceAttribute of the v1 API.
 
     Lists come before single values; within each, int, bool, string, version.
 
     Args:
-        attribute: with the one value that is set.
-        lists: lists are known; before 1.36, and in 1.36 without DRAListTypeAttributes, they are not
-            values.
+        attribute: a v1 DeviceAttribute, of which one value should be set.
+        lists: whether lists are values; before 1.36, and in 1.36 without DRAListTypeAttributes,
+            they are not.
 
     Raises CelRuntimeError: no value is set, or a version does not parse.
     """
@@ -40,12 +40,12 @@ def attribute_value(attribute: Mapping[str, Any], *, lists: bool = True) -> Any:
             if attribute.get(name) is not None:
                 return list(attribute[name])
         if attribute.get("versions") is not None:
-            return [_version(text) for text in attribute["versions"]]
+            return [_parse_version(text) for text in attribute["versions"]]
     for name in ("int", "bool", "string"):
         if attribute.get(name) is not None:
             return attribute[name]
     if attribute.get("version") is not None:
-        return _version(attribute["version"])
+        return _parse_version(attribute["version"])
     raise CelRuntimeError("unsupported attribute value")
 
 
@@ -53,10 +53,13 @@ def _capacity_value(item: Mapping[str, Any]) -> Quantity:
     return as_quantity(item.get("value"))
 
 
-def _by_domain(
+def _group_by_domain(
     driver: str, named: Mapping[str, Any], kind: str, convert: Callable[[Any], Any]
 ) -> DomainMap:
-    """Domain -> id -> value; CelRuntimeError for the first name, in order, without a value."""
+    """Return domain -> id -> value.
+
+    Raises CelRuntimeError: a name has no value; names the first, in order.
+    """
     result = DomainMap()
     for name, item in sorted(named.items()):
         try:
@@ -68,10 +71,10 @@ def _by_domain(
             domain, identifier = driver, name
         elif domain == driver and "/" not in identifier and identifier in named:
             continue  # of two spellings of one name Go takes either; here the short one counts
-        found = result.get(domain)
-        if found is None:
-            found = result[domain] = StringMap()
-        found[identifier] = value
+        values_by_id = result.get(domain)
+        if values_by_id is None:
+            values_by_id = result[domain] = StringMap()
+        values_by_id[identifier] = value
     return result
 
 
@@ -88,11 +91,12 @@ class CelDevice:
 
     @classmethod
     def from_api(cls, driver: str, device: Mapping[str, Any], *, lists: bool = True) -> CelDevice:
-        """A device of a ResourceSlice.
+        """Convert a device of a ResourceSlice.
 
         Args:
             driver: the slice's driver, the domain of names without one.
             device: a v1 Device: ``attributes``, ``capacity``, ``allowMultipleAllocations``.
+            lists: whether lists are values, as `attribute_value` takes it.
 
         Raises CelRuntimeError: an attribute has no usable value, which fails every expression.
         """
@@ -102,7 +106,7 @@ class CelDevice:
             {
                 "driver": driver,
                 "allowMultipleAllocations": bool(device.get("allowMultipleAllocations")),
-                "attributes": _by_domain(driver, attributes, "attribute", value_of),
-                "capacity": _by_domain(driver, capacity, "capacity", _capacity_value),
+                "attributes": _group_by_domain(driver, attributes, "attribute", value_of),
+                "capacity": _group_by_domain(driver, capacity, "capacity", _capacity_value),
             }
         )

@@ -30,7 +30,7 @@ class CelRuntimeError(Exception):
 
 
 class CelUnsupportedError(InputError):
-    """The expression needs what is not evaluated here, so nothing can be said about its value."""
+    """The expression needs something that is not evaluated here, so its value is not known."""
 
 
 class CelCostError(CelRuntimeError):
@@ -45,8 +45,8 @@ class CelInterruptedError(CelRuntimeError):
     """The evaluation ran past its deadline; like a cost error, nothing absorbs it."""
 
 
-def succeeds(call: Callable[..., Any]) -> Callable[..., bool]:
-    """Whether a call has a value, as functions such as ``isIP`` tell it."""
+def as_predicate(call: Callable[..., Any]) -> Callable[..., bool]:
+    """Return a function that says whether the call has a value, as ``isIP`` and others do."""
 
     def check(*args: Any) -> bool:
         try:
@@ -66,7 +66,7 @@ class Issue:
     message: str
 
 
-def _display(source: str, line: int, column: int, message: str) -> str:
+def _display_issue(source: str, line: int, column: int, message: str) -> str:
     text = f"ERROR: <input>:{line}:{column + 1}: {message}"
     lines = source.split("\n")
     if column < 0 or line > len(lines) or len(lines[line - 1]) > _MAX_SNIPPET:
@@ -78,7 +78,7 @@ def _display(source: str, line: int, column: int, message: str) -> str:
 
 
 def format_issues(source: str, issues: list[Issue]) -> str:
-    """The text of all issues, in source order, as cel-go's ``Errors.ToDisplayString``."""
+    """Return the text of all issues, in source order, as cel-go's ``Errors.ToDisplayString``."""
     placed: list[tuple[int, int, str]] = []
     for issue in issues[:_MAX_ISSUES]:
         if issue.offset < 0:
@@ -87,11 +87,11 @@ def format_issues(source: str, issues: list[Issue]) -> str:
         if not source:  # cel-go has no first column to point at
             placed.append((1, -1, issue.message))
             continue
-        before = source[: issue.offset]
-        line = before.count("\n") + 1
-        placed.append((line, issue.offset - (before.rfind("\n") + 1), issue.message))
+        text_before = source[: issue.offset]
+        line = text_before.count("\n") + 1
+        placed.append((line, issue.offset - (text_before.rfind("\n") + 1), issue.message))
     placed.sort(key=lambda item: item[:2])
-    texts = [_display(source, line, column, message) for line, column, message in placed]
+    texts = [_display_issue(source, line, column, message) for line, column, message in placed]
     if len(issues) > _MAX_ISSUES:
         texts.append(f"{len(issues) - _MAX_ISSUES} more errors were truncated")
     return "\n".join(texts)

@@ -1,4 +1,4 @@
-"""What becomes of an expression's value: a bool, a device attribute (KEP-6080), or plain data.
+"""Conversion of an expression's value to a bool, a device attribute (KEP-6080), or plain data.
 
 Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``DeviceMatches`` and
 ``EvaluateDerivedAttribute``.
@@ -17,7 +17,7 @@ _SCALARS: Final = frozenset({"bool", "int", "string", "any", "dyn", "kubernetes.
 
 
 def to_bool(value: Any) -> bool:
-    """The result of a selector.
+    """Return the result of a selector.
 
     Raises CelRuntimeError: the value is not a bool (``DeviceMatches``).
     """
@@ -27,11 +27,11 @@ def to_bool(value: Any) -> bool:
     if inner.__class__ is bool:
         return bool(inner)
     message = f"CEL result of type {values.type_name(value)} could not be converted to bool"
-    raise CelRuntimeError(f"{message}: {_no_bool(inner)}")
+    raise CelRuntimeError(f"{message}: {_explain_no_bool(inner)}")
 
 
-def _no_bool(value: Any) -> str:
-    """Why a value is no bool, in the words of cel-go's ``ConvertToNative`` methods."""
+def _explain_no_bool(value: Any) -> str:
+    """Return why a value is no bool, in the words of cel-go's ``ConvertToNative`` methods."""
     name = values.type_name(value)
     if name == "optional_type":
         return "optional.none() dereference"
@@ -49,7 +49,7 @@ def _no_bool(value: Any) -> str:
 
 
 def to_python(value: Any) -> Any:
-    """A CEL value as JSON-like Python data."""
+    """Return a CEL value as JSON-like Python data."""
     if value is None or value.__class__ in (bool, int, float, str, bytes):
         return value
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def to_python(value: Any) -> Any:
 
 
 def output_type_error(checked: CelType, *, lists: bool) -> str:
-    """Why an expression of this type cannot be a derived attribute; empty if it can."""
+    """Return why an expression of this type cannot be a derived attribute; empty if it can."""
     if checked.name in _SCALARS:
         return ""
     if lists and checked.kind == "list" and checked.params[0].name in _SCALARS:
@@ -75,25 +75,25 @@ def output_type_error(checked: CelType, *, lists: bool) -> str:
 
 
 class _Nothing:
-    """What an absent optional holds."""
+    """The content of an absent optional."""
 
     cel_type = "<nil>"
 
 
-def _held(value: Any) -> Any:
-    """What Go's value of the value is: an optional's own, a type's name."""
+def _unwrap_value(value: Any) -> Any:
+    """Return what Go's ``Value()`` gives: an optional's content, a type's name."""
     while value.__class__ is values.Optional:
         value = value.value if value.present else _Nothing()
     return value.name if isinstance(value, values.TypeValue) else value
 
 
 def to_attribute(value: Any) -> dict[str, Any]:
-    """The value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
+    """Return the value as a DeviceAttribute of the v1 API, such as ``{"int": 5}``.
 
     Raises CelRuntimeError: the value has no such form.
     """
     kinds = {"bool": "bool", "int": "int", "string": "string", "kubernetes.Semver": "version"}
-    held = _held(value)
+    held = _unwrap_value(value)
     name = values.type_name(held)
     if name in kinds:
         return {kinds[name]: str(held) if kinds[name] == "version" else held}
@@ -101,14 +101,14 @@ def to_attribute(value: Any) -> dict[str, Any]:
         raise CelRuntimeError(f"unsupported CEL return type: {values.go_value(held)}")
     if not value:
         return {"strings": []}
-    items = [_held(item) for item in value]
+    items = [_unwrap_value(item) for item in value]
     first = values.type_name(items[0])
     if first not in kinds:
         raise CelRuntimeError(f"unsupported list element type: {values.go_value(items[0])}")
     for index, item in enumerate(items):
         if values.type_name(item) != first:
-            wanted = {"kubernetes.Semver": "semver"}.get(first, first)
-            problem = f"expected list element at index {index} to be {wanted}"
+            expected = {"kubernetes.Semver": "semver"}.get(first, first)
+            problem = f"expected list element at index {index} to be {expected}"
             raise CelRuntimeError(f"{problem}, got {values.go_value(item)}")
     version = first == "kubernetes.Semver"
     return {f"{kinds[first]}s": [str(item) if version else item for item in items]}

@@ -1,4 +1,4 @@
-"""Static types and their unification: which type may stand where another is expected.
+"""Static types and their unification: the rules by which a type stands where another is expected.
 
 The rules are cel-go's (``checker/types.go``): dyn fits everything, type parameters are bound on
 first use and widened to the more general type, null fits messages, durations and the like.
@@ -30,8 +30,8 @@ class CelType:
         self.name = name
         self.params = params
         self.nullable = nullable
-        shown = f"wrapper({name})" if nullable else name
-        self.text = f"{name}({', '.join(item.text for item in params)})" if params else shown
+        own_text = f"wrapper({name})" if nullable else name
+        self.text = f"{name}({', '.join(item.text for item in params)})" if params else own_text
         exact = ", ".join(item._exact for item in params)  # noqa: SLF001 - of the same class
         self._exact = f"{name}({exact})" if params else name
         self._hash = hash((kind, self._exact))
@@ -83,40 +83,47 @@ _NULLABLE: Final = frozenset({"opaque", "struct", "any", "duration", "timestamp"
 
 
 def list_of(element: CelType) -> CelType:
+    """Return the type of lists of a type."""
     return CelType("list", "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
+    """Return the type of maps with these types of keys and values."""
     return CelType("map", "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
+    """Return the optional type of a type."""
     return CelType("opaque", "optional_type", (value,))
 
 
 def type_of(value: CelType) -> CelType:
+    """Return the type that a type has as a value, such as ``type(int)``."""
     return CelType("type", "type", (value,))
 
 
-def struct(name: str) -> CelType:
+def struct_type(name: str) -> CelType:
+    """Return an object type, such as ``kubernetes.DRADevice``."""
     return CelType("struct", name)
 
 
-def wrapper(primitive: CelType) -> CelType:
+def wrapper_type(primitive: CelType) -> CelType:
+    """Return the nullable form of a primitive type, such as ``wrapper(int)``."""
     return CelType(primitive.kind, primitive.name, nullable=True)
 
 
-def param(name: str) -> CelType:
+def param_type(name: str) -> CelType:
+    """Return a type parameter, such as ``T``."""
     return CelType("param", name)
 
 
 def is_dyn(checked: CelType) -> bool:
-    """Whether only the evaluation can tell the type."""
+    """Return whether only the evaluation can tell the type."""
     return checked.kind in ("dyn", "any")
 
 
 def is_dyn_or_error(checked: CelType) -> bool:
-    """Whether nothing can be said about the type (any more)."""
+    """Return whether the type is not known: only the evaluation tells, or an error was reported."""
     return checked.kind in ("dyn", "any", "error")
 
 
@@ -125,7 +132,7 @@ def _is_nullable(checked: CelType) -> bool:
 
 
 def _less_specific(first: CelType, second: CelType) -> bool:
-    """Whether ``first`` is the same type as ``second`` or a more general one."""
+    """Return whether ``first`` is the same type as ``second`` or a more general one."""
     if is_dyn(first) or first.kind == "param":
         return True
     if is_dyn(second) or second.kind == "param" or first.kind != second.kind:
@@ -141,32 +148,33 @@ def _less_specific(first: CelType, second: CelType) -> bool:
     return first == second
 
 
-def join(first: CelType, second: CelType) -> CelType:
-    """The more general of two types that unify."""
+def join_types(first: CelType, second: CelType) -> CelType:
+    """Return the more general of two types that unify."""
     return first if _less_specific(first, second) else second
 
 
 class Bindings:
-    """What type parameters stand for, as far as is known; parameters are unique per check."""
+    """The types of type parameters, as far as known; parameters are unique per check."""
 
     def __init__(self) -> None:
         self._bound: dict[str, CelType] = {}
         self._count = 0
 
-    def fresh(self) -> CelType:
+    def new_type_var(self) -> CelType:
+        """Return a type parameter that no other type has."""
         self._count += 1
         return CelType("param", f"_var{self._count - 1}")
 
-    def assignable(self, first: list[CelType], second: list[CelType]) -> bool:
-        """Whether each type of ``first`` fits its partner; parameters are bound only if so."""
-        before = dict(self._bound)
+    def is_assignable(self, first: list[CelType], second: list[CelType]) -> bool:
+        """Return whether each type of ``first`` fits its partner; only then bind parameters."""
+        bound_before = dict(self._bound)
         if self._all_assignable(first, second):
             return True
-        self._bound = before
+        self._bound = bound_before
         return False
 
     def substitute(self, checked: CelType, *, free_to_dyn: bool) -> CelType:
-        """The type with known parameters replaced; free ones become dyn if asked for."""
+        """Return the type with bound parameters replaced; free ones become dyn if asked for."""
         while checked.kind == "param" and checked.name in self._bound:
             checked = self._bound[checked.name]
         if checked.kind == "param":
@@ -185,13 +193,13 @@ class Bindings:
 
     def _assignable(self, first: CelType, second: CelType) -> bool:
         if second.kind == "param":
-            valid, bound = self._bind(first, second)
+            valid, bound = self._bind_param(first, second)
             if valid:
                 return True
             if bound:
                 return False
         if first.kind == "param":
-            return self._bind(second, first)[0]
+            return self._bind_param(second, first)[0]
         if is_dyn_or_error(first) or is_dyn_or_error(second):
             return True
         if first.kind == "null":
@@ -208,29 +216,29 @@ class Bindings:
             )
         return first == second
 
-    def _bind(self, given: CelType, parameter: CelType) -> tuple[bool, bool]:
-        """Whether ``given`` may stand for ``parameter``, and whether that was bound before."""
-        if given == parameter:
+    def _bind_param(self, candidate: CelType, parameter: CelType) -> tuple[bool, bool]:
+        """Return whether a type may stand for a parameter, and whether that was bound before."""
+        if candidate == parameter:
             return True, True
-        known = self._bound.get(parameter.name)
-        if known is not None:
-            if given == known:
+        bound = self._bound.get(parameter.name)
+        if bound is not None:
+            if candidate == bound:
                 return True, True
-            if self._assignable(given, known):
-                wider = join(given, known)
-                if not self._occurs(parameter, wider):
+            if self._assignable(candidate, bound):
+                wider = join_types(candidate, bound)
+                if not self._occurs_in(parameter, wider):
                     self._bound[parameter.name] = wider
                 return True, True
             return False, True
-        if self._occurs(parameter, given):
+        if self._occurs_in(parameter, candidate):
             return False, False
-        self._bound[parameter.name] = given
+        self._bound[parameter.name] = candidate
         return True, False
 
-    def _occurs(self, parameter: CelType, within: CelType) -> bool:
+    def _occurs_in(self, parameter: CelType, within: CelType) -> bool:
         if parameter == within:
             return True
         if within.kind == "param":
-            known = self._bound.get(within.name)
-            return known is not None and self._occurs(parameter, known)
-        return any(self._occurs(parameter, item) for item in within.params)
+            bound = self._bound.get(within.name)
+            return bound is not None and self._occurs_in(parameter, bound)
+        return any(self._occurs_in(parameter, item) for item in within.params)

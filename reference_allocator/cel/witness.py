@@ -15,7 +15,7 @@ from reference_allocator.cel.device import CelDevice
 
 
 class _Unknown:
-    """A value that cel-python has no type for; whatever compares it is an error."""
+    """A value that cel-python has no type for; comparing it is an error."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -24,14 +24,14 @@ class _Unknown:
 
 
 def second_opinion(expression: str, device: CelDevice) -> bool | None:
-    """Whether cel-python selects the device, or None where it cannot say."""
+    """Return whether cel-python selects the device, or None where it cannot say."""
     import celpy  # Takes a tenth of a second, and few ask.
 
     limit = sys.getrecursionlimit()  # An environment of cel-python raises it for the whole process.
     try:
         environment = celpy.Environment()
         program = environment.program(environment.compile(expression))
-        found = program.evaluate({"device": _converted(device.as_map)})
+        selected = program.evaluate({"device": _convert(device.as_map)})
     except (
         *(celpy.CELParseError, celpy.CELEvalError, TypeError, ValueError),
         *(ArithmeticError, LookupError, RecursionError),
@@ -39,12 +39,12 @@ def second_opinion(expression: str, device: CelDevice) -> bool | None:
         return None
     finally:
         sys.setrecursionlimit(limit)
-    return bool(found) if isinstance(found, celpy.celtypes.BoolType) else None
+    return bool(selected) if isinstance(selected, celpy.celtypes.BoolType) else None
 
 
 @cache
 def _domains() -> Any:
-    """The type of attributes and capacity: a domain that is not there is an empty map."""
+    """Return the type of attributes and capacity: a domain that is not there is an empty map."""
     from celpy import celtypes
 
     class Domains(celtypes.MapType):  # type: ignore[misc]
@@ -54,15 +54,15 @@ def _domains() -> Any:
     return Domains
 
 
-def _converted(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     from celpy import celtypes
 
     simple = {bool: celtypes.BoolType, int: celtypes.IntType, str: celtypes.StringType}
     if type(value) in simple:
         return simple[type(value)](value)
     if isinstance(value, list):
-        return celtypes.ListType([_converted(item) for item in value])
+        return celtypes.ListType([_convert(item) for item in value])
     if isinstance(value, dict):
         kind = _domains() if hasattr(value, "__missing__") else celtypes.MapType
-        return kind({_converted(key): _converted(item) for key, item in value.items()})
+        return kind({_convert(key): _convert(item) for key, item in value.items()})
     return _Unknown()

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from reference_allocator.api import DeviceCapacity, DeviceId, RequestPolicy, RequestSpec
 from reference_allocator.api.quantity import Quantity
-from reference_allocator.checks.case import Case, Given, Published, Violation
+from reference_allocator.checks.case import Case, DeviceResult, Published, Violation
 from reference_allocator.features import Features
 from reference_allocator.rules.capacity import NANO
 
 PLACEHOLDER_SHARE_ID = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
-"""What comparisons of allocators put in place of every generated share id."""
+"""The id that comparisons of allocators put in place of every generated share id."""
 
 
 def shares_are_marked(case: Case) -> Iterator[Violation]:
@@ -23,18 +23,20 @@ def shares_are_marked(case: Case) -> Iterator[Violation]:
         for result in results
         if result.share_id is not None
     }
-    for item in case.given:
+    for item in case.device_results:
         if item.published is None:
             continue
         share_id = item.result.share_id
         if not case.may_be_shared(item.published):
             if share_id is not None or item.result.consumed_capacity:
-                yield item.violation("share", "the device cannot be shared, the result says so")
+                yield item.make_violation(
+                    "share", "the device cannot be shared, the result says so"
+                )
             continue
         if not share_id:
-            yield item.violation("share", "a share of the device needs a shareID")
+            yield item.make_violation("share", "a share of the device needs a shareID")
         elif (item.result.id, share_id) in used and share_id != PLACEHOLDER_SHARE_ID:
-            yield item.violation("share", f"shareID {share_id} is in use")
+            yield item.make_violation("share", f"shareID {share_id} is in use")
         if share_id:
             used.add((item.result.id, share_id))
 
@@ -47,15 +49,15 @@ def capacity_suffices(case: Case) -> Iterator[Violation]:
     for results in case.held.values():
         for result in results:
             if result.share_id is not None:
-                _add(totals.setdefault(result.id, {}), result.consumed_capacity)
-    for item in case.given:
+                _add_amounts(totals.setdefault(result.id, {}), result.consumed_capacity)
+    for item in case.device_results:
         if item.spec is not None and item.published is not None:
-            yield from _one(case, item, item.spec, item.published, totals)
+            yield from _check_amounts(case, item, item.spec, item.published, totals)
 
 
-def _one(
+def _check_amounts(
     case: Case,
-    item: Given,
+    item: DeviceResult,
     spec: RequestSpec,
     published: Published,
     totals: dict[DeviceId, dict[str, int]],
@@ -64,37 +66,39 @@ def _one(
     capacities = published.device.capacity
     for name in requested:
         if name not in capacities:
-            yield item.violation("capacity", f"the device has no capacity {name}")
+            yield item.make_violation("capacity", f"the device has no capacity {name}")
     shared = case.may_be_shared(published)
     total = totals.setdefault(item.result.id, {})
     for name, capacity in capacities.items():
-        wanted = allowed_amount(requested.get(name), capacity, case.features)
-        if wanted is None:
-            yield item.violation(
+        expected = allowed_amount(requested.get(name), capacity, case.features)
+        if expected is None:
+            yield item.make_violation(
                 "capacity", f"the policy of {name} does not allow {requested.get(name)}"
             )
             continue
         if shared:
             consumed = item.result.consumed_capacity.get(name)
-            if consumed is None or consumed.nanos != wanted:
-                yield item.violation(
+            if consumed is None or consumed.nanos != expected:
+                yield item.make_violation(
                     "capacity",
-                    f"consumes {consumed} of {name}, the request comes to {_text(wanted)}",
+                    f"consumes {consumed} of {name}, the request comes to {_show_amount(expected)}",
                 )
-        sum_now = total.get(name, 0) + wanted
+        new_total = total.get(name, 0) + expected
         if shared:
-            total[name] = sum_now
-        if sum_now > capacity.value.nanos:
-            yield item.violation(
-                "capacity", f"{name}: {_text(sum_now)} consumed of {capacity.value}"
+            total[name] = new_total
+        if new_total > capacity.value.nanos:
+            yield item.make_violation(
+                "capacity", f"{name}: {_show_amount(new_total)} consumed of {capacity.value}"
             )
     for name in item.result.consumed_capacity:
         if name not in capacities:
-            yield item.violation("capacity", f"consumes {name}, which the device does not have")
+            yield item.make_violation(
+                "capacity", f"consumes {name}, which the device does not have"
+            )
 
 
 def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:
-    """Whether the device, unused, has enough capacity for the request."""
+    """Return whether the device, unused, has enough capacity for the request."""
     if not case.features.consumable_capacity:
         return True
     requested = {} if spec.capacity is None else spec.capacity.requests
@@ -102,8 +106,8 @@ def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:
     if any(name not in capacities for name in requested):
         return False
     for name, capacity in capacities.items():
-        wanted = allowed_amount(requested.get(name), capacity, case.features)
-        if wanted is None or wanted > capacity.value.nanos:
+        amount = allowed_amount(requested.get(name), capacity, case.features)
+        if amount is None or amount > capacity.value.nanos:
             return False
     return True
 
@@ -111,7 +115,7 @@ def could_fit(case: Case, spec: RequestSpec, published: Published) -> bool:
 def allowed_amount(
     requested: Quantity | None, capacity: DeviceCapacity, features: Features
 ) -> int | None:
-    """The amount that a request comes to, in units of 1e-9; None where the policy forbids it."""
+    """Return what a request comes to, in units of 1e-9; None where the policy forbids it."""
     policy = capacity.request_policy
     if policy is None:
         return (capacity.value if requested is None else requested).nanos
@@ -126,18 +130,18 @@ def allowed_amount(
 
 
 def _round_up(amount: int, policy: RequestPolicy, features: Features) -> int:
-    """The smallest amount of the policy that is enough; the amount itself where none is."""
+    """Return the smallest amount of the policy that is enough; the amount itself where none is."""
     valid = policy.valid_range
     if valid is not None and valid.min is not None:
         low = valid.min.nanos
         if amount < low or valid.step is None:
             return max(amount, low)
         unit = _unit(policy, features)
-        step = _ceil(valid.step.nanos, unit)
-        low = _ceil(low, unit)
+        step = _ceil_to(valid.step.nanos, unit)
+        low = _ceil_to(low, unit)
         if step == 0:
             return amount  # No amount is valid then.
-        steps = Fraction(_ceil(amount, unit) - low, step)
+        steps = Fraction(_ceil_to(amount, unit) - low, step)
         return low + step * -(-steps.numerator // steps.denominator)
     return min((v.nanos for v in policy.valid_values or () if v.nanos >= amount), default=amount)
 
@@ -152,12 +156,12 @@ def _is_valid(amount: int, policy: RequestPolicy, features: Features) -> bool:
         return True
     unit = _unit(policy, features)
     low = 0 if valid.min is None else valid.min.nanos
-    step = _ceil(valid.step.nanos, unit)
-    return step != 0 and (_ceil(amount, unit) - _ceil(low, unit)) % step == 0
+    step = _ceil_to(valid.step.nanos, unit)
+    return step != 0 and (_ceil_to(amount, unit) - _ceil_to(low, unit)) % step == 0
 
 
 def _unit(policy: RequestPolicy, features: Features) -> int:
-    """What ranges are counted in: whole units, or thousandths where the feature allows it."""
+    """Return the unit of ranges: a whole, or a thousandth where the feature allows it."""
     assert policy.valid_range is not None
     step = policy.valid_range.step
     bounds = (policy.valid_range.min, policy.valid_range.max, step)
@@ -167,16 +171,16 @@ def _unit(policy: RequestPolicy, features: Features) -> int:
     return milli if features.fractional_capacity_range and exact else NANO
 
 
-def _ceil(amount: int, unit: int) -> int:
-    """The next multiple of a unit, away from zero."""
+def _ceil_to(amount: int, unit: int) -> int:
+    """Return the next multiple of a unit, away from zero."""
     return -(-amount // unit) * unit if amount >= 0 else amount // unit * unit
 
 
-def _add(total: dict[str, int], amounts: Mapping[str, Quantity]) -> None:
+def _add_amounts(total: dict[str, int], amounts: Mapping[str, Quantity]) -> None:
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount.nanos
 
 
-def _text(amount: int) -> str:
+def _show_amount(amount: int) -> str:
     exact = Fraction(amount, NANO)
     return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.9g}"

@@ -1,4 +1,4 @@
-"""Is this allocation right? And if not, which rule does it break, for which device?
+"""The check of an allocation: is it right, and if not, which rule does it break for which device?
 
 Written apart from the search (see `reference_allocator.checks`), so that it can judge allocations
 of any allocator, including ours. It accepts every correct allocation, not only the one that a
@@ -58,7 +58,7 @@ def check(
     claims: Sequence[Mapping[str, Any]],
     allocations: Sequence[Mapping[str, Any]],
 ) -> list[Violation]:
-    """Every rule that an allocation breaks; an empty list where it keeps them all.
+    """Return every rule that an allocation breaks; an empty list where it keeps them all.
 
     Args:
         snapshot: the cluster before the allocation. Its `allocated` claims say what is in use; a
@@ -69,18 +69,18 @@ def check(
     Raises InputError: an object has not the form of its kind; names the path.
     """
     read_claims = read_all(claims, ResourceClaim.from_dict, "claims")
-    own = {(claim.namespace, claim.name) for claim in read_claims}
+    own_names = {(claim.namespace, claim.name) for claim in read_claims}
     held = read_all(snapshot.allocated, ResourceClaim.from_dict, "allocated")
     classes = read_all(snapshot.device_classes, DeviceClass.from_dict, "deviceClasses")
     case = Case(
         features=snapshot.features,
-        rules=MinorRules.of(snapshot.kubernetes),
+        rules=MinorRules.for_version(snapshot.kubernetes),
         environment=selector_environment(snapshot.features, snapshot.kubernetes),
         node=Node.from_dict(node),
         slices=read_all(snapshot.slices, ResourceSlice.from_dict, "slices"),
         classes={item.name: item for item in classes},
         claims=read_claims,
         allocations=list(allocations),
-        others=[claim for claim in held if (claim.namespace, claim.name) not in own],
+        other_claims=[claim for claim in held if (claim.namespace, claim.name) not in own_names],
     )
     return [violation for rule in _RULES for violation in rule(case)]

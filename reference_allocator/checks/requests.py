@@ -8,13 +8,13 @@ from reference_allocator.api import Attribute, Constraint, DeviceRequest, Reques
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.cel import CelCompileError, CelRuntimeError, compile_derived
 from reference_allocator.checks.capacity import could_fit
-from reference_allocator.checks.case import Case, Given, Violation
-from reference_allocator.checks.devices import selected
-from reference_allocator.environment import converted, derived_environment
+from reference_allocator.checks.case import Case, DeviceResult, Violation
+from reference_allocator.checks.devices import is_selected
+from reference_allocator.environment import convert_device, derived_environment
 
 
 def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
-    """There is one allocation per claim."""
+    """Each claim has one allocation."""
     if len(case.claims) != len(case.allocations):
         problem = f"{len(case.allocations)} allocations for {len(case.claims)} claims"
         yield Violation("allocation-count", message=problem)
@@ -22,9 +22,9 @@ def every_claim_has_a_result(case: Case) -> Iterator[Violation]:
 
 def requests_exist(case: Case) -> Iterator[Violation]:
     """Every result names a request of its claim; an alternative as `request/subrequest`."""
-    for item in case.given:
+    for item in case.device_results:
         if item.spec is None:
-            yield item.violation("request", "the claim has no such request")
+            yield item.make_violation("request", "the claim has no such request")
 
 
 def requests_are_allowed(case: Case) -> Iterator[Violation]:
@@ -32,12 +32,12 @@ def requests_are_allowed(case: Case) -> Iterator[Violation]:
     for claim in case.claims:
         for request in claim.requests:
             for spec in request.first_available or (request.exactly,):
-                problem = _forbidden(case, request, spec)
+                problem = _find_forbidden(case, request, spec)
                 if problem:
                     yield Violation("feature", claim.ref, request.name, "", problem)
 
 
-def _forbidden(case: Case, request: DeviceRequest, spec: RequestSpec | None) -> str:
+def _find_forbidden(case: Case, request: DeviceRequest, spec: RequestSpec | None) -> str:
     features = case.features
     if spec is None:
         return "the request has neither exactly nor firstAvailable"
@@ -61,26 +61,28 @@ def _forbidden(case: Case, request: DeviceRequest, spec: RequestSpec | None) -> 
 def numbers_are_right(case: Case) -> Iterator[Violation]:
     """Each request has exactly the devices it asks for, through one of its alternatives."""
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
-        given = case.of_claim(index)
-        if len(given) > ALLOCATION_RESULTS_MAX:
-            problem = f"{len(given)} devices, at most {ALLOCATION_RESULTS_MAX} allowed"
+        device_results = case.results_of_claim(index)
+        if len(device_results) > ALLOCATION_RESULTS_MAX:
+            problem = f"{len(device_results)} devices, at most {ALLOCATION_RESULTS_MAX} allowed"
             yield Violation("limit", claim.ref, message=problem)
         for request in claim.requests:
-            for problem, rule in _wrong_number(case, request, given):
+            for problem, rule in _check_number(case, request, device_results):
                 yield Violation(rule, claim.ref, request.name, "", problem)
 
 
-def _wrong_number(
-    case: Case, request: DeviceRequest, given: Sequence[Given]
+def _check_number(
+    case: Case, request: DeviceRequest, device_results: Sequence[DeviceResult]
 ) -> Iterator[tuple[str, str]]:
     if not request.first_available:
         if request.exactly is not None:
-            mine = [item for item in given if item.result.request == request.name]
-            yield from _wrong_devices(case, request.exactly, mine)
+            own_results = [item for item in device_results if item.result.request == request.name]
+            yield from _check_devices(case, request.exactly, own_results)
         return
     used = {
         alternative.name: [
-            item for item in given if item.result.request == f"{request.name}/{alternative.name}"
+            item
+            for item in device_results
+            if item.result.request == f"{request.name}/{alternative.name}"
         ]
         for alternative in request.first_available
     }
@@ -89,7 +91,7 @@ def _wrong_number(
         yield f"devices of several alternatives: {', '.join(chosen)}", "alternative"
         return
     problems = [
-        list(_wrong_devices(case, alternative, used[alternative.name]))
+        list(_check_devices(case, alternative, used[alternative.name]))
         for alternative in request.first_available
         if not chosen or alternative.name == chosen[0]
     ]
@@ -97,12 +99,12 @@ def _wrong_number(
         yield from problems[0]
 
 
-def _wrong_devices(
-    case: Case, spec: RequestSpec, given: Sequence[Given]
+def _check_devices(
+    case: Case, spec: RequestSpec, device_results: Sequence[DeviceResult]
 ) -> Iterator[tuple[str, str]]:
     if spec.allocation_mode == "ExactCount":
-        if len(given) != max(spec.count, 0):
-            yield f"{len(given)} devices, {spec.count} requested", "count"
+        if len(device_results) != max(spec.count, 0):
+            yield f"{len(device_results)} devices, {spec.count} requested", "count"
         return
     if spec.allocation_mode != "All":
         return
@@ -110,19 +112,19 @@ def _wrong_devices(
         if view.rule in ("pool-incomplete", "pool-invalid"):
             yield f"all devices requested while pool {view.id} is not usable", view.rule
             return
-    wanted = {
+    matching = {
         published.id
         for view in case.views.values()
         for same_name in view.devices.values()
         for published in same_name
-        if selected(case, spec, published) and could_fit(case, spec, published)
+        if is_selected(case, spec, published) and could_fit(case, spec, published)
     }
-    if not wanted:
+    if not matching:
         yield "all devices requested, and there is none", "all"
         return
-    got = {item.result.id for item in given}
-    missing = ", ".join(sorted(str(device) for device in wanted - got))
-    surplus = ", ".join(sorted(str(device) for device in got - wanted))
+    allocated = {item.result.id for item in device_results}
+    missing = ", ".join(sorted(str(device) for device in matching - allocated))
+    surplus = ", ".join(sorted(str(device) for device in allocated - matching))
     if missing:
         yield f"all devices requested, but these are missing: {missing}", "all"
     if surplus:
@@ -133,12 +135,14 @@ def constraints_hold(case: Case) -> Iterator[Violation]:
     """Constraints hold for the devices of the requests that they name."""
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
         for number, constraint in enumerate(claim.constraints):
-            concerned = [item for item in case.of_claim(index) if _concerns(constraint, item)]
-            for item, problem in _broken(case, constraint, concerned):
-                yield item.violation("constraint", f"constraint #{number}: {problem}")
+            concerned = [
+                item for item in case.results_of_claim(index) if _concerns(constraint, item)
+            ]
+            for item, problem in _check_constraint(case, constraint, concerned):
+                yield item.make_violation("constraint", f"constraint #{number}: {problem}")
 
 
-def _concerns(constraint: Constraint, item: Given) -> bool:
+def _concerns(constraint: Constraint, item: DeviceResult) -> bool:
     name = item.result.request
     return (
         not constraint.requests
@@ -147,16 +151,16 @@ def _concerns(constraint: Constraint, item: Given) -> bool:
     )
 
 
-def _broken(
-    case: Case, constraint: Constraint, concerned: Sequence[Given]
-) -> Iterator[tuple[Given, str]]:
+def _check_constraint(
+    case: Case, constraint: Constraint, concerned: Sequence[DeviceResult]
+) -> Iterator[tuple[DeviceResult, str]]:
     name = constraint.match_attribute or constraint.distinct_attribute
     if name is None:
         for item in concerned:
             yield item, "neither matchAttribute nor distinctAttribute"
         return
     lists = case.features.list_type_attributes
-    seen: list[tuple[Given, set[tuple[str, object]]]] = []
+    values_of_results: list[tuple[DeviceResult, set[tuple[str, object]]]] = []
     for item in concerned:
         if item.published is None or item.spec is None:
             continue
@@ -164,44 +168,47 @@ def _broken(
         if attribute is None:
             yield item, f"the device has no attribute {name}"
             continue
-        values = _values(attribute, lists=lists)
+        values = _comparable_values(attribute, lists=lists)
         # Without lists, a value of another type is let in for the first device only.
-        if not values and (lists or seen):
+        if not values and (lists or values_of_results):
             yield item, f"the value of {name} has a type that cannot be compared"
             continue
-        seen.append((item, values))
+        values_of_results.append((item, values))
     if constraint.match_attribute is not None:
-        if len(seen) > 1 and not set.intersection(*(values for _, values in seen)):
-            yield seen[-1][0], f"the devices do not share a value of {name}"
+        if len(values_of_results) > 1 and not set.intersection(
+            *(values for _, values in values_of_results)
+        ):
+            yield values_of_results[-1][0], f"the devices do not share a value of {name}"
         return
-    for position, (item, values) in enumerate(seen):
-        for earlier, other in seen[:position]:
+    for position, (item, values) in enumerate(values_of_results):
+        for earlier, other in values_of_results[:position]:
             if values & other:
                 yield item, f"same value of {name} as {earlier.result.id}"
 
 
-def _values(attribute: Attribute, *, lists: bool) -> set[tuple[str, object]]:
+def _comparable_values(attribute: Attribute, *, lists: bool) -> set[tuple[str, object]]:
     if attribute.kind is None or (attribute.is_list and not lists):
         return set()
     return {(attribute.kind, value) for value in attribute.values}
 
 
-def attribute_of(case: Case, item: Given, name: str) -> Attribute | None:
-    """The attribute that a constraint means, of a device that is published for a request.
+def attribute_of(case: Case, item: DeviceResult, name: str) -> Attribute | None:
+    """Return the attribute that a constraint means, of a device that is published for a request.
 
-    One that the request derives hides a published one; it is missing where it has no value.
+    An attribute that the request derives hides a published one; it is missing where it has no
+    value.
     """
     assert item.published is not None
     assert item.spec is not None
     for derived in reversed(item.spec.derived_attributes):
         if derived.name == name:
             try:
-                device = converted(
+                device = convert_device(
                     case.environment, item.result.id.driver, item.published.device.raw
                 )
                 environment = derived_environment(case.environment)
                 program = compile_derived(derived.expression, features=environment)
-                value = program.attribute(device)
+                value = program.compute_attribute(device)
             except (CelCompileError, CelRuntimeError):
                 return None
             return Attribute.from_dict(value)

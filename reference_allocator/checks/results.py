@@ -1,4 +1,4 @@
-"""Rules about what else a result says: copied fields, configuration, node selector."""
+"""Rules about the other fields of a result: copied fields, configuration, node selector."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reference_allocator.api import ResourceClaim
-from reference_allocator.checks.case import Case, Given, Violation, named_requests
+from reference_allocator.checks.case import Case, DeviceResult, Violation, named_requests
 
 
 def fields_are_copied(case: Case) -> Iterator[Violation]:
-    """What results repeat of requests and devices is what those say."""
-    for item in case.given:
+    """Results repeat the fields of requests and devices as they are there."""
+    for item in case.device_results:
         if item.spec is None or item.published is None:
             continue
         device, features = item.published.device, case.features
@@ -24,44 +24,47 @@ def fields_are_copied(case: Case) -> Iterator[Violation]:
             "skipNodeOperations": list(item.published.slice.skip_node_operations),
         }
         for name, value in expected.items():
-            found = item.raw.get(name) or type(value)()
-            if found != value:
+            actual = item.raw.get(name) or type(value)()
+            if actual != value:
                 rule = "admin-access" if name == "adminAccess" else "result-fields"
-                yield item.violation(rule, f"{name} is {found!r}, should be {value!r}")
+                yield item.make_violation(rule, f"{name} is {actual!r}, should be {value!r}")
 
 
 def config_is_right(case: Case) -> Iterator[Violation]:
-    """Configurations of the chosen classes, then of the claim, for the requests they concern."""
+    """The configurations are those of the chosen classes, then of the claim, for their requests."""
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
         devices = case.allocations[index].get("devices") or {}
-        found = [_normal(item) for item in devices.get("config") or ()]
-        expected = [_normal(item) for item in _expected_config(case, claim, case.of_claim(index))]
-        if found != expected:
-            problem = f"config is {found!r}, should be {expected!r}"
+        actual = [_without_empty(item) for item in devices.get("config") or ()]
+        expected = [
+            _without_empty(item)
+            for item in _expected_config(case, claim, case.results_of_claim(index))
+        ]
+        if actual != expected:
+            problem = f"config is {actual!r}, should be {expected!r}"
             yield Violation("config", claim.ref, message=problem)
 
 
-def _normal(config: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value not in (None, [])}
 
 
 def _expected_config(
-    case: Case, claim: ResourceClaim, given: list[Given]
+    case: Case, claim: ResourceClaim, device_results: list[DeviceResult]
 ) -> Iterator[dict[str, Any]]:
-    chosen = _chosen(claim, given)
+    chosen = _chosen_names(claim, device_results)
     specs = dict(named_requests(claim.requests))
-    done: set[str] = set()
+    listed_classes: set[str] = set()
     for name in chosen:
         class_name = specs[name].device_class_name
         device_class = case.classes.get(class_name)
-        if device_class is None or class_name in done:
+        if device_class is None or class_name in listed_classes:
             continue
-        done.add(class_name)
+        listed_classes.add(class_name)
         users = [other for other in chosen if specs[other].device_class_name == class_name]
         for config in device_class.config:
             source = {"source": "FromClass", **config.configuration}
-            whole = len(users) == len(chosen) and not case.rules.config_names_requests
-            yield source if whole else {**source, "requests": users}
+            for_all = len(users) == len(chosen) and not case.rules.config_names_requests
+            yield source if for_all else {**source, "requests": users}
     for config in claim.config:
         concerned = [
             name
@@ -80,9 +83,9 @@ def _expected_config(
         yield from [source] * (len(named) if older and config.requests else 1)
 
 
-def _chosen(claim: ResourceClaim, given: list[Given]) -> list[str]:
-    """For each request the name that its results use."""
-    used = [item.result.request for item in given]
+def _chosen_names(claim: ResourceClaim, device_results: list[DeviceResult]) -> list[str]:
+    """Return for each request the name that its results use."""
+    used = [item.result.request for item in device_results]
     names: list[str] = []
     for request in claim.requests:
         if not request.first_available:
@@ -102,10 +105,12 @@ def _chosen(claim: ResourceClaim, given: list[Given]) -> list[str]:
 def node_selector_is_right(case: Case) -> Iterator[Violation]:
     """The result is usable exactly where its devices are."""
     for index, claim in enumerate(case.claims[: len(case.allocations)]):
-        found = _terms(case.allocations[index].get("nodeSelector"))
-        expected = _expected_terms(case, case.of_claim(index))
-        if found != expected:
-            problem = f"nodeSelector selects {_text(found)}, should select {_text(expected)}"
+        actual = _read_terms(case.allocations[index].get("nodeSelector"))
+        expected = _expected_terms(case, case.results_of_claim(index))
+        if actual != expected:
+            problem = (
+                f"nodeSelector selects {_show_terms(actual)}, should select {_show_terms(expected)}"
+            )
             yield Violation("node-selector", claim.ref, message=problem)
 
 
@@ -113,18 +118,18 @@ _Requirement = tuple[str, str, str, frozenset[str]]
 _Terms = list[frozenset[_Requirement]]
 
 
-def _expected_terms(case: Case, given: list[Given]) -> _Terms:
+def _expected_terms(case: Case, device_results: list[DeviceResult]) -> _Terms:
     requirements: set[_Requirement] = set()
-    for item in given:
+    for item in device_results:
         if item.published is None:
             continue
-        device, part = item.published.device, item.published.slice
-        own = bool(part.per_device_node_selection)
-        node_name = device.node_name if own else part.node_name
-        selector = device.node_selector if own else part.node_selector
+        device, device_slice = item.published.device, item.published.slice
+        per_device = bool(device_slice.per_device_node_selection)
+        node_name = device.node_name if per_device else device_slice.node_name
+        selector = device.node_selector if per_device else device_slice.node_selector
         if node_name is not None or device.binds_to_node:
-            here = ("matchFields", "metadata.name", "In", frozenset({case.node.name}))
-            return [frozenset({here})]
+            this_node = ("matchFields", "metadata.name", "In", frozenset({case.node.name}))
+            return [frozenset({this_node})]
         for term in (selector.terms if selector is not None else ())[:1]:
             for kind, listed in (
                 ("matchFields", term.match_fields),
@@ -136,7 +141,7 @@ def _expected_terms(case: Case, given: list[Given]) -> _Terms:
     return [frozenset(requirements)] if requirements else []
 
 
-def _terms(selector: Mapping[str, Any] | None) -> _Terms:
+def _read_terms(selector: Mapping[str, Any] | None) -> _Terms:
     if not selector:
         return []
     return [
@@ -154,7 +159,7 @@ def _terms(selector: Mapping[str, Any] | None) -> _Terms:
     ]
 
 
-def _text(terms: _Terms) -> str:
+def _show_terms(terms: _Terms) -> str:
     if not terms:
         return "every node"
     return " or ".join(

@@ -1,4 +1,4 @@
-"""From ResourceSlices to the pools of devices that one node can use.
+"""The pools of devices that one node can use, gathered from ResourceSlices.
 
 A driver replaces its slices one by one, so a pool has generations and can be incomplete; slices of
 other nodes belong to the same pool and matter for its counters. Source of the rules: GatherPools in
@@ -20,7 +20,7 @@ from reference_allocator.rules.nodeselector import node_matches
 
 
 class PoolBuilder:
-    """Makes pools of slices, each device once however many pools it is in. Not thread-safe."""
+    """A maker of pools from slices; a device is one object in all its pools. Not thread-safe."""
 
     def __init__(self, features: Features, state: AllocatedState, rules: MinorRules) -> None:
         self._features = features
@@ -30,115 +30,124 @@ class PoolBuilder:
         self._usable: dict[ResourceSlice, bool] = {}
 
     def forget(self, item: ResourceSlice) -> None:
+        """Let go of the devices of a slice that is gone."""
         self._entries.pop(item, None)
         self._usable.pop(item, None)
 
-    def replace(self, old: ResourceSlice, new: ResourceSlice) -> None:
-        """Lets go of the devices of a slice, apart from what is known about unchanged ones."""
+    def replace_slice(self, old: ResourceSlice, new: ResourceSlice) -> None:
+        """Let go of the devices of a slice, but keep the facts about those that are unchanged."""
         entries = self._entries.get(old, ())
         self.forget(old)
         if not entries or old.driver != new.driver:
             return
-        known = {entry.id.device: entry for entry in entries}
+        old_entries = {entry.id.device: entry for entry in entries}
         for entry in self._entries_of(new):
-            before = known.get(entry.id.device)
-            if before is not None and before.device.raw == entry.device.raw:
-                entry.facts = before.facts
+            old_entry = old_entries.get(entry.id.device)
+            if old_entry is not None and old_entry.device.raw == entry.device.raw:
+                entry.facts = old_entry.facts
 
-    def usable(self, item: ResourceSlice) -> bool:
-        """Whether the features allow to look at the slice at all."""
-        known = self._usable.get(item)
-        if known is None:
+    def is_usable(self, item: ResourceSlice) -> bool:
+        """Return whether the features allow to look at the slice at all."""
+        usable = self._usable.get(item)
+        if usable is None:
             partitions = item.per_device_node_selection is not None or item.shared_counters
-            known = self._usable[item] = (
+            usable = self._usable[item] = (
                 self._features.partitionable_devices or not partitions
             ) and (self._features.compatibility_groups or not item.uses_compatibility_groups)
-        return known
+        return usable
 
-    def build(
-        self, relevant: Sequence[ResourceSlice], everywhere: Iterable[ResourceSlice]
+    def build_pool(
+        self, relevant: Sequence[ResourceSlice], all_slices: Iterable[ResourceSlice]
     ) -> Pool | None:
-        """The pool that a node sees, or None where a newer state of it is elsewhere.
+        """Return the pool that a node sees, or None where a newer generation is elsewhere.
 
         Args:
             relevant: the slices that target the node, all of one generation.
-            everywhere: all slices of the pool.
+            all_slices: all slices of the pool, whichever nodes they target.
         """
         first = relevant[0]
-        others: list[ResourceSlice] = []
+        not_targeting: list[ResourceSlice] = []
         if len(relevant) != first.resource_slice_count:
             if self._rules.uses_incomplete_pools:
-                pool = self._assemble(sorted(relevant, key=lambda item: item.name), others)
+                pool = self._assemble_pool(
+                    sorted(relevant, key=lambda item: item.name), not_targeting
+                )
                 pool.incomplete = True
                 return pool
             # Slices of the pool may be missing here because they are for other nodes only.
-            everywhere = list(everywhere)
-            if any(item.generation > first.generation for item in everywhere):
+            all_slices = list(all_slices)
+            if any(item.generation > first.generation for item in all_slices):
                 return None
             current = [
                 item
-                for item in everywhere
+                for item in all_slices
                 if item.generation == first.generation
                 and (self._features.compatibility_groups or not item.uses_compatibility_groups)
             ]
             if len(current) != first.resource_slice_count:
-                return self._pool(first, incomplete=True)
+                return self._unusable_pool(first, incomplete=True)
             if len(relevant) < len(current):
                 names = {item.name for item in relevant}
-                others = [item for item in current if item.name not in names]
-        return self._assemble(sorted(relevant, key=lambda item: item.name), others)
+                not_targeting = [item for item in current if item.name not in names]
+        return self._assemble_pool(sorted(relevant, key=lambda item: item.name), not_targeting)
 
-    def _pool(self, first: ResourceSlice, *, incomplete: bool = False, invalid: str = "") -> Pool:
-        use = self._state.pool(first.pool_id)
+    def _unusable_pool(
+        self, first: ResourceSlice, *, incomplete: bool = False, invalid: str = ""
+    ) -> Pool:
+        use = self._state.pool_use(first.pool_id)
         return Pool(first.pool_id, use, incomplete=incomplete, invalid_reason=invalid)
 
-    def _assemble(self, targeting: list[ResourceSlice], others: list[ResourceSlice]) -> Pool:
+    def _assemble_pool(
+        self, targeting: list[ResourceSlice], not_targeting: list[ResourceSlice]
+    ) -> Pool:
         pool_id = targeting[0].pool_id
         with_counters = self._features.partitionable_devices
-        devices = self._devices(targeting)
+        devices = self._devices_of(targeting)
         names: set[str] = set()
         for entry in devices:
             name = entry.device.name
             if name in names:
-                return self._pool(targeting[0], invalid=f"duplicate device name {name}")
+                return self._unusable_pool(targeting[0], invalid=f"duplicate device name {name}")
             names.add(name)
-        use = self._state.pool(pool_id)
+        use = self._state.pool_use(pool_id)
         if not with_counters:
             return Pool(pool_id, use, devices)
         counters: dict[str, Mapping[str, int]] = {}
         for counter_set in (
-            item for each in (*targeting, *others) for item in each.shared_counters
+            item
+            for published_slice in (*targeting, *not_targeting)
+            for item in published_slice.shared_counters
         ):
             if counter_set.name in counters:
                 reason = f"duplicate counter set name {counter_set.name}"
-                return self._pool(targeting[0], invalid=reason)
+                return self._unusable_pool(targeting[0], invalid=reason)
             counters[counter_set.name] = {
                 name: total.nanos for name, total in counter_set.counters.items()
             }
-        other_devices = self._devices(others)
+        other_devices = self._devices_of(not_targeting)
         for entry in (*devices, *other_devices):
             reason = _unknown_counter(entry.device, counters)
             if reason:
-                return self._pool(targeting[0], invalid=reason)
+                return self._unusable_pool(targeting[0], invalid=reason)
         return Pool(pool_id, use, devices, other_devices, counters)
 
-    def _devices(self, slices: Iterable[ResourceSlice]) -> tuple[PoolDevice, ...]:
-        found: list[PoolDevice] = []
+    def _devices_of(self, slices: Iterable[ResourceSlice]) -> tuple[PoolDevice, ...]:
+        entries: list[PoolDevice] = []
         for item in slices:
             if self._features.partitionable_devices and item.shared_counters:
                 continue  # A slice has either devices or counters.
-            found.extend(self._entries_of(item))
-        return tuple(found)
+            entries.extend(self._entries_of(item))
+        return tuple(entries)
 
     def _entries_of(self, item: ResourceSlice) -> tuple[PoolDevice, ...]:
         entries = self._entries.get(item)
         if entries is None:
-            pool = self._state.pool(item.pool_id)
-            entries = tuple([self._entry(item, device, pool) for device in item.devices])
+            pool = self._state.pool_use(item.pool_id)
+            entries = tuple([self._make_entry(item, device, pool) for device in item.devices])
             self._entries[item] = entries
         return entries
 
-    def _entry(self, item: ResourceSlice, device: Device, pool: PoolUse) -> PoolDevice:
+    def _make_entry(self, item: ResourceSlice, device: Device, pool: PoolUse) -> PoolDevice:
         features = self._features
         withheld = bool(device.binding_conditions) and not features.device_binding_and_status
         shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
@@ -146,8 +155,8 @@ class PoolBuilder:
             DeviceId(item.driver, item.pool, device.name),
             device,
             item,
-            pool.device(device.name),
-            tuple(consumption(device))
+            pool.device_use(device.name),
+            tuple(list_draws(device))
             if device.consumes_counters and features.partitionable_devices
             else (),
             withheld,
@@ -170,14 +179,18 @@ def _convertible(device: Device) -> bool:
     return True
 
 
-def consumption(device: Device) -> Iterator[tuple[CounterKey, int]]:
-    """What the device consumes of counters, in units of 1e-9."""
+def list_draws(device: Device) -> Iterator[tuple[CounterKey, int]]:
+    """Yield what the device consumes of counters, in units of 1e-9."""
     for item in device.consumes_counters:
         for name, amount in item.counters.items():
             yield (item.counter_set, name), amount.nanos
 
 
-def targets(item: ResourceSlice, node: Node) -> bool:
+def targets_node(item: ResourceSlice, node: Node) -> bool:
+    """Return whether a slice, or one of its devices, is for a node.
+
+    Raises AllocationError: a node selector does not parse.
+    """
     try:
         if item.node_name or item.all_nodes or item.node_selector is not None:
             return node_matches(node, item.node_name, item.all_nodes, item.node_selector)
@@ -200,13 +213,13 @@ def targets(item: ResourceSlice, node: Node) -> bool:
     return False
 
 
-def keep_newest(kept: list[ResourceSlice], item: ResourceSlice) -> None:
-    """Adds a slice to others of its pool, unless there are newer ones; older ones go."""
-    if kept and item.generation < kept[0].generation:
+def keep_newest(newest: list[ResourceSlice], item: ResourceSlice) -> None:
+    """Add a slice to others of its pool, unless they are newer; older ones go."""
+    if newest and item.generation < newest[0].generation:
         return
-    if kept and item.generation > kept[0].generation:
-        kept.clear()
-    kept.append(item)
+    if newest and item.generation > newest[0].generation:
+        newest.clear()
+    newest.append(item)
 
 
 def _unknown_counter(device: Device, counters: Mapping[str, Mapping[str, int]]) -> str:

@@ -1,4 +1,4 @@
-"""What one node can use: its pools and their devices, in the order of the search."""
+"""The devices that one node can use, by pools, in the order of the search."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ _HAS_BINDING_CONDITIONS: Final = attrgetter("has_binding_conditions")
 
 
 class NodeView:
-    """What one node can use.
+    """The pools and devices that one node can use.
 
     Attributes:
         node: the node.
+        by_id: its pools by their ids; whoever changes this calls `arrange`.
         pools: its pools in the order of the search: by driver and pool name, those with binding
             conditions last.
         candidates: the devices of usable pools in the order of the search.
         pool_at: the pool of each candidate.
-        has_invalid: one of the pools is invalid.
+        has_invalid: whether one of the pools is invalid.
+        version: the version of `Views` that the view shows.
+        log_end: how much of the log of `Views` the view has followed.
     """
 
     def __init__(self, node: Node, features: Features, by_id: dict[PoolId, Pool]) -> None:
@@ -41,7 +44,7 @@ class NodeView:
         self.arrange()
 
     def arrange(self) -> None:
-        """Puts everything in order after `by_id` has changed."""
+        """Put everything in order after `by_id` has changed."""
         self.pools = sorted(self.by_id.values(), key=_BY_ID)
         self.pools.sort(key=_HAS_BINDING_CONDITIONS)
         usable = [pool for pool in self.pools if pool.usable]
@@ -59,25 +62,27 @@ class NodeView:
         self._pool_of = None
 
     def pool_of(self, entry: PoolDevice) -> Pool:
+        """Return the pool of a candidate."""
         if self._pool_of is None:
             self._pool_of = dict(zip(self.candidates, self.pool_at, strict=True))
         return self._pool_of[entry]
 
-    def includes(self, entry: PoolDevice) -> bool:
-        """Whether the node is one of those that a device of a shared slice is for.
+    def includes_device(self, entry: PoolDevice) -> bool:
+        """Return whether a device of a slice for several nodes is for this one.
 
         Raises:
             AllocationError: its node selector does not parse.
         """
         if not entry.slice.per_device_node_selection:
             return True
-        known = self._included.get(entry)
-        if known is None:
+        included = self._included.get(entry)
+        if included is None:
             device = entry.device
-            known = self._included[entry] = node_matches(
+            included = self._included[entry] = node_matches(
                 self.node, device.node_name, device.all_nodes, device.node_selector
             )
-        return known
+        return included
 
-    def operates(self, entry: PoolDevice) -> bool:
+    def can_operate(self, entry: PoolDevice) -> bool:
+        """Return whether the node can leave out the operations that the device's slice skips."""
         return self._skips_operations or not entry.slice.skip_node_operations

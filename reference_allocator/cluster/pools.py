@@ -1,7 +1,7 @@
 """Pools of devices as the search sees them, with what is known about each device.
 
-They are made of slices by `reference_allocator.cluster.gathering`; what is known about a device
-stays with it as long as its content does, since many nodes and decisions ask the same.
+`reference_allocator.cluster.gathering` makes them from slices; what is known about a device stays
+with it as long as its content does, since many nodes and decisions ask the same.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from reference_allocator.rules.capacity import Consumption
 from reference_allocator.rules.constraints import Key
 
 CounterKey = tuple[str, str]
-"""Counter set and counter."""
+"""The names of a counter set and of a counter in it."""
 
 _BYTES: Final = 16
-"""For one counter of a pool, at least: an int64 in units of 1e-9 needs 12."""
+"""The fewest bytes for one counter of a pool: an int64 in units of 1e-9 needs 12."""
 _ROOM: Final = 4
-"""Bytes beyond the largest amount, so that those of all devices can be added up."""
+"""The bytes beyond the largest amount, so that the amounts of all devices can be added up."""
 
 
 @dataclass(slots=True, eq=False)
 class DeviceFacts:
-    """What has been computed about one device, kept as long as its content stays the same.
+    """The results computed about one device, kept as long as its content stays the same.
 
     Attributes:
         cel: the device as CEL sees it.
         outcomes: CEL expression -> what it says about the device, or the text of its error.
         derived: CEL expression of a derived attribute -> its value for the device.
-        compared: attribute name -> its values as constraints compare them.
-        consumptions: what requests take of the device; the keys are those of `Request.wish`.
+        values_to_admit: attribute name -> its values as constraints compare them.
+        consumptions: `Request.capacity_kind` -> what such requests take of the device.
     """
 
     cel: CelDevice | None = None
     outcomes: dict[str, bool | str] = field(default_factory=dict)
     derived: dict[str, Attribute] = field(default_factory=dict)
-    compared: dict[str, frozenset[Key] | None] = field(default_factory=dict)
+    values_to_admit: dict[str, frozenset[Key] | None] = field(default_factory=dict)
     consumptions: dict[int, Consumption | None] = field(default_factory=dict)
 
 
@@ -53,16 +53,16 @@ class PoolDevice:
         device: its content.
         slice: where it is published.
         use: how far allocated claims have it.
-        facts: what has been computed about it; made when it is first asked for, since of most
-            devices nobody asks.
+        facts: what has been computed about it; made when it is first asked for, since most
+            devices are never asked about.
         draws: what it consumes of its pool's counters, in units of 1e-9.
-        withheld: it has binding conditions, and their feature is off.
-        shareable: several claims can have a share of it.
-        of_node: whether it suits depends on the node.
-        special: results may say more of it than its name.
-        convertible: each of its attributes is a value for CEL, so that expressions which ask for
-            none of them have one.
-        suitability: memo of `Matcher`; the keys are those of `Request.kind`.
+        withheld: whether it has binding conditions while their feature is off.
+        shareable: whether several claims can have a share of it.
+        of_node: whether its suitability depends on the node.
+        special: whether results may say more of it than its name.
+        convertible: whether each of its attributes is a value for CEL, so that an expression
+            which uses none of them has a result.
+        suitability: `Request.kind` -> what `Matcher.rate_device` has answered.
     """
 
     id: DeviceId
@@ -79,7 +79,7 @@ class PoolDevice:
     facts: DeviceFacts = field(init=False)
 
     def __getattr__(self, name: str) -> DeviceFacts:
-        """Asked for a field without a value, which only `facts` can be."""
+        """Make `facts`, the only field that can be asked for before it has a value."""
         if name != "facts":
             raise AttributeError(name)
         self.facts = DeviceFacts()
@@ -97,14 +97,14 @@ class Pool:
         other_devices: those of slices that do not target the node; they only consume counters.
         counters: counter set -> counter -> total, in units of 1e-9.
         not_overdrawn: the bits that are set where no counter is less than nothing.
-        incomplete: a newer state of the pool is being published, and nobody gets all devices.
+        incomplete: whether it is being published at the moment, so that nobody gets all devices.
         usable: whether devices of it may be allocated at all.
         invalid_reason: why the pool cannot be used, or an empty string.
         use: how far its devices are in use.
-        has_binding_conditions: the pool sorts after those whose devices are ready at once
-            (KEP-5007).
-        of_node: which devices can be used depends on the node.
-        matching: memo of the validation of allocationMode All.
+        has_binding_conditions: whether a device has some: the pool sorts after those whose
+            devices are ready at once (KEP-5007).
+        of_node: whether it depends on the node which devices can be used.
+        matching: `Request.selection_kind` -> the devices that allocationMode All means.
     """
 
     def __init__(
@@ -144,32 +144,32 @@ class Pool:
         self._baseline_version = -1
         self._by_name: dict[str, list[PoolDevice]] | None = None
 
-    def drawn(self, entry: PoolDevice) -> int:
-        """What a device of the pool consumes of its counters, all in one number."""
-        found = self._drawn.get(entry)
-        if found is None:
-            found = self._drawn[entry] = self.together(entry.draws)
-        return found
+    def pack_draws(self, entry: PoolDevice) -> int:
+        """Return what a device of the pool consumes of its counters, all in one number."""
+        packed = self._drawn.get(entry)
+        if packed is None:
+            packed = self._drawn[entry] = self.pack_amounts(entry.draws)
+        return packed
 
-    def together(self, amounts: Iterable[tuple[CounterKey, int]]) -> int:
-        """Amounts of counters as one number; what is given twice is added up.
+    def pack_amounts(self, amounts: Iterable[tuple[CounterKey, int]]) -> int:
+        """Return amounts of counters as one number; several amounts of a counter are added up.
 
         An amount beyond every total of the pool is cut to one that is still beyond them.
         """
         data = bytearray(self._width * len(self._places))
-        more = 0
+        overlapping = 0
         for key, amount in amounts:
             amount = max(-self._most, min(amount, self._most))
-            place = self._places[key]
-            end = place + self._width
-            if amount < 0 or any(data[place:end]):
-                more += amount << 8 * place
+            offset = self._places[key]
+            end = offset + self._width
+            if amount < 0 or any(data[offset:end]):
+                overlapping += amount << 8 * offset
             else:
-                data[place:end] = amount.to_bytes(self._width, "little")
-        return int.from_bytes(data, "little") + more
+                data[offset:end] = amount.to_bytes(self._width, "little")
+        return int.from_bytes(data, "little") + overlapping
 
-    def baseline(self) -> int:
-        """What allocated claims leave of the counters, all in one number.
+    def pack_remainder(self) -> int:
+        """Return what allocated claims leave of the counters, all in one number.
 
         Allocated devices are charged once, whether one claim has them or many share them; a device
         that is allocated but not published any more is not charged.
@@ -180,14 +180,14 @@ class Pool:
                 self._by_name = {}
                 for entry in everything:
                     self._by_name.setdefault(entry.id.device, []).append(entry)
-            left = self.not_overdrawn + self.together(
+            remainder = self.not_overdrawn + self.pack_amounts(
                 ((counter_set, name), total)
                 for counter_set, totals in self.counters.items()
                 for name, total in totals.items()
             )
             for name in self.use.used:
                 for entry in self._by_name.get(name, ()):
-                    left -= self.drawn(entry)
-            self._baseline = left
+                    remainder -= self.pack_draws(entry)
+            self._baseline = remainder
             self._baseline_version = self.use.version
         return self._baseline

@@ -1,6 +1,6 @@
-"""What is already allocated in the cluster: the devices, the shares and the capacity in use.
+"""The devices, shares and capacity of the cluster that allocated claims have.
 
-Each device has one `DeviceUse`, which whoever looks at the device holds on to, so that an event
+Each device has one `DeviceUse`, to which all that look at the device hold on, so that an event
 about a claim changes what it names and nothing else, and a search asks without looking anything up.
 """
 
@@ -15,7 +15,7 @@ from reference_allocator.features import Features
 
 @dataclass(slots=True, eq=False)
 class DeviceUse:
-    """How far one device is in use by allocated claims.
+    """The use of one device by allocated claims.
 
     Attributes:
         held: how many claims have the device for themselves.
@@ -29,16 +29,17 @@ class DeviceUse:
 
     @property
     def used(self) -> bool:
+        """Whether a claim has the device or a share of it."""
         return bool(self.held or self.shares)
 
 
 @dataclass(slots=True, eq=False)
 class PoolUse:
-    """The devices of one pool.
+    """The use of one pool's devices by allocated claims.
 
     Attributes:
         devices: device name -> its use; names that nobody publishes can be among them.
-        used: those that are in use.
+        used: the entries of `devices` that are in use.
         version: grows with every change.
     """
 
@@ -46,7 +47,8 @@ class PoolUse:
     used: dict[str, DeviceUse] = field(default_factory=dict)
     version: int = 0
 
-    def device(self, name: str) -> DeviceUse:
+    def device_use(self, name: str) -> DeviceUse:
+        """Return the use of a device of the pool, the same object each time."""
         use = self.devices.get(name)
         if use is None:
             use = self.devices[name] = DeviceUse()
@@ -54,34 +56,36 @@ class PoolUse:
 
 
 class AllocatedState:
-    """Devices and capacity in use by allocated claims."""
+    """The devices and capacity in use by allocated claims."""
 
     def __init__(self, features: Features) -> None:
         self._shares = features.consumable_capacity
         self._pools: dict[PoolId, PoolUse] = {}
 
-    def pool(self, pool_id: PoolId) -> PoolUse:
+    def pool_use(self, pool_id: PoolId) -> PoolUse:
+        """Return the use of a pool, the same object until `forget` finds nothing in it."""
         use = self._pools.get(pool_id)
         if use is None:
             use = self._pools[pool_id] = PoolUse()
         return use
 
     def add(self, results: Iterable[AllocatedDevice]) -> None:
-        """Counts the devices of an allocation in.
+        """Count the devices of an allocation in.
 
         Devices allocated with admin access do not count as in use. A result with a shareID is a
         share where ConsumableCapacity is on, else it takes the device
         (foreachAllocatedDevice in the scheduler's allocateddevices.go).
         """
         for result in results:
-            self._count(result, 1)
+            self._count_device(result, 1)
 
     def remove(self, results: Iterable[AllocatedDevice]) -> None:
+        """Count the devices of an allocation out, after `add` has counted them in."""
         for result in results:
-            self._count(result, -1)
+            self._count_device(result, -1)
 
     def forget(self, pool_id: PoolId, published: Container[str]) -> None:
-        """Lets go of the devices of a pool that are neither published nor in use."""
+        """Let go of the devices of a pool that are neither published nor in use."""
         pool = self._pools.get(pool_id)
         if pool is None:
             return
@@ -91,19 +95,19 @@ class AllocatedState:
         if not pool.devices:
             del self._pools[pool_id]
 
-    def _count(self, result: AllocatedDevice, sign: int) -> None:
+    def _count_device(self, result: AllocatedDevice, sign: int) -> None:
         if result.admin_access:
             return
-        pool = self.pool(PoolId(result.id.driver, result.id.pool))
-        use = pool.device(result.id.device)
+        pool = self.pool_use(PoolId(result.id.driver, result.id.pool))
+        use = pool.device_use(result.id.device)
         if not self._shares or result.share_id is None:
             use.held += sign
         else:
             use.shares += sign
             for name, amount in result.consumed_capacity.items():
-                left = use.capacity.get(name, 0) + sign * amount.nanos
-                if left or sign > 0:
-                    use.capacity[name] = left
+                in_use = use.capacity.get(name, 0) + sign * amount.nanos
+                if in_use or sign > 0:
+                    use.capacity[name] = in_use
                 else:  # It may be gone already: others may have consumed nothing of it.
                     use.capacity.pop(name, None)
         if use.used:

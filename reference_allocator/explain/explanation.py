@@ -1,4 +1,4 @@
-"""What an explanation says, as values and as text; the explainer makes them."""
+"""The parts of an explanation, as values and as text; the explainer makes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Removal:
-    """Devices that one rule removed.
+    """The devices that one rule removed.
 
     Attributes:
         rule: "in use", "fail selector #0", "tainted", ...
@@ -26,16 +26,16 @@ class Removal:
 
 @dataclass(frozen=True)
 class RequestReport:
-    """What one request finds on one node.
+    """The devices that one request finds on one node.
 
     Attributes:
         claim: `namespace/name`.
         request: `request` or `request/subrequest`.
         device_class: the class that it asks for.
-        wanted: how many devices it needs; None for all.
+        needed: how many devices it needs; None for all.
         of_class: how many devices of the class the node has.
         removals: what removed them, in order.
-        left: devices that are left, as `driver/pool/device`.
+        remaining: the devices that are left, as `driver/pool/device`.
         alone: whether the request, without all others, could be satisfied.
         obstacle: what keeps devices that are left, and are enough, from being had together.
     """
@@ -43,10 +43,10 @@ class RequestReport:
     claim: str
     request: str
     device_class: str
-    wanted: int | None
+    needed: int | None
     of_class: int
     removals: tuple[Removal, ...]
-    left: tuple[str, ...]
+    remaining: tuple[str, ...]
     alone: bool
     obstacle: str = ""
 
@@ -54,30 +54,30 @@ class RequestReport:
         plural = "device" if self.of_class == 1 else "devices"
         text = f"{self.of_class or 'no'} {plural} of class {self.device_class}"
         removed = [str(item) for item in self.removals]
-        if self.left or (self.of_class and not removed):
-            removed.append(f"{len(self.left)} left")
+        if self.remaining or (self.of_class and not removed):
+            removed.append(f"{len(self.remaining)} left")
         if removed:
             text += ": " + ", ".join(removed)
         if self.alone:
             return text
-        if self.wanted is None:
+        if self.needed is None:
             return f"{text}; all are needed"
-        enough = len(self.left) >= self.wanted
-        need = f"{self.obstacle} keeps {self.wanted} of them from being had together"
-        need = need if enough else f"{self.wanted} needed"
-        return f"{text}; {need}" if self.wanted > 1 or enough else text
+        enough = len(self.remaining) >= self.needed
+        need = f"{self.obstacle} keeps {self.needed} of them from being had together"
+        need = need if enough else f"{self.needed} needed"
+        return f"{text}; {need}" if self.needed > 1 or enough else text
 
 
 @dataclass(frozen=True)
 class NodeReport:
-    """Why one node does not do.
+    """The reason why one node does or does not do.
 
     Attributes:
         node: its name.
         kind: what the allocator answers for it.
         error: the allocator's error, if any.
         pools: pools that cannot be used now, with the reason.
-        requests: what each request finds; empty where the allocator stops before looking.
+        requests: the devices for each request; empty where the allocator stops before it looks.
         conflict: names of claims (`namespace/name`) or requests that cannot be had together; only
             where each could be had alone.
     """
@@ -92,33 +92,33 @@ class NodeReport:
     @property
     def text(self) -> str:
         """The reason, without the node's name."""
-        parts: list[str] = []
+        sentences: list[str] = []
         if self.error:
-            parts.append(self.error)
-        parts += self.pools
+            sentences.append(self.error)
+        sentences += self.pools
         if self.kind == "allocated":
-            parts.append("can be allocated")
+            sentences.append("can be allocated")
         elif self.conflict:
-            parts.append(
+            sentences.append(
                 f"each can be allocated alone, but not {' and '.join(self.conflict)} together"
             )
         several = len({(item.claim, item.request) for item in self.requests}) > 1
         for item in self.requests:
             if self.kind in ("none", "nodeError") and (self.conflict or not item.alone):
                 prefix = f"claim {item.claim} request {item.request}: " if several else ""
-                parts.append(f"{prefix}{item}")
-        return "; ".join(parts) if parts else "no device is published for the node"
+                sentences.append(f"{prefix}{item}")
+        return "; ".join(sentences) if sentences else "no device is published for the node"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why the claims of a snapshot can or cannot be allocated, node by node."""
+    """The reasons why the claims of a snapshot can or cannot be allocated, node by node."""
 
     nodes: tuple[NodeReport, ...]
 
     @property
     def text(self) -> str:
-        """`0/3 nodes: node-a: ...`; nodes with the same reason share a line."""
+        """The reasons as `0/3 nodes: node-a: ...`; nodes with the same reason share a line."""
         fitting = sum(report.kind == "allocated" for report in self.nodes)
         grouped: dict[str, list[str]] = {}
         for report in self.nodes:

@@ -1,4 +1,4 @@
-"""Why a selector is false for a device, in words: the deciding clause with the device's values.
+"""The words for a selector that is false: the clause that decides, with the device's values.
 
 `device.attributes["gpu.example.com"].cudaComputeCapability.isGreaterThan(semver("9.0.0"))` on a
 device with 7.5.0 reads "cudaComputeCapability 7.5.0 is not greater than 9.0.0". Only the wording is
@@ -19,7 +19,7 @@ from reference_allocator.cel import (
     CelUnsupportedError,
     compile_selector,
 )
-from reference_allocator.environment import converted
+from reference_allocator.environment import convert_device
 
 _REFERENCE = (
     r"device\.(?P<map>attributes|capacity)"
@@ -43,82 +43,82 @@ _COMPARED = re.compile(
 _OPERATION = re.compile(rf"{_REFERENCE}\s*(?P<operator>==|!=|>=|<=|>|<)\s*{_LITERAL}\Z")
 
 
-def why_false(
+def explain_false(
     expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
 ) -> str:
-    """What decided that an expression is false for a v1 Device.
+    """Say what decided that an expression is false for a v1 Device.
 
     ``expression``: a CEL selector that is false for the device.
     """
     clause = _deciding_clause(expression, driver, device, environment)
-    found = _comparison(clause, driver, device)
-    if found is not None:
-        parts, words, value = found
-        literal = parts["literal"].strip("\"'")
-        return f"{parts['id']} {value} {words} {literal}"
-    values = ", ".join(_mentioned(clause, driver, device))
+    comparison = _parse_comparison(clause, driver, device)
+    if comparison is not None:
+        groups, words, value = comparison
+        literal = groups["literal"].strip("\"'")
+        return f"{groups['id']} {value} {words} {literal}"
+    values = ", ".join(_mentioned_values(clause, driver, device))
     return f"{clause}; {values}" if values else clause
 
 
-def other_value(
+def suggest_value(
     expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
 ) -> tuple[str, str, str, str] | None:
-    """How a selector that is false for a device could ask for what the device has.
+    """Return how a selector that is false for a device could ask for what the device has.
 
     Returns the attribute's or capacity's name, the literal that it is compared with, the device's
     value, and the expression with that; None where no known form of a comparison decides.
     """
     clause = _deciding_clause(expression, driver, device, environment)
-    found = _comparison(clause, driver, device)
-    if found is None:
+    comparison = _parse_comparison(clause, driver, device)
+    if comparison is None:
         return None
-    parts, _, value = found
-    literal: str = parts["literal"]
+    groups, _, value = comparison
+    literal: str = groups["literal"]
     quote = literal[0] if literal[0] in "\"'" else ""
     head, _, tail = clause.rpartition(literal)
     changed = expression.replace(clause, f"{head}{quote}{value}{quote}{tail}", 1)
-    return parts["id"], literal.strip("\"'"), value, changed
+    return groups["id"], literal.strip("\"'"), value, changed
 
 
-def _comparison(
+def _parse_comparison(
     clause: str, driver: str, device: Mapping[str, Any]
 ) -> tuple[dict[str, Any], str, str] | None:
-    """The parts of a clause of a known form, its opposite in words, and the device's value."""
+    """Return the groups of a clause of a known form, its opposite in words, the device's value."""
     for pattern in (_METHOD, _COMPARED, _OPERATION):
         match = pattern.match(clause)
         if match is None:
             continue
-        parts = match.groupdict()
-        words = _METHODS.get(parts.get("method") or "") or _OPERATORS.get(
-            parts.get("operator") or ""
+        groups = match.groupdict()
+        words = _METHODS.get(groups.get("method") or "") or _OPERATORS.get(
+            groups.get("operator") or ""
         )
-        value = _value(parts, driver, device)
+        value = _published_value(groups, driver, device)
         if words is not None and value is not None:
-            return parts, words, value
+            return groups, words, value
     return None
 
 
 def _deciding_clause(
     expression: str, driver: str, device: Mapping[str, Any], environment: CelFeatures
 ) -> str:
-    """The first of the clauses joined by `&&` that is false by itself."""
-    clauses = list(_clauses(expression))
+    """Return the first of the clauses joined by `&&` that is false by itself."""
+    clauses = list(_split_clauses(expression))
     if len(clauses) < 2:
         return expression.strip()
     for clause in clauses:
         try:
             selector = compile_selector(clause, features=environment)
-            if not selector.matches(converted(environment, driver, device)):
+            if not selector.matches(convert_device(environment, driver, device)):
                 return clause
         except (CelCompileError, CelRuntimeError, CelUnsupportedError):
             return expression.strip()
     return expression.strip()
 
 
-def _clauses(expression: str) -> Iterator[str]:
-    """The parts of a conjunction; another expression is one part."""
+def _split_clauses(expression: str) -> Iterator[str]:
+    """Yield the clauses of a conjunction; another expression is one clause."""
     cuts = [0]
-    for position in _outside(expression):
+    for position in _positions_outside(expression):
         if expression.startswith("||", position) or expression.startswith(" ? ", position):
             yield expression.strip()
             return
@@ -128,8 +128,8 @@ def _clauses(expression: str) -> Iterator[str]:
         yield expression[begin:end].strip()
 
 
-def _outside(expression: str) -> Iterator[int]:
-    """Positions that are in no brackets and in no string."""
+def _positions_outside(expression: str) -> Iterator[int]:
+    """Yield the positions that are in no brackets and in no string."""
     depth, quote, escaped = 0, "", False
     for position, char in enumerate(expression):
         if quote:
@@ -146,25 +146,27 @@ def _outside(expression: str) -> Iterator[int]:
             yield position
 
 
-def _mentioned(clause: str, driver: str, device: Mapping[str, Any]) -> Iterator[str]:
-    seen: set[str] = set()
+def _mentioned_values(clause: str, driver: str, device: Mapping[str, Any]) -> Iterator[str]:
+    texts_so_far: set[str] = set()
     for match in _REFERENCES.finditer(clause):
-        value = _value(match.groupdict(), driver, device)
+        value = _published_value(match.groupdict(), driver, device)
         text = f"{match['id']} is {'not set' if value is None else value}"
-        if text not in seen:
-            seen.add(text)
+        if text not in texts_so_far:
+            texts_so_far.add(text)
             yield text
     if "device.driver" in clause:
         yield f"driver is {driver}"
 
 
-def _value(parts: Mapping[str, Any], driver: str, device: Mapping[str, Any]) -> str | None:
-    """The text of an attribute or a capacity, or None where the device has none."""
-    published = device.get(parts["map"]) or {}
-    domain = parts["domain"] or parts["bare"]
-    entry = published.get(f"{domain}/{parts['id']}")
+def _published_value(
+    groups: Mapping[str, Any], driver: str, device: Mapping[str, Any]
+) -> str | None:
+    """Return the text of an attribute or a capacity, or None where the device has none."""
+    published = device.get(groups["map"]) or {}
+    domain = groups["domain"] or groups["bare"]
+    entry = published.get(f"{domain}/{groups['id']}")
     if entry is None and domain == driver:
-        entry = published.get(parts["id"])
+        entry = published.get(groups["id"])
     if not isinstance(entry, Mapping):
         return None
     for value in entry.values():

@@ -1,1 +1,1 @@
-"""Which devices suit which requests, whatever else is allocated."""
+"""The match of devices and requests, whatever else is allocated."""

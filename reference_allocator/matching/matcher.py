@@ -1,4 +1,4 @@
-"""Whether a device suits a request, apart from what is allocated already.
+"""The suitability of a device for a request, apart from what is allocated already.
 
 The answer is the same for all claims with equal requests and for all nodes, so it stays with the
 device. Errors are not remembered as answers: they are raised where upstream reaches them.
@@ -15,21 +15,26 @@ from reference_allocator.errors import AllocationError, SearchTimeoutError
 from reference_allocator.features import Features
 from reference_allocator.matching.resolved import Request
 from reference_allocator.matching.selectors import Selectors
-from reference_allocator.rules.capacity import CapacityError, Consumption, fits, resolve
+from reference_allocator.rules.capacity import (
+    CapacityError,
+    Consumption,
+    capacity_suffices,
+    resolve_consumption,
+)
 from reference_allocator.rules.taints import blocking_taint
 
 UNSUITABLE: Final = 0
 PLAIN: Final = 1
-"""Suits, and nothing but its being in use and constraints can be in the way."""
+"""The device suits; only that it is in use, or constraints, can be in the way."""
 CONDITIONAL: Final = 2
-"""Suits as far as capacity, counters and compatibility groups are left for it."""
+"""The device suits as far as capacity, counters and compatibility groups are left for it."""
 
 NO_CONSUMPTION: Final = Consumption({})
-_MAX_KEPT: Final = 256
+_MAX_REMEMBERED: Final = 256
 
 
 class Matcher:
-    """Says which devices suit requests for one node."""
+    """A judge of devices for requests on one node."""
 
     def __init__(
         self, features: Features, selectors: Selectors, view: NodeView, deadline: float | None
@@ -40,37 +45,39 @@ class Matcher:
         self._deadline = deadline
         self.attributes = selectors.attributes
 
-    def suitability(self, request: Request, entry: PoolDevice) -> int:
-        """UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
+    def rate_device(self, request: Request, entry: PoolDevice) -> int:
+        """Return UNSUITABLE, PLAIN or CONDITIONAL, with upstream's errors in upstream's order.
 
         Raises:
             AllocationError: a selector fails, or the capacity cannot be computed.
             SearchTimeoutError: the deadline passed.
         """
-        known = entry.suitability.get(request.kind)
-        if known is not None:
-            return known
-        found = self._decide(request, entry)
+        remembered = entry.suitability.get(request.kind)
+        if remembered is not None:
+            return remembered
+        suitability = self._rate(request, entry)
         if not entry.of_node:
-            if len(entry.suitability) >= _MAX_KEPT:
+            if len(entry.suitability) >= _MAX_REMEMBERED:
                 entry.suitability.clear()
-            entry.suitability[request.kind] = found
-        return found
+            entry.suitability[request.kind] = suitability
+        return suitability
 
-    def _decide(self, request: Request, entry: PoolDevice) -> int:
+    def _rate(self, request: Request, entry: PoolDevice) -> int:
         if not self.is_selected(request, entry):
             return UNSUITABLE
-        consumption = self.consumption(request, entry)
-        if consumption is None or not self.supported(entry) or self.tainted(request, entry):
+        consumption = self.compute_consumption(request, entry)
+        if consumption is None or not self.is_supported(entry) or self.is_tainted(request, entry):
             return UNSUITABLE
         if entry.shareable or entry.device.consumes_counters:
             return CONDITIONAL
-        if not fits(consumption, entry.device, {}, {}):
+        if not capacity_suffices(consumption, entry.device, {}, {}):
             return CONDITIONAL
         return PLAIN
 
     def is_selected(self, request: Request, entry: PoolDevice) -> bool:
-        """The checks of upstream's isSelectable, in its order: class, request, node.
+        """Return whether the device is selected, by the checks of upstream's isSelectable.
+
+        The order is upstream's, because the first error is the answer: class, request, node.
 
         Raises:
             AllocationError: a selector does not compile or fails on the device.
@@ -95,59 +102,64 @@ class Matcher:
             )
             on_device = "" if failure.at_compile_time else f" on device {entry.id}"
             raise AllocationError(f"{owner}: selector #{failure.index}{on_device}: {failure.error}")
-        return not entry.of_node or self._view.includes(entry)
+        return not entry.of_node or self._view.includes_device(entry)
 
     def has_capacity(self, request: Request, entry: PoolDevice) -> bool:
-        """Whether the device's capacity is enough for the request beside allocated claims.
+        """Return whether the device's capacity is enough for the request beside allocated claims.
 
         Raises:
             AllocationError: the request cannot be computed for this device.
         """
-        consumption = self.consumption(request, entry)
-        return consumption is not None and fits(consumption, entry.device, entry.use.capacity, {})
+        consumption = self.compute_consumption(request, entry)
+        return consumption is not None and capacity_suffices(
+            consumption, entry.device, entry.use.capacity, {}
+        )
 
-    def consumption(
-        self, request: Request, entry: PoolDevice, named: str = ""
+    def compute_consumption(
+        self, request: Request, entry: PoolDevice, device_name: str = ""
     ) -> Consumption | None:
-        """What the request takes of the device; None where the device does not suit it.
+        """Return what the request takes of the device; None where the device does not suit it.
 
         Args:
-            named: how an error names the device, by default by driver, pool and name.
+            device_name: how an error names the device, by default by driver, pool and name.
 
         Raises:
-            AllocationError: it cannot be computed.
+            AllocationError: the consumption cannot be computed.
         """
         if not self._features.consumable_capacity:
             return NO_CONSUMPTION
-        known = entry.facts.consumptions
-        if request.wish in known:
-            return known[request.wish]
+        consumptions = entry.facts.consumptions
+        if request.capacity_kind in consumptions:
+            return consumptions[request.capacity_kind]
         try:
-            found = resolve(request.spec.capacity, entry.device, self._features)
+            consumption = resolve_consumption(request.spec.capacity, entry.device, self._features)
         except CapacityError as error:
+            device = device_name or entry.id
             raise AllocationError(
-                f"{request.context}: checking capacity for device {named or entry.id}: {error}"
+                f"{request.context}: checking capacity for device {device}: {error}"
             ) from None
-        if len(known) >= _MAX_KEPT:
-            known.clear()
-        known[request.wish] = found
-        return found
+        if len(consumptions) >= _MAX_REMEMBERED:
+            consumptions.clear()
+        consumptions[request.capacity_kind] = consumption
+        return consumption
 
     def could_fit(self, request: Request, entry: PoolDevice) -> bool:
-        """Whether the device has enough capacity if nobody else uses it.
+        """Return whether the device has enough capacity if nobody else uses it.
 
         Raises:
             AllocationError: the request cannot be computed for this device.
         """
-        consumption = self.consumption(request, entry, entry.device.name)
-        return consumption is not None and fits(consumption, entry.device, {}, {})
+        consumption = self.compute_consumption(request, entry, entry.device.name)
+        return consumption is not None and capacity_suffices(consumption, entry.device, {}, {})
 
-    def supported(self, entry: PoolDevice) -> bool:
-        if entry.of_node and not self._view.operates(entry):
+    def is_supported(self, entry: PoolDevice) -> bool:
+        """Return whether the node and the features can handle the device."""
+        if entry.of_node and not self._view.can_operate(entry):
             return False
         return self._features.partitionable_devices or not entry.device.consumes_counters
 
-    def tainted(self, request: Request, entry: PoolDevice) -> bool:
+    def is_tainted(self, request: Request, entry: PoolDevice) -> bool:
+        """Return whether the device has a blocking taint that the request does not tolerate."""
         taints = entry.device.taints
         return (
             bool(taints)

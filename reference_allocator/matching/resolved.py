@@ -1,4 +1,4 @@
-"""What the search works on: claims with their requests made plain and their classes looked up."""
+"""Claims as the search works on them: requests made plain, classes looked up."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Request:
         name: `request` or `request/subrequest`, as results name it.
         device_class: the class that it names.
         selectors: the CEL expressions of the request itself.
-        class_selectors: those of its class.
+        class_selectors: the CEL expressions of its class.
         derived: derived attribute -> CEL expression.
-        constraints: those of the claim that it is under, with their index.
+        constraints: the claim's constraints that it is under, with their index.
         kind: the same number for requests that the same devices suit, apart from constraints.
-        wish: the same number for requests that take the same of a device's capacity.
-        match: the same number for requests with the same selectors and the same `wish`.
+        capacity_kind: the same number for requests that take the same of a device's capacity.
+        selection_kind: the same number for requests with the same selectors and `capacity_kind`.
         admin_access: whether devices in use may be taken (KEP-5018).
-        everything: the allocation mode is All.
+        everything: whether the allocation mode is All.
         count: how many devices it needs.
         all_devices: for allocationMode All exactly the devices that it needs, else None.
-        special: results say more of it than its name.
+        special: whether results say more of it than its name.
     """
 
     claim: ResourceClaim
@@ -43,8 +43,8 @@ class Request:
     derived: dict[str, str]
     constraints: tuple[tuple[int, AttributeConstraint], ...]
     kind: int
-    wish: int
-    match: int
+    capacity_kind: int
+    selection_kind: int
     admin_access: bool
     everything: bool
     count: int
@@ -55,14 +55,14 @@ class Request:
         self.special = self.admin_access or bool(self.spec.tolerations)
 
     def on_node(self, devices: tuple[PoolDevice, ...]) -> Request:
-        """The same request for all devices, which are these."""
+        """Return the same request for these devices, which are all that there are on a node."""
         if devices == self.all_devices:
             return self
         return replace(self, count=len(devices), all_devices=devices)
 
     @property
     def context(self) -> str:
-        """How errors name it: with the claim, and an alternative without its parent."""
+        """Return how errors name it: with the claim, and an alternative without its parent."""
         return f"claim {self.claim.ref}, request {self.spec.name}"
 
 
@@ -73,9 +73,9 @@ class ClaimRequests:
     Attributes:
         requests: in order, each with its alternatives; a request without firstAvailable has one.
         prioritized: for each request whether it has firstAvailable.
-        constraints: those of the claim, in order.
-        everything: a request has allocationMode All.
-        configured: the claim or a class of it has configuration.
+        constraints: the claim's constraints, in order.
+        everything: whether a request has allocationMode All.
+        configured: whether the claim or a class of it has configuration.
     """
 
     claim: ResourceClaim
@@ -87,17 +87,17 @@ class ClaimRequests:
 
 
 @dataclass(slots=True, eq=False)
-class Taken:
+class TakenDevice:
     """A device that the search gave to a request, and how to take it back.
 
     Attributes:
-        request: who got it.
+        request: the request that got it.
         entry: the device.
-        consumption: for a share of a device what it takes of it, else None.
-        claim_index: which claim the request is of.
-        states: the constraints' states before, or None where they did not change.
+        consumption: for a share of a device what the share takes, else None.
+        claim_index: the index of the request's claim.
+        states: the constraints' states before it was taken, or None where they did not change.
         pool: the pool whose counters have been charged, or None.
-        groups: compatibility groups before: counter set -> groups.
+        groups: (pool, counter set) and their compatibility groups before it was taken.
     """
 
     request: Request

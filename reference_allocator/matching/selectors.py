@@ -23,10 +23,10 @@ from reference_allocator.cel import (
     compile_selector,
 )
 from reference_allocator.cluster.pools import PoolDevice
-from reference_allocator.environment import converted, derived_environment
+from reference_allocator.environment import convert_device, derived_environment
 from reference_allocator.errors import AllocationError
 from reference_allocator.matching.resolved import Request
-from reference_allocator.rules.constraints import AttributeConstraint, Key, lookup
+from reference_allocator.rules.constraints import AttributeConstraint, Key, find_attribute
 
 _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
@@ -35,19 +35,19 @@ _HINT = (
 _UNASKED: Final = object()
 _MAX_EXPRESSIONS: Final = 4096
 _MAX_OUTCOMES: Final = 256
-"""Of how many selectors a device keeps the outcome; claims can bring any number of them."""
+"""The most selectors whose outcomes a device keeps; claims can bring any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorFailure:
-    """Why a list of selectors does not select a device.
+    """The reason why a list of selectors does not select a device.
 
     Attributes:
         index: which selector of the list.
         expression: its source.
         error: the text of an error ("CEL compile error: ..." or "CEL runtime error: ..."), or None
             where the selector is simply false.
-        at_compile_time: the error is one of the expression alone.
+        at_compile_time: whether the error is one of the expression alone.
     """
 
     index: int
@@ -57,7 +57,7 @@ class SelectorFailure:
 
 
 class Selectors:
-    """Selectors, evaluated. Not thread-safe.
+    """The evaluation of selectors on devices. Not thread-safe.
 
     Attributes:
         environment: what the selectors may use.
@@ -70,7 +70,7 @@ class Selectors:
         self.attributes = AttributeSource(self)
 
     def first_failure(self, selectors: Sequence[str], entry: PoolDevice) -> SelectorFailure | None:
-        """The first selector that is not true for the device, or None where all are.
+        """Return the first selector that is not true for the device, or None where all are.
 
         Later selectors are not evaluated, as upstream stops at the first false one.
         """
@@ -95,21 +95,21 @@ class Selectors:
         outcome = self._of_any_device(expression, entry.id.driver) if entry.convertible else None
         if outcome is None:
             program = compile_selector(expression, features=self.environment)
-            outcome = _outcome(program, lambda: self.device(entry))
-        known = entry.facts.outcomes
-        if len(known) >= _MAX_OUTCOMES:
-            known.clear()
-        known[expression] = outcome
+            outcome = _evaluate_selector(program, lambda: self.convert_device(entry))
+        outcomes = entry.facts.outcomes
+        if len(outcomes) >= _MAX_OUTCOMES:
+            outcomes.clear()
+        outcomes[expression] = outcome
         return outcome
 
     def _of_any_device(self, expression: str, driver: str) -> bool | str | None:
-        """What it says of each device of a driver; None where it asks for more than the driver."""
+        """Return the outcome for any device of a driver; None where it depends on more of them."""
         key = (expression, driver)
         outcome = self._of_driver.get(key, _UNASKED)
         if outcome is _UNASKED:
             program = compile_selector(expression, features=self.environment)
             try:
-                outcome = _outcome(program, lambda: CelDevice(_DriverAlone(driver=driver)))
+                outcome = _evaluate_selector(program, lambda: CelDevice(_OnlyDriver(driver=driver)))
             except _MoreAskedError:
                 outcome = None
             if len(self._of_driver) >= _MAX_EXPRESSIONS:
@@ -117,21 +117,21 @@ class Selectors:
             self._of_driver[key] = outcome
         return cast("bool | str | None", outcome)
 
-    def device(self, entry: PoolDevice) -> CelDevice:
-        """The device as CEL sees it, converted once.
+    def convert_device(self, entry: PoolDevice) -> CelDevice:
+        """Return the device as CEL sees it, converted once.
 
         Raises:
             CelRuntimeError: an attribute cannot be converted; every expression fails then.
         """
         device = entry.facts.cel
         if device is None:
-            device = converted(self.environment, entry.id.driver, entry.device.raw)
+            device = convert_device(self.environment, entry.id.driver, entry.device.raw)
             entry.facts.cel = device
         return device
 
 
-def _outcome(program: Selector, device: Callable[[], CelDevice]) -> bool | str:
-    """What a selector says of a device, or the text of its error."""
+def _evaluate_selector(program: Selector, device: Callable[[], CelDevice]) -> bool | str:
+    """Return whether a selector selects a device, or the text of its error."""
     try:
         return program.matches(device())
     except CelRuntimeError as error:
@@ -140,70 +140,70 @@ def _outcome(program: Selector, device: Callable[[], CelDevice]) -> bool | str:
 
 
 class _MoreAskedError(Exception):
-    """An expression asked for more than a device's driver."""
+    """The signal that an expression needs more than a device's driver."""
 
 
-class _DriverAlone(dict[str, Any]):
+class _OnlyDriver(dict[str, Any]):
     """The fields of a device of which only the driver may be asked for.
 
     The selector of nearly every class asks for no more, and the devices of a driver are alike then;
     so do many requests for devices of other drivers.
     """
 
-    def _more(self, *_: object) -> Any:
+    def _refuse_more(self, *_: object) -> Any:
         raise _MoreAskedError
 
-    __missing__ = __contains__ = __eq__ = __ne__ = __iter__ = __len__ = _more
-    get = items = keys = values = _more
+    __missing__ = __contains__ = __eq__ = __ne__ = __iter__ = __len__ = _refuse_more
+    get = items = keys = values = _refuse_more
 
 
-_MAX_KEPT: Final = 64
+_MAX_ATTRIBUTES: Final = 64
 
 
 class AttributeSource:
-    """Attributes of devices as the constraints of a claim see them. Not thread-safe."""
+    """The attributes of devices as the constraints of a claim see them. Not thread-safe."""
 
     def __init__(self, selectors: Selectors) -> None:
         self._selectors = selectors
         self._environment = derived_environment(selectors.environment)
 
-    def attribute(self, request: Request, entry: PoolDevice, name: str) -> Attribute | None:
-        """The attribute, or None where the device has none of that name.
+    def get_attribute(self, request: Request, entry: PoolDevice, name: str) -> Attribute | None:
+        """Return the attribute, or None where the device has none of that name.
 
         Raises:
             AllocationError: a derived attribute does not compile or cannot be computed.
         """
         expression = request.derived.get(name)
         if expression is None:
-            return lookup(entry.device, entry.id.driver, name)
-        known = entry.facts.derived
-        found = known.get(expression)
-        if found is None:
-            found = self._compute(entry, name, expression)
-            if len(known) >= _MAX_KEPT:
-                known.clear()
-            known[expression] = found
-        return found
+            return find_attribute(entry.device, entry.id.driver, name)
+        computed = entry.facts.derived
+        attribute = computed.get(expression)
+        if attribute is None:
+            attribute = self._compute(entry, name, expression)
+            if len(computed) >= _MAX_ATTRIBUTES:
+                computed.clear()
+            computed[expression] = attribute
+        return attribute
 
-    def compared(
+    def values_to_admit(
         self, request: Request, entry: PoolDevice, constraint: AttributeConstraint
     ) -> frozenset[Key] | None:
-        """The attribute as a constraint compares it; None where the device cannot be used.
+        """Return the values that a constraint compares; None where the device cannot be used.
 
         Raises:
-            AllocationError: see `attribute`.
+            AllocationError: see `get_attribute`.
         """
         name = constraint.attribute
         if name in request.derived:
-            return constraint.compared(self.attribute(request, entry, name))
-        known = entry.facts.compared
-        if name in known:
-            return known[name]
-        found = constraint.compared(lookup(entry.device, entry.id.driver, name))
-        if len(known) >= _MAX_KEPT:
-            known.clear()
-        known[name] = found
-        return found
+            return constraint.values_to_admit(self.get_attribute(request, entry, name))
+        memo = entry.facts.values_to_admit
+        if name in memo:
+            return memo[name]
+        values = constraint.values_to_admit(find_attribute(entry.device, entry.id.driver, name))
+        if len(memo) >= _MAX_ATTRIBUTES:
+            memo.clear()
+        memo[name] = values
+        return values
 
     def _compute(self, entry: PoolDevice, name: str, expression: str) -> Attribute:
         try:
@@ -211,7 +211,7 @@ class AttributeSource:
         except CelCompileError as error:
             raise AllocationError(f"compile derived attribute {name} failed: {error}") from None
         try:
-            value = program.attribute(self._selectors.device(entry))
+            value = program.compute_attribute(self._selectors.convert_device(entry))
         except CelRuntimeError as error:
             raise AllocationError(
                 f"evaluate derived attribute {name} on device {entry.id} failed: {error}"

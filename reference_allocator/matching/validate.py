@@ -1,4 +1,4 @@
-"""The checks before any device is tried; what they find wrong is fatal for the pod.
+"""The checks of claims before any device is tried; an error is fatal for the pod.
 
 They run in the order of upstream's Allocate and validateDeviceRequest, claim by claim and request
 by request, because the first error is the one that is reported. A claim that has passed is
@@ -28,59 +28,63 @@ _MAX_MATCHING: Final = 256
 
 
 class Numbers:
-    """Small numbers for values that are expensive to compare: equal values, equal numbers."""
+    """Small numbers for values that are expensive to compare: equal values have equal numbers."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, int] = {}
+        self._number_by_value: dict[Hashable, int] = {}
         self._next = count()
 
-    def number(self, value: Hashable) -> int:
-        """The number of a value; values that were forgotten get a new one, never a used one."""
-        known = self._known.get(value)
-        if known is None:
-            if len(self._known) >= _MAX_NUMBERS:
-                self._known.clear()
-            known = self._known[value] = next(self._next)
-        return known
+    def number_of(self, value: Hashable) -> int:
+        """Return the number of a value; a forgotten value gets a new one, never a used one."""
+        number = self._number_by_value.get(value)
+        if number is None:
+            if len(self._number_by_value) >= _MAX_NUMBERS:
+                self._number_by_value.clear()
+            number = self._number_by_value[value] = next(self._next)
+        return number
 
 
 class Validator:
-    """Turns claims into `ClaimRequests`, or raises AllocationError. Not thread-safe."""
+    """The checks that turn claims into `ClaimRequests`. Not thread-safe."""
 
     def __init__(self, features: Features, classes: Mapping[str, api.DeviceClass]) -> None:
         self._features = features
         self._classes = classes
         self._numbers = Numbers()
-        self._known: dict[int, ClaimRequests] = {}
+        self._checked_claims: dict[int, ClaimRequests] = {}
 
     def forget(self) -> None:
-        """Lets go of all claims, because a class has changed."""
-        self._known.clear()
+        """Let go of all claims, because a class has changed."""
+        self._checked_claims.clear()
 
-    def claim(self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
-        """Checks one claim and looks up what its requests need.
+    def validate_claim(
+        self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView
+    ) -> ClaimRequests:
+        """Check one claim and look up what its requests need.
 
         Raises:
             AllocationError: the claim cannot be handled; the text is upstream's.
             SearchTimeoutError: the deadline passed.
         """
-        known = self._known.get(id(claim))
-        if known is not None:  # It holds on to the claim, so no other can have its id.
-            return self._recount(known, matcher, view) if known.everything else known
-        read = self._read(claim, matcher, view)
-        if len(self._known) >= _MAX_CLAIMS:
-            del self._known[next(iter(self._known))]
-        self._known[id(claim)] = read
-        return read
+        remembered = self._checked_claims.get(id(claim))
+        if remembered is not None:  # It holds on to the claim, so no other can have its id.
+            return self._recount(remembered, matcher, view) if remembered.everything else remembered
+        checked = self._check_claim(claim, matcher, view)
+        if len(self._checked_claims) >= _MAX_CLAIMS:
+            del self._checked_claims[next(iter(self._checked_claims))]
+        self._checked_claims[id(claim)] = checked
+        return checked
 
-    def _read(self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView) -> ClaimRequests:
+    def _check_claim(
+        self, claim: api.ResourceClaim, matcher: Matcher, view: NodeView
+    ) -> ClaimRequests:
         requests: list[list[Request]] = []
         needed = 0
         for request in claim.requests:
             self._check_gates(claim, request)
             alternatives = self._alternatives(claim, request, matcher, view)
             requests.append(alternatives)
-            needed += _least(claim, request.name, alternatives, needed)
+            needed += _least_devices(claim, request.name, alternatives, needed)
         constraints = self._constraints(claim)
         everything = False
         for item in (item for alternatives in requests for item in alternatives):
@@ -96,18 +100,26 @@ class Validator:
         )
         return ClaimRequests(claim, requests, prioritized, constraints, everything, configured)
 
-    def _recount(self, known: ClaimRequests, matcher: Matcher, view: NodeView) -> ClaimRequests:
-        """The same claim with the devices that this node has for allocationMode All."""
+    def _recount(
+        self, remembered: ClaimRequests, matcher: Matcher, view: NodeView
+    ) -> ClaimRequests:
+        """Return the same claim with the devices that this node has for allocationMode All."""
         requests: list[list[Request]] = []
         needed = 0
-        for request, before in zip(known.claim.requests, known.requests, strict=True):
+        for request, alternatives_before in zip(
+            remembered.claim.requests, remembered.requests, strict=True
+        ):
             alternatives = [
                 item.on_node(_all_devices(item, matcher, view)) if item.everything else item
-                for item in before
+                for item in alternatives_before
             ]
             requests.append(alternatives)
-            needed += _least(known.claim, request.name, alternatives, needed)
-        return known if requests == known.requests else replace(known, requests=requests)
+            needed += _least_devices(remembered.claim, request.name, alternatives, needed)
+        return (
+            remembered
+            if requests == remembered.requests
+            else replace(remembered, requests=requests)
+        )
 
     def _check_gates(self, claim: api.ResourceClaim, request: api.DeviceRequest) -> None:
         where = f"claim {claim.ref}, request {request.name}"
@@ -129,7 +141,7 @@ class Validator:
     ) -> list[Request]:
         if request.first_available:
             return [
-                self._request(claim, alternative, request.name, matcher, view)
+                self._check_request(claim, alternative, request.name, matcher, view)
                 for alternative in request.first_available
             ]
         if request.exactly is None:
@@ -138,9 +150,9 @@ class Validator:
                 f"claim {claim.ref}, request {request.name}: missing device class name "
                 "(unsupported request type?)"
             )
-        return [self._request(claim, request.exactly, None, matcher, view)]
+        return [self._check_request(claim, request.exactly, None, matcher, view)]
 
-    def _request(
+    def _check_request(
         self,
         claim: api.ResourceClaim,
         spec: api.RequestSpec,
@@ -173,8 +185,8 @@ class Validator:
                 f'deviceclass.resource.k8s.io "{spec.device_class_name}" not found'
             )
         class_selectors = _class_selectors(device_class)
-        wish = self._numbers.number(_wish(spec.capacity))
-        match = self._numbers.number((class_selectors, tuple(selectors), wish))
+        capacity_kind = self._numbers.number_of(_capacity_key(spec.capacity))
+        selection_kind = self._numbers.number_of((class_selectors, tuple(selectors), capacity_kind))
         tolerations = tuple((t.key, t.operator, t.value, t.effect) for t in spec.tolerations)
         request = Request(
             claim=claim,
@@ -186,9 +198,9 @@ class Validator:
             class_selectors=class_selectors,
             derived={item.name: item.expression for item in spec.derived_attributes},
             constraints=(),
-            kind=self._numbers.number((match, tolerations)),
-            wish=wish,
-            match=match,
+            kind=self._numbers.number_of((selection_kind, tolerations)),
+            capacity_kind=capacity_kind,
+            selection_kind=selection_kind,
             admin_access=bool(spec.admin_access),
             everything=spec.allocation_mode == "All",
             count=spec.count,
@@ -203,16 +215,16 @@ class Validator:
 
     def _constraints(self, claim: api.ResourceClaim) -> tuple[AttributeConstraint, ...]:
         lists = self._features.list_type_attributes
-        found: list[AttributeConstraint] = []
+        constraints: list[AttributeConstraint] = []
         for index, item in enumerate(claim.constraints):
-            constraint = AttributeConstraint.of(item, lists=lists)
+            constraint = AttributeConstraint.from_api(item, lists=lists)
             if constraint is None:
                 raise AllocationError(
                     f"claim {claim.ref}, constraint #{index}: empty constraint "
                     "(unsupported constraint type?)"
                 )
-            found.append(constraint)
-        return tuple(found)
+            constraints.append(constraint)
+        return tuple(constraints)
 
 
 def _class_selectors(device_class: api.DeviceClass) -> tuple[str, ...]:
@@ -220,8 +232,8 @@ def _class_selectors(device_class: api.DeviceClass) -> tuple[str, ...]:
     return tuple(selector or "" for selector in device_class.selectors)
 
 
-def _wish(capacity: api.CapacityRequests | None) -> Hashable:
-    """What of a capacity request has a say in `reference_allocator.rules.capacity.resolve`."""
+def _capacity_key(capacity: api.CapacityRequests | None) -> Hashable:
+    """Return all of a capacity request that `rules.capacity.resolve_consumption` depends on."""
     if capacity is None:
         return None
     return tuple(
@@ -230,11 +242,13 @@ def _wish(capacity: api.CapacityRequests | None) -> Hashable:
     )
 
 
-def _least(claim: api.ResourceClaim, name: str, alternatives: list[Request], needed: int) -> int:
-    """How many devices a request needs at least.
+def _least_devices(
+    claim: api.ResourceClaim, name: str, alternatives: list[Request], needed: int
+) -> int:
+    """Return how many devices a request needs at least.
 
     Raises:
-        AllocationError: too many, after those that earlier requests need.
+        AllocationError: they are too many beside the devices that earlier requests need.
     """
     least = min(alternative.count for alternative in alternatives)
     if least > ALLOCATION_RESULTS_MAX - needed:
@@ -246,22 +260,22 @@ def _least(claim: api.ResourceClaim, name: str, alternatives: list[Request], nee
 
 
 def _all_devices(request: Request, matcher: Matcher, view: NodeView) -> tuple[PoolDevice, ...]:
-    """Every device that matches, in use or not: All means all of them or nothing."""
-    found: list[PoolDevice] = []
+    """Return every device that matches, in use or not: All means all of them or nothing."""
+    devices: list[PoolDevice] = []
     for pool in view.pools:
         if pool.incomplete or not pool.usable:
             asks = f"{request.context}: asks for all devices, but resource pool {pool.id}"
             if pool.incomplete:
                 raise AllocationError(f"{asks} is currently being updated")
             raise AllocationError(f"{asks} is currently invalid")
-        found.extend(_matching(request, pool, matcher))
-    return tuple(found)
+        devices.extend(_matching_devices(request, pool, matcher))
+    return tuple(devices)
 
 
-def _matching(request: Request, pool: Pool, matcher: Matcher) -> tuple[PoolDevice, ...]:
-    known = pool.matching.get(request.match)
-    if known is None:
-        known = tuple(
+def _matching_devices(request: Request, pool: Pool, matcher: Matcher) -> tuple[PoolDevice, ...]:
+    matching = pool.matching.get(request.selection_kind)
+    if matching is None:
+        matching = tuple(
             entry
             for entry in pool.devices
             if matcher.is_selected(request, entry) and matcher.could_fit(request, entry)
@@ -269,5 +283,5 @@ def _matching(request: Request, pool: Pool, matcher: Matcher) -> tuple[PoolDevic
         if not pool.of_node:
             if len(pool.matching) >= _MAX_MATCHING:
                 pool.matching.clear()
-            pool.matching[request.match] = known
-    return known
+            pool.matching[request.selection_kind] = matching
+    return matching

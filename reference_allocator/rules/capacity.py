@@ -1,9 +1,10 @@
 """Consumable capacity: how much of a device one request takes (KEP-5075).
 
 For each capacity of the device the request is brought into the form that the device's policy wants
-(`resolve`), and then has to fit beside what others take (`fits`). The first depends only on the
-request and the device, the second on the moment. Source: consumable_capacity.go of the experimental
-allocator. With ConsumableCapacity on, the check applies to devices that cannot be shared, too.
+(`resolve_consumption`), and then has to fit beside what others take (`capacity_suffices`). The
+first depends only on the request and the device, the second on the moment. Source:
+consumable_capacity.go of the experimental allocator. With ConsumableCapacity on, the check applies
+to devices that cannot be shared, too.
 
 Amounts are whole numbers of 1e-9, which is exact: a resource.Quantity has no digits beyond. Ranges
 below zero, which the API server refuses, are not computed with Go's overflow.
@@ -28,11 +29,11 @@ _NOT_REPRESENTABLE = "capacity request cannot be represented in the device's ran
 
 
 class CapacityError(Exception):
-    """A request that no device may be tried for: fatal. The text names the capacity."""
+    """The capacity that a request asks for is wrong for every device: fatal. The text names it."""
 
 
 class Consumption:
-    """What one request takes of one device.
+    """The capacity that one request takes of one device.
 
     Attributes:
         amounts: capacity name -> amount in units of 1e-9.
@@ -44,28 +45,28 @@ class Consumption:
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """The amounts as quantities, as results of the request have them."""
+        """Return the amounts as texts of quantities, as results of the request have them."""
         return {name: str(amount) for name, amount in self._quantities.items()}
 
 
-def resolve(
+def resolve_consumption(
     requirements: api.CapacityRequests | None, device: api.Device, features: Features
 ) -> Consumption | None:
-    """What the request takes of the device, or None where the device does not suit it.
+    """Return what the request takes of the device, or None where the device does not suit it.
 
     It does not suit where it lacks a requested capacity or its policy does not allow the amount.
 
     Raises:
-        CapacityError: the amount cannot be computed or is negative; checked for all capacities
-            before any policy, so that the answer does not depend on the order of names.
+        CapacityError: the amount cannot be computed or is negative.
     """
     requested = {} if requirements is None else requirements.requests
     if not device.capacity.keys() >= requested.keys():
         return None
     quantities: dict[str, Quantity] = {}
+    # All amounts before any policy, so that the answer does not depend on the order of names.
     for name, capacity in device.capacity.items():
         try:
-            amount = _consumed(requested.get(name), capacity, features)
+            amount = _amount_for(requested.get(name), capacity, features)
         except CapacityError as error:
             raise CapacityError(f'capacity "{name}": {error}') from None
         if amount.nanos < 0:
@@ -73,18 +74,18 @@ def resolve(
         quantities[name] = amount
     for name, capacity in device.capacity.items():
         policy = capacity.request_policy
-        if policy is not None and _violates(quantities[name], policy, features):
+        if policy is not None and _violates_policy(quantities[name], policy, features):
             return None
     return Consumption(quantities)
 
 
-def fits(
+def capacity_suffices(
     consumption: Consumption,
     device: api.Device,
     in_use: Mapping[str, int],
     allocating: Mapping[str, int],
 ) -> bool:
-    """Whether the consumption fits into what is left of the device.
+    """Return whether the consumption fits into what is left of the device.
 
     Args:
         in_use: capacity name -> amount that allocated claims have.
@@ -98,7 +99,7 @@ def fits(
     return True
 
 
-def _consumed(
+def _amount_for(
     requested: Quantity | None, capacity: api.DeviceCapacity, features: Features
 ) -> Quantity:
     policy = capacity.request_policy
@@ -109,17 +110,17 @@ def _consumed(
     if policy is None:
         return requested
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _round_up(requested, policy.valid_range.min, policy.valid_range, features)
+        return _round_to_range(requested, policy.valid_range.min, policy.valid_range, features)
     for value in policy.valid_values or ():
         if requested.nanos <= value.nanos:
             return value
     return requested
 
 
-def _round_up(
+def _round_to_range(
     requested: Quantity, minimum: Quantity, valid: api.ValidRange, features: Features
 ) -> Quantity:
-    """The next value of the range: its minimum plus a multiple of its step."""
+    """Return the next value of the range: its minimum plus a multiple of its step."""
     if requested.nanos < minimum.nanos:
         return minimum
     if valid.step is None:
@@ -139,45 +140,45 @@ def _round_up(
         return (
             Quantity(rounded, -3, valid.step.format)
             if rounded % 1000
-            else _whole(rounded // 1000, valid.step)
+            else _whole_units(rounded // 1000, valid.step)
         )
     if requested.nanos > _INT64_MAX * NANO:
         raise CapacityError(f"{_NOT_REPRESENTABLE}: request {requested} exceeds MaxInt64")
-    low, step = _units(minimum), _units(valid.step)
+    low, step = _count_units(minimum), _count_units(valid.step)
     if step == 0:  # Upstream divides by it and panics; the API server lets in none below 1.
         raise CapacityError(f"{_NOT_REPRESENTABLE}: step {valid.step} is not positive")
-    rounded = _next_step(_units(requested), low, step)
+    rounded = _next_step(_count_units(requested), low, step)
     if rounded is None:
         raise CapacityError(
             f"{_NOT_REPRESENTABLE}: rounding request {requested} up to the next step passes "
             "MaxInt64"
         )
-    return _whole(rounded, valid.step)
+    return _whole_units(rounded, valid.step)
 
 
-def _whole(units: int, like: Quantity) -> Quantity:
-    """A quantity of whole units, printed in the format of another one (resource.NewQuantity)."""
+def _whole_units(units: int, like: Quantity) -> Quantity:
+    """Return a quantity of whole units in the format of another one (resource.NewQuantity)."""
     return Quantity(units, 0, like.format)
 
 
 def _next_step(requested: int, low: int, step: int) -> int | None:
-    """The next of `low`, `low + step`, ...; None beyond what fits into 64 bits."""
-    found = low - (low - requested) // step * step
-    return found if found <= _INT64_MAX else None
+    """Return the next of `low`, `low + step`, ...; None beyond what fits into 64 bits."""
+    rounded = low - (low - requested) // step * step
+    return rounded if rounded <= _INT64_MAX else None
 
 
-def _violates(amount: Quantity, policy: api.RequestPolicy, features: Features) -> bool:
+def _violates_policy(amount: Quantity, policy: api.RequestPolicy, features: Features) -> bool:
     if policy.default is not None and _same_representation(amount, policy.default):
         return False
     if policy.valid_range is not None:
-        return _outside(amount, policy.valid_range, features)
+        return _is_outside_range(amount, policy.valid_range, features)
     if policy.valid_values:
         return all(amount.nanos != value.nanos for value in policy.valid_values)
     return False
 
 
 def _same_representation(left: Quantity, right: Quantity) -> bool:
-    """Whether Go's `==` finds the two structs equal.
+    """Return whether Go's `==` finds the two structs equal.
 
     Equal amounts are not enough: form, scale, format and the text kept from parsing have to be the
     same (1Ki is not 1024 here), and two amounts kept as decimals never are.
@@ -188,7 +189,7 @@ def _same_representation(left: Quantity, right: Quantity) -> bool:
     return mine == other
 
 
-def _outside(amount: Quantity, valid: api.ValidRange, features: Features) -> bool:
+def _is_outside_range(amount: Quantity, valid: api.ValidRange, features: Features) -> bool:
     if valid.max is not None and amount.nanos > valid.max.nanos:
         return True
     if valid.step is None:
@@ -196,12 +197,12 @@ def _outside(amount: Quantity, valid: api.ValidRange, features: Features) -> boo
     if _uses_milli(valid, features):
         low = 0 if valid.min is None else valid.min.nanos
         return not _is_milli(amount) or (amount.nanos - low) % valid.step.nanos != 0
-    step, low = _units(valid.step), 0 if valid.min is None else _units(valid.min)
-    return step == 0 or (_units(amount) - low) % step != 0
+    step, low = _count_units(valid.step), 0 if valid.min is None else _count_units(valid.min)
+    return step == 0 or (_count_units(amount) - low) % step != 0
 
 
 def _uses_milli(valid: api.ValidRange, features: Features) -> bool:
-    """Whether the range is counted in thousandths (DRAFractionalCapacityRange)."""
+    """Return whether the range is counted in thousandths (DRAFractionalCapacityRange)."""
     if not features.fractional_capacity_range:
         return False
     bounds = (valid.min, valid.max, valid.step)
@@ -215,6 +216,6 @@ def _is_milli(quantity: Quantity) -> bool:
     return amount % _MILLI == 0 and abs(amount // _MILLI) <= _INT64_MAX
 
 
-def _units(quantity: Quantity) -> int:
-    """Whole units, rounded up, as Quantity.Value counts them."""
+def _count_units(quantity: Quantity) -> int:
+    """Return the whole units, rounded up, as Quantity.Value counts them."""
     return -(-quantity.nanos // NANO)

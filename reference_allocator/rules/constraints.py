@@ -17,32 +17,32 @@ Key = tuple[str, object] | None
 """One scalar value with its kind; None stands for a value that equals nothing."""
 
 State = frozenset[Key] | None
-"""match: the values that all devices so far share; distinct: all values so far."""
+"""For match the values that all devices so far share, for distinct all values so far."""
 
 _INCOMPARABLE: Final[frozenset[Key]] = frozenset({None})
 
 
-def lookup(device: Device, driver: str, name: str) -> Attribute | None:
-    """The attribute of a device with this fully qualified name.
+def find_attribute(device: Device, driver: str, name: str) -> Attribute | None:
+    """Return the attribute of a device with this fully qualified name, or None.
 
-    Looked for by its exact name, then, where the domain is the driver, by the bare name.
+    The exact name comes first, then, where the domain is the driver, the bare name.
     """
-    found = device.attributes.get(name)
-    if found is not None:
-        return found
-    domain, slash, bare = name.partition("/")
-    return device.attributes.get(bare) if slash and domain == driver else None
+    exact_match = device.attributes.get(name)
+    if exact_match is not None:
+        return exact_match
+    domain, slash, bare_name = name.partition("/")
+    return device.attributes.get(bare_name) if slash and domain == driver else None
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeConstraint:
-    """One constraint of a claim, ready to be asked.
+    """One constraint of a claim, in the form in which the search asks it.
 
     Attributes:
         kind: whether values have to be equal or to differ.
         attribute: the fully qualified name.
         requests: requests (`req` or `req/sub`) that it is about; empty means all.
-        lists: ListTypeAttributes is on: values are sets, scalars sets of one.
+        lists: whether ListTypeAttributes is on: then values are sets, scalars sets of one.
     """
 
     kind: Literal["match", "distinct"]
@@ -51,8 +51,8 @@ class AttributeConstraint:
     lists: bool
 
     @classmethod
-    def of(cls, constraint: Constraint, *, lists: bool) -> AttributeConstraint | None:
-        """Reads a constraint of the API; None for a kind that is not known."""
+    def from_api(cls, constraint: Constraint, *, lists: bool) -> AttributeConstraint | None:
+        """Read a constraint of the API; return None for a kind that is not known."""
         if constraint.match_attribute is not None:
             return cls("match", constraint.match_attribute, constraint.requests, lists)
         if constraint.distinct_attribute is not None:
@@ -60,14 +60,15 @@ class AttributeConstraint:
         return None
 
     def applies_to(self, request: str, parent: str | None) -> bool:
+        """Return whether it is about a request, or a subrequest of the request `parent`."""
         if not self.requests:
             return True
         if parent is None:
             return request in self.requests
         return parent in self.requests or f"{parent}/{request}" in self.requests
 
-    def values(self, attribute: Attribute) -> frozenset[Key] | None:
-        """The attribute as the constraint compares it; None where it can never be used."""
+    def values_of(self, attribute: Attribute) -> frozenset[Key] | None:
+        """Return the values that the constraint compares; None where they can never be used."""
         if self.lists:
             if attribute.kind is None:
                 return None
@@ -76,15 +77,15 @@ class AttributeConstraint:
             return frozenset({None})
         return frozenset({(attribute.kind, attribute.values[0])})
 
-    def compared(self, attribute: Attribute | None) -> frozenset[Key] | None:
-        """What `admit` wants to know of a device; None where it can never be used.
+    def values_to_admit(self, attribute: Attribute | None) -> frozenset[Key] | None:
+        """Return the values of a device for `admit`; None where the device can never be used.
 
         A device without the attribute never satisfies a constraint.
         """
-        return None if attribute is None else self.values(attribute)
+        return None if attribute is None else self.values_of(attribute)
 
     def admit(self, state: State, values: frozenset[Key] | None) -> State:
-        """The state after adding a device with these values, or None where it is not let in.
+        """Return the state after adding a device with these values; None where it is not let in.
 
         Without ListTypeAttributes the first device is let in whatever the type of its value is, and
         nothing fits beside it if that is not a scalar.

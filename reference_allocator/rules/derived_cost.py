@@ -1,4 +1,4 @@
-"""What the API server says of a claim's derived attributes as a whole: they share one budget.
+"""The API server's limit on a claim's derived attributes as a whole: they share one budget.
 
 Each expression has a limit of its own (`reference_allocator.cel.validate_new_expression`); as the
 scheduler may evaluate all of them for each device, their estimates are added up as well. Source:
@@ -16,13 +16,16 @@ from reference_allocator.cel import CelCompileError, CelFeatures, ExpressionProb
 from reference_allocator.environment import derived_environment
 
 DERIVED_COST_LIMIT: Final = 1_000_000
-"""Of all derived attributes of a claim (v1 DeviceClaimDerivedAttributeCELMaxCost)."""
+"""The most that all derived attributes of a claim may cost together.
+
+Source: v1 DeviceClaimDerivedAttributeCELMaxCost.
+"""
 
 _UINT64: Final = 2**64
 
 
 def derived_cost(devices: Mapping[str, Any], features: CelFeatures) -> int:
-    """What evaluating each derived attribute of a claim once can cost at most.
+    """Add up what evaluating each derived attribute of a claim once can cost at most.
 
     Args:
         devices: `spec.devices` of a v1 ResourceClaim; all requests and alternatives count.
@@ -30,7 +33,7 @@ def derived_cost(devices: Mapping[str, Any], features: CelFeatures) -> int:
     """
     environment = derived_environment(replace(features, stored=False))
     total = 0
-    for expression in _expressions(devices):
+    for expression in _list_expressions(devices):
         try:
             total += compile_derived(expression, features=environment).max_cost
         except CelCompileError:
@@ -41,10 +44,11 @@ def derived_cost(devices: Mapping[str, Any], features: CelFeatures) -> int:
 def derived_cost_problem(
     devices: Mapping[str, Any], features: CelFeatures
 ) -> ExpressionProblem | None:
-    """Why the API server refuses a claim for its derived attributes together, if it does.
+    """Return why the API server refuses a claim for its derived attributes together, or None.
 
     Args:
-        devices: see `derived_cost`; the problem is one of this field.
+        devices: as `derived_cost` takes them; the problem is one of this field.
+        features: the API server's minor and gates.
     """
     if derived_cost(devices, features) <= DERIVED_COST_LIMIT:
         return None
@@ -55,10 +59,10 @@ def derived_cost_problem(
     )
 
 
-def _expressions(devices: Mapping[str, Any]) -> Iterator[str]:
+def _list_expressions(devices: Mapping[str, Any]) -> Iterator[str]:
     for request in devices.get("requests") or ():
         exactly = request.get("exactly")
-        for wanted in request.get("firstAvailable") or ((exactly,) if exactly else ()):
-            for derived in wanted.get("derivedAttributes") or ():
+        for spec in request.get("firstAvailable") or ((exactly,) if exactly else ()):
+            for derived in spec.get("derivedAttributes") or ():
                 if derived.get("expression"):
                     yield derived["expression"]

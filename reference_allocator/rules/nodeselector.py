@@ -1,4 +1,4 @@
-"""Which nodes a slice or a device is for.
+"""The match between nodes and the selectors of slices and devices.
 
 Semantics of v1.NodeSelector as component-helpers/scheduling/corev1/nodeaffinity implements them:
 terms are ORed, the requirements of a term ANDed, an empty term matches nothing, and any term that
@@ -22,9 +22,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 def node_matches(
     node: Node, node_name: str | None, all_nodes: bool, selector: NodeSelector | None
 ) -> bool:
-    """Whether the node is one of those that a slice or a device names.
+    """Return whether the node is one of those that a slice or a device names.
 
-    The three ways are tried in this order: nodeName, allNodes, nodeSelector; none set, no node.
+    The three ways are tried in this order: nodeName, allNodes, nodeSelector; with none set it is
+    no node.
 
     Raises:
         AllocationError: the selector does not parse.
@@ -35,7 +36,7 @@ def node_matches(
         return True
     if selector is None:
         return False
-    problems = list(dict.fromkeys(_selector_problems(selector)))  # Each is told once.
+    problems = list(dict.fromkeys(_selector_problems(selector)))  # Upstream lists each once.
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise AllocationError(f"failed to parse node selector {_go_string(selector)}: {text}")
@@ -64,8 +65,8 @@ def _label_matches(requirement: Requirement, node: Node) -> bool:
             return value is not None
         case "DoesNotExist":
             return value is None
-    label = _int64(value)
-    bound = _int64(requirement.values[0])
+    label = _parse_int64(value)
+    bound = _parse_int64(requirement.values[0])
     if label is None or bound is None:
         return False
     return label > bound if requirement.operator == "Gt" else label < bound
@@ -77,7 +78,7 @@ def _field_matches(requirement: Requirement, node: Node) -> bool:
     return equal if requirement.operator == "In" else not equal
 
 
-def _int64(text: str | None) -> int | None:
+def _parse_int64(text: str | None) -> int | None:
     if text is None or not _INTEGER.match(text):
         return None
     number = int(text)
@@ -100,35 +101,35 @@ def _label_problems(requirement: Requirement, path: str) -> Iterator[str]:
         return
     wrong_key = "; ".join(label_key_problems(requirement.key))
     if wrong_key:
-        yield _invalid(f"{path}.key", _quoted(requirement.key), wrong_key)
+        yield _invalid(f"{path}.key", _quote(requirement.key), wrong_key)
     if operator in ("In", "NotIn"):
         if not values:
             problem = "for 'in', 'notin' operators, values set can't be empty"
-            yield _invalid(f"{path}.values", _values(requirement), problem)
+            yield _invalid(f"{path}.values", _show_values(requirement), problem)
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             problem = "values set must be empty for exists and does not exist"
-            yield _invalid(f"{path}.values", _values(requirement), problem)
+            yield _invalid(f"{path}.values", _show_values(requirement), problem)
     else:
         if len(values) != 1:
             problem = "for 'Gt', 'Lt' operators, exactly one value is required"
-            yield _invalid(f"{path}.values", _values(requirement), problem)
+            yield _invalid(f"{path}.values", _show_values(requirement), problem)
         for index, value in enumerate(values):
-            if _int64(value) is None:
+            if _parse_int64(value) is None:
                 problem = "for 'Gt', 'Lt' operators, the value must be an integer"
-                yield _invalid(f"{path}.values[{index}]", _quoted(value), problem)
+                yield _invalid(f"{path}.values[{index}]", _quote(value), problem)
     for index, value in enumerate(values):
-        found = "; ".join(label_value_problems(value))
-        if found:
+        problem_of_value = "; ".join(label_value_problems(value))
+        if problem_of_value:
             where = f"{path}.values[{index}][{requirement.key}]"
-            yield _invalid(where, _quoted(value), found)
+            yield _invalid(where, _quote(value), problem_of_value)
 
 
 def _field_problems(requirement: Requirement, path: str) -> Iterator[str]:
     if requirement.operator not in _FIELD_OPERATORS:
         yield _not_supported(path, requirement.operator, _FIELD_OPERATORS)
     elif len(requirement.values) != 1:
-        yield _invalid(f"{path}.values", _values(requirement), "must have one element")
+        yield _invalid(f"{path}.values", _show_values(requirement), "must have one element")
 
 
 def _invalid(path: str, value: str, detail: str) -> str:
@@ -136,22 +137,22 @@ def _invalid(path: str, value: str, detail: str) -> str:
 
 
 def _not_supported(path: str, value: str, supported: Sequence[str]) -> str:
-    names = ", ".join(_quoted(name) for name in supported)
-    return f"{path}.operator: Unsupported value: {_quoted(value)}: supported values: {names}"
+    names = ", ".join(_quote(name) for name in supported)
+    return f"{path}.operator: Unsupported value: {_quote(value)}: supported values: {names}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _values(requirement: Requirement) -> str:
+def _show_values(requirement: Requirement) -> str:
     if requirement.raw.get("values") is None:
         return "null"
-    return "[" + ",".join(_quoted(value) for value in requirement.values) + "]"
+    return "[" + ",".join(_quote(value) for value in requirement.values) + "]"
 
 
 def _go_string(selector: NodeSelector) -> str:
-    """The selector as the generated String method of the Go type prints it."""
+    """Return the selector as the generated String method of the Go type prints it."""
     terms = "".join(
         "NodeSelectorTerm{MatchExpressions:[]NodeSelectorRequirement{"
         f"{_go_requirements(term.match_expressions)}}},"

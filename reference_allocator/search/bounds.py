@@ -1,9 +1,9 @@
-"""Necessary conditions for the rest of a search, cheap enough to be asked at every step.
+"""Necessary conditions for the remainder of a search, cheap enough to be asked at every step.
 
 Each counts candidates that are free now against devices still needed: per request, per group of
 requests that compete for the same candidates, per value of a constraint, per stock of counters.
 They are optimistic in everything else, so that "impossible" is always true. Claims that come later
-and are alike are looked at once. Nothing is asked of a request that can end in an error, nor of
+and are alike are looked at once. No condition looks at a request that can end in an error, nor at
 anything after it: only if the requests before it cannot all be satisfied is the error not reached.
 """
 
@@ -16,17 +16,17 @@ from reference_allocator.cluster.pools import Pool, PoolDevice
 from reference_allocator.matching.resolved import ClaimRequests, Request
 from reference_allocator.search.facts import CandidateFacts, RequestFacts
 from reference_allocator.search.frames import Position
-from reference_allocator.search.needs import Free, Need, enough_for_all, satisfiable
+from reference_allocator.search.needs import Free, Need, can_satisfy, enough_for_all
 from reference_allocator.search.partitions import Drawing
 from reference_allocator.search.usage import Usage
 
 
 @dataclass(slots=True)
-class _Rest:
-    """What claims from some number on need together, up to the first fallible request.
+class _LaterClaims:
+    """The needs of all claims from some number on, up to the first fallible request.
 
     Attributes:
-        shapes: one claim of each shape.
+        shapes: the index of one claim of each shape.
         exclusive: group -> devices that mandatory exclusive requests need.
     """
 
@@ -35,7 +35,7 @@ class _Rest:
 
 
 class Bounds:
-    """Asks whether the rest of a search can succeed."""
+    """The conditions of one search: can what is still to be done succeed?"""
 
     def __init__(
         self,
@@ -51,64 +51,69 @@ class Bounds:
         self._positions = {
             item.group: item.positions for item in facts.of_request.values() if item.exclusive
         }
-        self._rests = self._count_rests()
+        self._later_claims = self._count_later()
         self._drawings, self._drawing_of = _group_by_counters(candidates, facts.pools)
 
-    def possible(self, at: Position) -> bool:
-        """Whether the request in work can get its devices, and all after it theirs."""
-        if at.request in self._facts.fallible:
+    def can_succeed(self, at: Position) -> bool:
+        """Return whether the request in work can get its devices, and all after it theirs."""
+        if at.request in self._facts.fallible:  # Its error may be the answer: nothing is cut.
             return True
-        end = self._end(at.claim_index, at.request_index + 1)
+        end = self._first_fallible(at.claim_index, at.request_index + 1)
         whole = end == len(self._claims[at.claim_index].requests)
-        rest = self._rests[at.claim_index + 1] if whole else _Rest([], {})
+        later = self._later_claims[at.claim_index + 1] if whole else _LaterClaims([], {})
         taken_by = self._usage.taken_by
         free = [not (entry.use.held or taken_by.get(entry.use)) for entry in self._candidates]
         by_group: dict[int, Free] = {}
         needs = self._needs(at.claim_index, end, free, by_group, at)
         if needs is None:
             return False
-        for number in rest.shapes:
-            if self._needs(number, self._end(number, 0), free, by_group) is None:
+        for number in later.shapes:
+            if self._needs(number, self._first_fallible(number, 0), free, by_group) is None:
                 return False
-        wanted: dict[int, int] = dict(rest.exclusive)
+        needed: dict[int, int] = dict(later.exclusive)
         frees: dict[int, list[Free]] = {
-            group: [self._free_of(group, self._positions[group], free, by_group)]
-            for group in rest.exclusive
+            group: [self._free_in_group(group, self._positions[group], free, by_group)]
+            for group in later.exclusive
         }
         for need in needs:
             if need.facts.exclusive:
                 group = need.facts.group
-                wanted[group] = wanted.get(group, 0) + need.total
+                needed[group] = needed.get(group, 0) + need.total
                 frees.setdefault(group, []).append(need.free)
-        together = enough_for_all(wanted, frees)
-        return together is not None and sum(wanted.values()) <= self._within_counters(together)
+        competing = enough_for_all(needed, frees)
+        return competing is not None and sum(needed.values()) <= self._count_within_counters(
+            competing
+        )
 
-    def _count_rests(self) -> list[_Rest]:
-        rests = [_Rest([], {})]
-        seen: set[Hashable] = set()
+    def _count_later(self) -> list[_LaterClaims]:
+        rests = [_LaterClaims([], {})]
+        counted_shapes: set[Hashable] = set()
         for number in range(len(self._claims) - 1, -1, -1):
             claim = self._claims[number]
-            end = self._end(number, 0)
+            end = self._first_fallible(number, 0)
             later = rests[-1]
             if end < len(claim.requests):
-                later = _Rest([], {})
-                seen.clear()
+                later = _LaterClaims([], {})
+                counted_shapes.clear()
             shapes, exclusive = later.shapes, dict(later.exclusive)
-            shape = self._shape(claim, end)
-            if shape not in seen:
-                seen.add(shape)
+            shape = self._shape_of(claim, end)
+            if shape not in counted_shapes:
+                counted_shapes.add(shape)
                 shapes = [number, *shapes]
             for options in claim.requests[:end]:
-                found = self._facts.of_request.get(options[0])
-                if len(options) == 1 and found is not None and found.exclusive:
+                facts = self._facts.of_request.get(options[0])
+                if len(options) == 1 and facts is not None and facts.exclusive:
                     count = max(options[0].count, 0)
-                    exclusive[found.group] = exclusive.get(found.group, 0) + count
-            rests.append(_Rest(shapes, exclusive))
+                    exclusive[facts.group] = exclusive.get(facts.group, 0) + count
+            rests.append(_LaterClaims(shapes, exclusive))
         rests.reverse()
         return rests
 
-    def _end(self, number: int, request_index: int) -> int:
-        """Which request of a claim, from one on, is the first that can end in an error."""
+    def _first_fallible(self, number: int, request_index: int) -> int:
+        """Return the index of a claim's first request, from one on, that can end in an error.
+
+        Where there is none it is the number of requests.
+        """
         fallible, requests = self._facts.fallible, self._claims[number].requests
         if fallible:
             for position in range(request_index, len(requests)):
@@ -116,7 +121,7 @@ class Bounds:
                     return position
         return len(requests)
 
-    def _shape(self, claim: ClaimRequests, end: int) -> Hashable:
+    def _shape_of(self, claim: ClaimRequests, end: int) -> Hashable:
         facts = self._facts.of_request
         return claim.constraints, tuple(
             tuple((id(facts.get(item)), item.count, item.admin_access) for item in options)
@@ -131,17 +136,17 @@ class Bounds:
         by_group: dict[int, Free],
         at: Position | None = None,
     ) -> list[Need] | None:
-        """What a claim needs for the requests up to `end`, or None where it cannot get it.
+        """Return what a claim needs for the requests up to `end`; None where it cannot get it.
 
-        Of the claim in work (`at`) only what is still missing counts.
+        For the claim in work (`at`) only what is still missing counts.
         """
         claim = self._claims[number]
         merged: dict[tuple[RequestFacts, Free], Need] = {}
         for position in range(at.request_index if at else 0, end):
             options = claim.requests[position]
-            missing, begin = 0, 0
+            missing, start = 0, 0
             if at is not None and position == at.request_index:
-                options, missing, begin = [at.request], at.done, at.start
+                options, missing, start = [at.request], at.taken_count, at.start
             possible = False
             for option in options:
                 facts = self._facts.of_request.get(option)
@@ -149,13 +154,13 @@ class Bounds:
                     possible = True
                     continue  # Nothing is known (all devices).
                 count = max(option.count - missing, 0)
-                found = self._free(option, facts, begin, free, by_group)
-                possible = possible or self._enough(count, found)
+                free_candidates = self._free_candidates(option, facts, start, free, by_group)
+                possible = possible or self._is_enough(count, free_candidates)
                 if len(options) > 1:
                     continue
-                need = merged.get((facts, found))
+                need = merged.get((facts, free_candidates))
                 if need is None:
-                    merged[facts, found] = Need(facts, found, count, count)
+                    merged[facts, free_candidates] = Need(facts, free_candidates, count, count)
                 else:
                     need.most = max(need.most, count)
                     need.total += count
@@ -164,11 +169,11 @@ class Bounds:
         needs = list(merged.values())
         states = self._usage.constraint_states[number]
         for constraint_index, constraint in enumerate(claim.constraints):
-            if not satisfiable(constraint, constraint_index, states[constraint_index], needs):
+            if not can_satisfy(constraint, constraint_index, states[constraint_index], needs):
                 return None
         return needs
 
-    def _free(
+    def _free_candidates(
         self,
         request: Request,
         facts: RequestFacts,
@@ -178,29 +183,29 @@ class Bounds:
     ) -> Free:
         if request.admin_access:
             return Free([item for item in facts.positions if item >= start])
-        found = self._free_of(facts.group, facts.positions, free, by_group)
+        free_candidates = self._free_in_group(facts.group, facts.positions, free, by_group)
         if start:
-            found = Free([item for item in found.positions if item >= start])
-        return found
+            free_candidates = Free([item for item in free_candidates.positions if item >= start])
+        return free_candidates
 
     @staticmethod
-    def _free_of(
+    def _free_in_group(
         group: int, positions: Sequence[int], free: Sequence[bool], by_group: dict[int, Free]
     ) -> Free:
-        found = by_group.get(group)
-        if found is None:
-            found = by_group[group] = Free([item for item in positions if free[item]])
-        return found
+        free_candidates = by_group.get(group)
+        if free_candidates is None:
+            free_candidates = by_group[group] = Free([item for item in positions if free[item]])
+        return free_candidates
 
-    def _enough(self, count: int, free: Free) -> bool:
+    def _is_enough(self, count: int, free: Free) -> bool:
         if len(free.positions) < count:
             return False
         if free.allowed is None:
-            free.allowed = self._within_counters(free.positions)
+            free.allowed = self._count_within_counters(free.positions)
         return free.allowed >= count
 
-    def _within_counters(self, positions: Iterable[int]) -> int:
-        """At most how many of the candidates the counters of their pools allow."""
+    def _count_within_counters(self, positions: Iterable[int]) -> int:
+        """Return at most how many of the candidates the counters of their pools allow."""
         allowed = 0
         members: dict[int, list[int]] = {}
         for position in positions:
@@ -211,14 +216,17 @@ class Bounds:
                 members.setdefault(number, []).append(position)
         for number, free in members.items():
             drawing = self._drawings[number]
-            allowed += drawing.most(free, self._usage.stock(drawing.pool))
+            allowed += drawing.count_allowed(free, self._usage.stock_of(drawing.pool))
         return allowed
 
 
 def _group_by_counters(
     candidates: Sequence[PoolDevice], pools: Sequence[Pool]
 ) -> tuple[list[Drawing], list[int | None]]:
-    """Candidates that draw on the same counter set of a pool, and position -> which of these."""
+    """Group the candidates that draw on one counter set of a pool.
+
+    Returns the groups, and for the position of each candidate the index of its group, if any.
+    """
     members: dict[tuple[Pool, str], dict[int, PoolDevice]] = {}
     for position, (entry, pool) in enumerate(zip(candidates, pools, strict=True)):
         if entry.draws:

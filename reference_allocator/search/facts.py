@@ -1,4 +1,4 @@
-"""What can be known about candidates before any is taken: the ground on which subtrees are cut.
+"""Facts about candidates before any is taken: the ground on which subtrees are cut.
 
 For every request and every candidate it is settled whether the one suits the other apart from what
 the search gives out, and candidates that no request can tell apart are put into one class.
@@ -32,13 +32,13 @@ _ERROR: Final = "error"
 
 @dataclass(slots=True, eq=False)
 class RequestFacts:
-    """What is known about one request (or alternative), and about all that are like it.
+    """The facts about one request (or alternative), and about all that are like it.
 
     Attributes:
         positions: the candidates that suit it, ascending.
         group: the same number for all requests with the same candidates.
-        exclusive: none of the candidates can be shared, and admin access is not asked for.
-        fallible: a candidate can end the search with an error.
+        exclusive: whether none of the candidates can be shared, and no admin access is asked for.
+        fallible: whether a candidate can end the search with an error.
         values: constraint index -> values; only constraints that the request is under.
     """
 
@@ -50,15 +50,15 @@ class RequestFacts:
 
 
 class CandidateFacts:
-    """Facts about the candidates of one search.
+    """The facts about the candidates of one search.
 
     Attributes:
-        of_request: request -> what suits it; requests for all devices are left out.
+        of_request: request -> its facts; requests for all devices are left out.
         fallible: the requests that can end the search with an error.
         class_of: position -> number of the class of candidates that are alike.
         classes: how many classes there are.
         pools: position -> the candidate's pool.
-        has_admin: a request asks for admin access.
+        has_admin: whether a request asks for admin access.
     """
 
     def __init__(self) -> None:
@@ -69,14 +69,14 @@ class CandidateFacts:
         self.pools: tuple[Pool, ...] = ()
         self.has_admin = False
         self._in_order = False
-        self._known: dict[Hashable, RequestFacts] = {}
+        self._facts_of_kind: dict[Hashable, RequestFacts] = {}
         self._features: list[list[Hashable]] = []
 
     @classmethod
     def gather(
         cls, claims: Sequence[ClaimRequests], view: NodeView, usage: Usage
     ) -> CandidateFacts | None:
-        """The facts, or None where nothing may be cut.
+        """Gather the facts; return None where nothing may be cut.
 
         Raises:
             SearchTimeoutError: the deadline passed.
@@ -84,6 +84,7 @@ class CandidateFacts:
         facts = cls()
         candidates = view.candidates
         facts.pools = view.pool_at
+        # Where a device adds to a counter, more devices may leave more of it: no bound holds.
         if any(amount < 0 for entry in candidates for _, amount in entry.draws):
             return None
         facts._features = [
@@ -91,7 +92,7 @@ class CandidateFacts:
         ]
         for claim in claims:
             for request in (item for options in claim.requests for item in options):
-                facts._add(request, candidates, usage)
+                facts._add_request(request, candidates, usage)
         if facts.fallible and any(_can_exceed(claim) for claim in claims):
             return None  # "Exceeded" leaves candidates untried, so their order matters for errors.
         facts._classify()
@@ -99,26 +100,29 @@ class CandidateFacts:
 
     def _classify(self) -> None:
         groups: dict[tuple[int, ...], int] = {}
-        for item in self._known.values():
+        for item in self._facts_of_kind.values():
             item.group = groups.setdefault(item.positions, len(groups))
         if self._in_order:
             self.class_of = list(range(len(self._features)))
             self.classes = len(self._features)
             return
-        known: dict[tuple[Hashable, ...], int] = {}
+        class_numbers: dict[tuple[Hashable, ...], int] = {}
         self.class_of = [
-            known.setdefault(tuple(features), len(known)) for features in self._features
+            class_numbers.setdefault(tuple(features), len(class_numbers))
+            for features in self._features
         ]
-        self.classes = len(known)
+        self.classes = len(class_numbers)
 
-    def _add(self, request: Request, candidates: Sequence[PoolDevice], usage: Usage) -> None:
+    def _add_request(
+        self, request: Request, candidates: Sequence[PoolDevice], usage: Usage
+    ) -> None:
         self.has_admin = self.has_admin or request.admin_access
         if request.all_devices is not None:
-            place = {entry: number for number, entry in enumerate(request.all_devices)}
+            index_of = {entry: number for number, entry in enumerate(request.all_devices)}
             for entry, features in zip(candidates, self._features, strict=True):
                 # A constraint in the way of All is an error, and which comes first a matter of
                 # their order.
-                features.append(place.get(entry) if request.constraints else entry in place)
+                features.append(index_of.get(entry) if request.constraints else entry in index_of)
             if request.constraints:
                 self.fallible.add(request)
             return
@@ -128,9 +132,9 @@ class CandidateFacts:
             request.constraints,
             tuple(sorted(request.derived.items())),
         )
-        facts = self._known.get(alike)
+        facts = self._facts_of_kind.get(alike)
         if facts is None:
-            facts = self._known[alike] = self._request_facts(request, candidates, usage)
+            facts = self._facts_of_kind[alike] = self._request_facts(request, candidates, usage)
         if facts.fallible:
             self.fallible.add(request)
         self.of_request[request] = facts
@@ -148,14 +152,16 @@ class CandidateFacts:
             amounts: Hashable = None
             try:
                 if (not request.admin_access and entry.use.held) or (
-                    matcher.suitability(request, entry) == UNSUITABLE
+                    matcher.rate_device(request, entry) == UNSUITABLE
                 ):
                     features.append(None)
                     continue
-                taken = matcher.consumption(request, entry)
-                amounts = None if taken is None else tuple(sorted(taken.amounts.items()))
+                consumption = matcher.compute_consumption(request, entry)
+                amounts = (
+                    None if consumption is None else tuple(sorted(consumption.amounts.items()))
+                )
                 for _, constraint in request.constraints:
-                    value = matcher.attributes.compared(request, entry, constraint)
+                    value = matcher.attributes.values_to_admit(request, entry, constraint)
                     if value is None:
                         break
                     compared.append(value)
@@ -178,13 +184,13 @@ class CandidateFacts:
 
 
 def _can_exceed(claim: ClaimRequests) -> bool:
-    """Whether a choice of alternatives can ask for more devices than a claim can get."""
+    """Return whether a choice of alternatives can ask for more devices than a claim can get."""
     most = sum(max(option.count for option in options) for options in claim.requests)
     return most > ALLOCATION_RESULTS_MAX
 
 
 def _own_features(entry: PoolDevice, pool: Pool) -> list[Hashable]:
-    """What sets a device apart from others, whoever asks."""
+    """Return what sets a device apart from others, whichever request looks at it."""
     device = entry.device
     drawn: Hashable = None
     if device.consumes_counters:

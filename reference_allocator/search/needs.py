@@ -1,4 +1,4 @@
-"""Whether free candidates can be enough for what requests still need.
+"""Counts of free candidates against what requests still need.
 
 Counting only: which candidate goes to which request is left open, so that "not enough" is always
 true. `reference_allocator.search.bounds` says at each moment what is free and what is needed.
@@ -15,11 +15,11 @@ from reference_allocator.search.facts import RequestFacts, Values
 
 @dataclass(slots=True, eq=False)
 class Free:
-    """Candidates that are free at one moment; shared by requests that look for the same.
+    """Candidates that are free at one moment; requests with the same candidates share the object.
 
     Attributes:
         positions: the candidates, ascending.
-        allowed: at most how many of them their pools' counters allow, once it was asked.
+        allowed: at most how many of them their pools' counters allow, once that was counted.
     """
 
     positions: Sequence[int]
@@ -28,12 +28,12 @@ class Free:
 
 @dataclass(slots=True)
 class Need:
-    """Devices that requests which are alike still have to get.
+    """The devices that requests which are alike still have to get.
 
     Attributes:
-        facts: what suits them.
+        facts: the facts of these requests.
         free: the free candidates for them.
-        most: how many devices the one that needs most needs.
+        most: how many devices the neediest of them needs.
         total: how many they need together.
     """
 
@@ -43,10 +43,10 @@ class Need:
     total: int
 
 
-def satisfiable(
+def can_satisfy(
     constraint: AttributeConstraint, constraint_index: int, state: State, needs: Sequence[Need]
 ) -> bool:
-    """Whether the needs can be met under one constraint of their claim."""
+    """Return whether the needs can be met under one constraint of their claim."""
     under = [
         (need, need.facts.values[constraint_index])
         for need in needs
@@ -65,8 +65,8 @@ def satisfiable(
 
 
 def _has_enough_of(value: Key, under: Sequence[tuple[Need, Values]]) -> bool:
-    """Whether all devices of a claim can have this value in common."""
-    wanted: dict[int, int] = {}
+    """Return whether all devices of a claim can have this value in common."""
+    needed: dict[int, int] = {}
     frees: dict[int, list[Free]] = {}
     for need, values in under:
         having = [position for position in need.free.positions if value in values[position]]
@@ -74,9 +74,9 @@ def _has_enough_of(value: Key, under: Sequence[tuple[Need, Values]]) -> bool:
             return False
         if need.facts.exclusive:
             group = need.facts.group
-            wanted[group] = wanted.get(group, 0) + need.total
+            needed[group] = needed.get(group, 0) + need.total
             frees.setdefault(group, []).append(Free(having))
-    return enough_for_all(wanted, frees) is not None
+    return enough_for_all(needed, frees) is not None
 
 
 def _common_values(state: State, under: Sequence[tuple[Need, Values]]) -> Iterator[Key]:
@@ -84,23 +84,23 @@ def _common_values(state: State, under: Sequence[tuple[Need, Values]]) -> Iterat
         yield from state
         return
     need, values = under[0]
-    seen: set[Key] = set()
+    yielded: set[Key] = set()
     for position in need.free.positions:
-        for value in values[position] - seen:
-            seen.add(value)
+        for value in values[position] - yielded:
+            yielded.add(value)
             yield value
 
 
-def enough_for_all(wanted: dict[int, int], frees: dict[int, list[Free]]) -> set[int] | None:
-    """The candidates of requests that exclude each other, or None where there are too few.
+def enough_for_all(needed: dict[int, int], frees: dict[int, list[Free]]) -> set[int] | None:
+    """Return the candidates of requests that exclude each other; None where they are too few.
 
     Args:
-        wanted: group -> how many devices its requests need.
+        needed: group -> how many devices its requests need.
         frees: group -> free candidates for them.
     """
     everything: set[int] = set()
     total = 0
-    for group, count in wanted.items():
+    for group, count in needed.items():
         positions: set[int] = set()
         for free in {id(item): item for item in frees[group]}.values():
             positions.update(free.positions)

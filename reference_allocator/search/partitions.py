@@ -22,35 +22,37 @@ from reference_allocator.cluster.pools import CounterKey, Pool, PoolDevice
 
 
 class CounterStock:
-    """What is left of one pool's counters during a search.
+    """The remainder of one pool's counters during a search.
 
     Attributes:
-        left: all counters in one number, as `Pool.baseline` has them.
+        remainder: all counters in one number, as `Pool.pack_remainder` has them.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self.left = pool.baseline()
+        self.remainder = pool.pack_remainder()
 
     def covers(self, amounts: int) -> bool:
-        """Whether there is enough for these amounts (see `Pool.together`)."""
+        """Return whether there is enough for these amounts (see `Pool.pack_amounts`)."""
+        # A counter that goes below zero borrows the bit that `not_overdrawn` has for it.
         enough = self._pool.not_overdrawn
-        return (self.left - amounts) & enough == enough
+        return (self.remainder - amounts) & enough == enough
 
     def take(self, entry: PoolDevice) -> bool:
-        """Charges the device; where the stock does not allow it, nothing changes."""
-        drawn = self._pool.drawn(entry)
+        """Charge the device; return False, with nothing changed, where that would overdraw."""
+        drawn = self._pool.pack_draws(entry)
         if not self.covers(drawn):
             return False
-        self.left -= drawn
+        self.remainder -= drawn
         return True
 
     def give_back(self, entry: PoolDevice) -> None:
-        self.left += self._pool.drawn(entry)
+        """Undo `take` for the device."""
+        self.remainder += self._pool.pack_draws(entry)
 
 
 class Drawing:
-    """Candidates of one pool that draw on its counters.
+    """The candidates of one pool that draw on its counters.
 
     Attributes:
         pool: their pool.
@@ -63,7 +65,7 @@ class Drawing:
         self._cheapest = self._add_up() if not self._shareable else []
 
     def _add_up(self) -> list[int]:
-        """What 1, 2, ... members draw at least, each counter by itself."""
+        """Return what 1, 2, ... members draw at least, each counter by itself."""
         amounts: dict[CounterKey, list[int]] = {}
         for entry in self._members.values():
             drawn: dict[CounterKey, int] = {}
@@ -77,37 +79,41 @@ class Drawing:
             drawing.sort()
         return list(
             accumulate(
-                self.pool.together((key, drawing[index]) for key, drawing in amounts.items())
+                self.pool.pack_amounts((key, drawing[index]) for key, drawing in amounts.items())
                 for index in range(count)
             )
         )
 
-    def most(self, free: Collection[int], stock: CounterStock) -> int:
-        """At most how many of the free members (positions) the counters allow together."""
+    def count_allowed(self, free: Collection[int], stock: CounterStock) -> int:
+        """Return at most how many of the free members (positions) the counters allow together."""
         if self._shareable:
             return len(free)  # A further share draws on no counter.
-        fitting = sum(stock.covers(self.pool.drawn(self._members[position])) for position in free)
+        fitting = sum(
+            stock.covers(self.pool.pack_draws(self._members[position])) for position in free
+        )
         return bisect_left(
             self._cheapest, True, 0, fitting, key=lambda amounts: not stock.covers(amounts)
         )
 
 
 Groups = frozenset[str] | None
-"""What the devices in use on a counter set share; None while there are none."""
+"""The groups that all devices in use on a counter set share; None while there are none."""
 
 _UNGROUPED: Final = frozenset({""})  # No group can have an empty name.
 
 
 def groups_of(consumption: CounterConsumption) -> frozenset[str]:
+    """Return the compatibility groups of a device on a counter set."""
     return consumption.compatibility_groups or _UNGROUPED
 
 
-def admits(current: Groups, groups: frozenset[str]) -> bool:
+def admits_groups(current: Groups, groups: frozenset[str]) -> bool:
+    """Return whether a device with these groups goes with those in use."""
     return current is None or bool(current & groups)
 
 
-def join(current: Groups, groups: frozenset[str]) -> frozenset[str]:
-    """What is shared on the counter set with the device on it.
+def join_groups(current: Groups, groups: frozenset[str]) -> frozenset[str]:
+    """Return the groups shared on a counter set once a device with these groups is on it.
 
     Where devices with and without groups are in use together already (slices can change after an
     allocation was made), those that came first decide, as upstream has it.
@@ -120,10 +126,10 @@ def join(current: Groups, groups: frozenset[str]) -> frozenset[str]:
 
 
 def groups_in_use(devices: Iterable[Device]) -> dict[str, frozenset[str]]:
-    """Counter set -> what the given devices of one pool, all in use, share there."""
+    """Return counter set -> the groups that devices of one pool, all in use, share there."""
     shared: dict[str, frozenset[str]] = {}
     for device in devices:
         for consumption in device.consumes_counters:
             name = consumption.counter_set
-            shared[name] = join(shared.get(name), groups_of(consumption))
+            shared[name] = join_groups(shared.get(name), groups_of(consumption))
     return shared

@@ -2,7 +2,7 @@
 
 Three cuts, all of which leave the first solution where it is:
 
-- bounds: the rest cannot succeed by numbers alone (`reference_allocator.search.bounds`);
+- bounds: what is left to do cannot succeed by numbers alone (`reference_allocator.search.bounds`);
 - interchangeable candidates: where one failed, its equals fail too, since exchanging the two turns
   any later solution into an earlier one;
 - failure memo: a state of the search that is the same as one that failed, up to exchanging equals,
@@ -10,8 +10,8 @@ Three cuts, all of which leave the first solution where it is:
 
 Whether a subtree fails as "failed" or as "exceeded" makes no difference to the result: "exceeded"
 follows from numbers alone and only ever cuts what holds no solution (where errors are possible as
-well, nothing is cut: see `CandidateFacts.gather`). A search starts without any of
-this, because most searches succeed within a few steps.
+well, nothing is cut: see `CandidateFacts.gather`). A search starts without any of this, because
+most searches succeed within a few steps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reference_allocator.search.frames import Position
 from reference_allocator.search.usage import Usage
 
 START_AFTER: Final = 16
-"""Devices that a search gives back before an inventory is taken."""
+"""The number of devices that a search gives back before it gathers facts, which costs time."""
 
 _MEMO_MAX: Final = 200_000
 
@@ -54,65 +54,67 @@ class Pruner:
                 entry.use: position for position, entry in enumerate(view.candidates)
             }
 
-    def possible(self, at: Position) -> bool:
-        """See `Bounds.possible`; call only while `active`."""
+    def can_succeed(self, at: Position) -> bool:
+        """Return what `Bounds.can_succeed` says; call only while `active`."""
         assert self._bounds is not None
-        return self._bounds.possible(at)
+        return self._bounds.can_succeed(at)
 
-    def kind(self, position: int) -> Hashable:
-        """Equal for candidates that are interchangeable at this moment; only while `active`."""
+    def kind_of_candidate(self, position: int) -> Hashable:
+        """Return a key, equal for candidates that are interchangeable now; only while `active`."""
         assert self._facts is not None
         use = self._view.candidates[position].use
-        return self._facts.class_of[position], self._moment(use)
+        return self._facts.class_of[position], self._use_by_search(use)
 
-    def state(self, at: Position) -> Hashable:
-        """Equal for moments of the search that can be turned into one another; while `active`.
+    def state_at(self, at: Position) -> Hashable:
+        """Return a key, equal for moments that can be turned into one another; while `active`.
 
-        Free candidates count per class, apart those that the request in work may still take; for
-        the others it matters what has been taken of them.
+        Free candidates count per class, separately for those that the request in work may still
+        take; for the others it matters what has been taken of them.
         """
         facts, usage = self._facts, self._usage
         assert facts is not None
-        after = [0] * facts.classes
-        before = [0] * facts.classes
+        free_from_start = [0] * facts.classes
+        free_before_start = [0] * facts.classes
         for number in facts.class_of[at.start :]:
-            after[number] += 1
+            free_from_start[number] += 1
         for number in facts.class_of[: at.start]:
-            before[number] += 1
+            free_before_start[number] += 1
         special: list[tuple[int, Hashable, bool]] = []
         for use in (*usage.taken_by, *usage.shares):
-            place = self._position_of.get(use)
-            if place is None:
+            position = self._position_of.get(use)
+            if position is None:
                 continue
-            moment = self._moment(use)
-            if moment == ():
+            use_by_search = self._use_by_search(use)
+            if use_by_search == ():
                 continue
-            number = facts.class_of[place]
-            (after if place >= at.start else before)[number] -= 1
-            if moment != "taken":
-                special.append((number, moment, place >= at.start))
+            number = facts.class_of[position]
+            (free_from_start if position >= at.start else free_before_start)[number] -= 1
+            if use_by_search != "taken":
+                special.append((number, use_by_search, position >= at.start))
         return (
             at.claim_index,
             at.request_index,
             id(at.request),
-            at.done,
+            at.taken_count,
             len(usage.results[at.claim_index]),
             usage.constraint_states[at.claim_index],
-            tuple(after),
-            tuple(before),
+            tuple(free_from_start),
+            tuple(free_before_start),
             tuple(sorted(special, key=repr)),
             usage.shared_state(),
         )
 
     def has_failed(self, state: Hashable) -> bool:
+        """Return whether the search has failed from a state of `state_at`."""
         return state in self._failed
 
-    def remember(self, state: Hashable) -> None:
+    def remember_failure(self, state: Hashable) -> None:
+        """Remember that the search has failed from a state of `state_at`."""
         if len(self._failed) < _MEMO_MAX:
             self._failed.add(state)
 
-    def _moment(self, use: DeviceUse) -> Hashable:
-        """What the search has taken of a device: () nothing, "taken" all of it for good."""
+    def _use_by_search(self, use: DeviceUse) -> Hashable:
+        """Return what the search has taken of a device: () nothing, "taken" all of it for good."""
         assert self._facts is not None
         claims = self._usage.taken_by.get(use)
         if claims:

@@ -1,4 +1,4 @@
-"""From the devices that a search found to v1 AllocationResults."""
+"""The v1 AllocationResults of the devices that a search has found."""
 
 from __future__ import annotations
 
@@ -11,78 +11,80 @@ from reference_allocator.cluster.pools import PoolDevice
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.gates import MinorRules
-from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
+from reference_allocator.matching.resolved import ClaimRequests, Request, TakenDevice
 
 ShareIds = Callable[[str], str]
-"""Makes a share id from a text that is unique for the share."""
+"""A function that makes a share id from a text that is unique for the share."""
 
 _NAMESPACE = uuid.UUID("5f0ae5b2-9a49-5d0e-8a3c-0d6f6a1c9d55")
 
 
 def derived_share_id(text: str) -> str:
-    """A UUID that depends only on the text, so that the same input gives the same allocation."""
+    """Return a UUID that depends only on the text: the same input gives the same allocation."""
     return str(uuid.uuid5(_NAMESPACE, text))
 
 
 def allocation_result(
     claim: ClaimRequests,
     config: list[dict[str, Any]],
-    taken: Sequence[Taken],
+    taken_devices: Sequence[TakenDevice],
     node: api.Node,
     features: Features,
     share_ids: ShareIds,
 ) -> dict[str, Any]:
-    """The v1 AllocationResult of one claim.
+    """Make the v1 AllocationResult of one claim.
 
     Args:
-        config: as `config_results` has it.
-        taken: the devices in the order in which they were found.
-        features: what results may contain.
+        config: what `config_results` returns.
+        taken_devices: the devices in the order in which they were found.
+        features: the features, which say what results may contain.
 
     Raises:
         AllocationError: a slice has a node selector with several terms.
     """
     devices: dict[str, Any] = {}
     result: dict[str, Any] = {"devices": devices}
-    if taken:
+    if taken_devices:
         results: list[dict[str, Any]] = []
         devices["results"] = results
-        for item in taken:
+        for item in taken_devices:
             request, entry = item.request, item.entry
             driver, pool, device = entry.id
-            found: dict[str, Any] = {
+            device_result: dict[str, Any] = {
                 "request": request.name,
                 "driver": driver,
                 "pool": pool,
                 "device": device,
             }
             if request.special:
-                _add_of_request(found, request)
+                _add_request_fields(device_result, request)
             if entry.special:
-                _add_of_device(found, entry, features)
+                _add_device_fields(device_result, entry, features)
             if item.consumption is not None:
                 unique = claim.claim.uid or claim.claim.ref
-                found["shareID"] = share_ids(f"{unique}#{len(results)}:{driver}/{pool}/{device}")
+                device_result["shareID"] = share_ids(
+                    f"{unique}#{len(results)}:{driver}/{pool}/{device}"
+                )
                 if item.consumption.texts:
-                    found["consumedCapacity"] = dict(item.consumption.texts)
-            results.append(found)
+                    device_result["consumedCapacity"] = dict(item.consumption.texts)
+            results.append(device_result)
     if config:
         devices["config"] = config
-    if taken:
-        selector = _node_selector(taken, node, claim)
+    if taken_devices:
+        selector = _node_selector(taken_devices, node, claim)
         if selector is not None:
             result["nodeSelector"] = selector
     return result
 
 
-def _add_of_request(result: dict[str, Any], request: Request) -> None:
+def _add_request_fields(result: dict[str, Any], request: Request) -> None:
     if request.admin_access:
         result["adminAccess"] = True
     if request.spec.tolerations:
         result["tolerations"] = [item.to_dict() for item in request.spec.tolerations]
 
 
-def _add_of_device(result: dict[str, Any], entry: PoolDevice, features: Features) -> None:
+def _add_device_fields(result: dict[str, Any], entry: PoolDevice, features: Features) -> None:
     device = entry.device
     if features.device_binding_and_status:
         if device.binding_conditions:
@@ -94,13 +96,13 @@ def _add_of_device(result: dict[str, Any], entry: PoolDevice, features: Features
 
 
 def _node_selector(
-    taken: Iterable[Taken], node: api.Node, claim: ClaimRequests
+    taken_devices: Iterable[TakenDevice], node: api.Node, claim: ClaimRequests
 ) -> dict[str, Any] | None:
-    """Where the devices can be used: on one node, on those of a selector, or (None) anywhere."""
+    """Return the selector of nodes that can use the devices: of one node, several, or None: any."""
     fields: list[Mapping[str, Any]] = []
     expressions: list[Mapping[str, Any]] = []
-    for item in taken:
-        node_name, selector = placement(item)
+    for item in taken_devices:
+        node_name, selector = find_placement(item)
         if node_name is not None or item.entry.device.binds_to_node:
             name = {"key": "metadata.name", "operator": "In", "values": [node.name]}
             return {"nodeSelectorTerms": [{"matchFields": [name]}]}
@@ -121,22 +123,24 @@ def _node_selector(
     return {"nodeSelectorTerms": [term]} if term else None
 
 
-def placement(taken: Taken) -> tuple[str | None, api.NodeSelector | None]:
-    """The nodeName and nodeSelector that apply to a device: its own or those of its slice."""
-    item, device = taken.entry.slice, taken.entry.device
+def find_placement(taken_device: TakenDevice) -> tuple[str | None, api.NodeSelector | None]:
+    """Return the nodeName and nodeSelector that apply to a device: its own or its slice's."""
+    item, device = taken_device.entry.slice, taken_device.entry.device
     if item.per_device_node_selection:
         return device.node_name, device.node_selector
     return item.node_name, item.node_selector
 
 
-def _add_new(requirements: Iterable[api.Requirement], found: list[Mapping[str, Any]]) -> None:
+def _add_new(
+    requirements: Iterable[api.Requirement], requirements_so_far: list[Mapping[str, Any]]
+) -> None:
     for requirement in requirements:
-        key = _comparable(requirement.raw)
-        if all(_comparable(existing) != key for existing in found):
-            found.append(dict(requirement.raw))
+        key = _comparable_requirement(requirement.raw)
+        if all(_comparable_requirement(existing) != key for existing in requirements_so_far):
+            requirements_so_far.append(dict(requirement.raw))
 
 
-def _comparable(requirement: Mapping[str, Any]) -> tuple[str, str, frozenset[str]]:
+def _comparable_requirement(requirement: Mapping[str, Any]) -> tuple[str, str, frozenset[str]]:
     return (
         requirement.get("key", ""),
         requirement.get("operator", ""),
@@ -150,24 +154,24 @@ def config_results(
     classes: Sequence[api.DeviceClass],
     rules: MinorRules,
 ) -> list[dict[str, Any]]:
-    """The `devices.config` of an AllocationResult.
+    """Make the `devices.config` of an AllocationResult.
 
     Args:
         names: for each request the name that results use, `request` or `request/subrequest`.
-        classes: for each request the class of what was chosen.
+        classes: for each request the class of the alternative that was chosen.
 
     Returns:
         v1 DeviceAllocationConfiguration objects.
     """
-    found = [*_of_classes(names, classes), *_of_claim(claim, names, rules)]
-    whole = () if rules.config_names_requests else names
-    return [_entry(source, requests, whole, body) for source, requests, body in found]
+    configs = [*_configs_of_classes(names, classes), *_configs_of_claim(claim, names, rules)]
+    all_names = () if rules.config_names_requests else names
+    return [_make_entry(source, requests, all_names, body) for source, requests, body in configs]
 
 
-_Entry = tuple[str, Sequence[str], Mapping[str, Any]]
+_Config = tuple[str, Sequence[str], Mapping[str, Any]]
 
 
-def _of_classes(names: Sequence[str], classes: Sequence[api.DeviceClass]) -> list[_Entry]:
+def _configs_of_classes(names: Sequence[str], classes: Sequence[api.DeviceClass]) -> list[_Config]:
     users: dict[str, list[str]] = {}
     by_name: dict[str, api.DeviceClass] = {}
     for name, device_class in zip(names, classes, strict=True):
@@ -180,8 +184,10 @@ def _of_classes(names: Sequence[str], classes: Sequence[api.DeviceClass]) -> lis
     ]
 
 
-def _of_claim(claim: api.ResourceClaim, names: Sequence[str], rules: MinorRules) -> list[_Entry]:
-    found: list[_Entry] = []
+def _configs_of_claim(
+    claim: api.ResourceClaim, names: Sequence[str], rules: MinorRules
+) -> list[_Config]:
+    configs: list[_Config] = []
     for config in claim.config:
         named = [
             name
@@ -190,16 +196,16 @@ def _of_claim(claim: api.ResourceClaim, names: Sequence[str], rules: MinorRules)
         ]
         times = len(named) if rules.config_names_requests else min(len(named), 1)
         entry = ("FromClaim", config.requests, config.configuration)
-        found += [entry] * (times if config.requests else 1)
-    return found
+        configs += [entry] * (times if config.requests else 1)
+    return configs
 
 
-def _entry(
-    source: str, requests: Sequence[str], whole: Sequence[str], body: Mapping[str, Any]
+def _make_entry(
+    source: str, requests: Sequence[str], all_names: Sequence[str], body: Mapping[str, Any]
 ) -> dict[str, Any]:
     listed = set(requests)
-    covers_all = bool(whole) and all(
-        name in listed or name.partition("/")[0] in listed for name in whole
+    covers_all = bool(all_names) and all(
+        name in listed or name.partition("/")[0] in listed for name in all_names
     )
     entry: dict[str, Any] = {"source": source}
     if requests and not covers_all:

@@ -1,7 +1,7 @@
-"""What the search has given out so far, and the last checks before it gives out one device more.
+"""The devices that the search has given out, and the last checks before it gives out one more.
 
-Everything that a decision changes is in here, so that taking it back is one call, and so that two
-moments of a search can be recognised as equal.
+Everything that a decision of the search changes is in here, so that one call takes it back, and so
+that two moments of a search can be recognised as equal.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from reference_allocator.cluster.state import DeviceUse
 from reference_allocator.errors import AllocationError
 from reference_allocator.features import Features
 from reference_allocator.matching.matcher import Matcher
-from reference_allocator.matching.resolved import ClaimRequests, Request, Taken
-from reference_allocator.rules.capacity import Consumption, fits
+from reference_allocator.matching.resolved import ClaimRequests, Request, TakenDevice
+from reference_allocator.rules.capacity import Consumption, capacity_suffices
 from reference_allocator.rules.constraints import State
 from reference_allocator.search import partitions
 
@@ -23,15 +23,16 @@ _NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Usage:
-    """Devices, shares, capacity, counters and constraint states of one search on one node.
+    """The devices, shares, capacity, counters and constraint states of one search on one node.
 
     Attributes:
+        matcher: what says which devices suit which requests.
         taken_by: device -> indices of the claims that it is being allocated for.
         shares: device -> how many shares of it are being allocated.
         capacity: device -> capacity name -> amount being allocated.
         groups: pool and counter set -> compatibility groups.
         constraint_states: for each claim the states of its constraints.
-        results: for each claim what it has got.
+        results: for each claim the devices that it has got.
     """
 
     def __init__(
@@ -46,123 +47,128 @@ class Usage:
         self.capacity: dict[DeviceUse, dict[str, int]] = {}
         self.groups: dict[tuple[Pool, str], partitions.Groups] = {}
         self.constraint_states: list[tuple[State, ...]] = []
-        self.results: list[list[Taken]] = []
+        self.results: list[list[TakenDevice]] = []
         for claim in claims:
             self.constraint_states.append((None,) * len(claim.constraints))
             self.results.append([])
 
     def in_use(self, entry: PoolDevice) -> bool:
-        """Whether a claim, allocated or being allocated, has the device for itself."""
+        """Return whether a claim, allocated or being allocated, has the device for itself."""
         return bool(entry.use.held or self.taken_by.get(entry.use))
 
-    def available(self, request: Request, entry: PoolDevice, claim_index: int) -> bool:
-        """Whether nobody is in the way: with admin access, only the same claim can be."""
+    def is_available(self, request: Request, entry: PoolDevice, claim_index: int) -> bool:
+        """Return whether no claim is in the way: with admin access, only the same claim can be."""
         if request.admin_access:
             return claim_index not in self.taken_by.get(entry.use, ())
         return not self.in_use(entry)
 
     def take_plain(
         self, request: Request, entry: PoolDevice, claim_index: int, *, must: bool
-    ) -> Taken | None:
-        """`take` for a device that only the constraints of the claim can forbid (`PLAIN`)."""
-        taken = Taken(request, entry, claim_index)
+    ) -> TakenDevice | None:
+        """Give as `take` does a device that only the claim's constraints can forbid (`PLAIN`)."""
+        taken_device = TakenDevice(request, entry, claim_index)
         if request.constraints:
-            if not self._admit(taken, must=must):
+            if not self._admit(taken_device, must=must):
                 return None
-            self._swap_states(taken)
+            self._swap_states(taken_device)
         users = self.taken_by.get(entry.use)
         if users is None:
             self.taken_by[entry.use] = [claim_index]
         else:
             users.append(claim_index)
-        self.results[claim_index].append(taken)
-        return taken
+        self.results[claim_index].append(taken_device)
+        return taken_device
 
     def take(
         self, request: Request, entry: PoolDevice, pool: Pool, claim_index: int, *, must: bool
-    ) -> Taken | None:
-        """Gives the device to the request, or returns None where a rule forbids it.
+    ) -> TakenDevice | None:
+        """Give the device to the request; return None where a rule forbids it.
 
         The caller has checked that it suits the request and is available. The order of the checks
         is upstream's.
 
         Args:
             pool: its pool, for counters and groups.
-            must: the request needs exactly this device (allocationMode All): then a constraint in
-                the way is an error.
+            must: whether the request needs exactly this device (allocationMode All): then a
+                constraint in the way is an error.
 
         Raises:
-            AllocationError: see `must`; or a derived attribute cannot be computed.
+            AllocationError: a constraint forbids what must be, or a derived attribute cannot be
+                computed.
         """
-        use, consumption = entry.use, self.matcher.consumption(request, entry)
+        use, consumption = entry.use, self.matcher.compute_consumption(request, entry)
         assert consumption is not None  # It suits the request.
-        fitting = fits(consumption, entry.device, use.capacity, self.capacity.get(use) or _NOTHING)
+        fitting = capacity_suffices(
+            consumption, entry.device, use.capacity, self.capacity.get(use) or _NOTHING
+        )
         if not fitting and not must:
             return None
-        taken = Taken(request, entry, claim_index)
+        taken_device = TakenDevice(request, entry, claim_index)
         if entry.draws or entry.device.consumes_counters:
             further = entry.shareable and (use.shares > 0 or self.shares.get(use, 0) > 0)
-            if not further and not self._charge(taken, pool):
+            if not further and not self._charge(taken_device, pool):
                 return None
         if request.constraints:
             try:
-                admitted = self._admit(taken, must=must)
+                admitted = self._admit(taken_device, must=must)
             except AllocationError:
-                self._uncharge(taken)
+                self._uncharge(taken_device)
                 raise
             if not admitted:
-                self._uncharge(taken)
+                self._uncharge(taken_device)
                 return None
-        if not fitting:
-            self._uncharge(taken)
+        if not fitting:  # Only now: with `must` a constraint in the way is an error before this.
+            self._uncharge(taken_device)
             return None
         if entry.shareable:
-            taken.consumption = consumption
+            taken_device.consumption = consumption
             self.shares[use] = self.shares.get(use, 0) + 1
             self._consume(use, consumption, 1)
         else:
             self.taken_by.setdefault(use, []).append(claim_index)
-        if taken.states is not None:
-            self._swap_states(taken)
-        self.results[claim_index].append(taken)
-        return taken
+        if taken_device.states is not None:
+            self._swap_states(taken_device)
+        self.results[claim_index].append(taken_device)
+        return taken_device
 
-    def give_back(self, taken: Taken) -> None:
-        use = taken.entry.use
-        self.results[taken.claim_index].pop()
-        if taken.states is not None:
-            self.constraint_states[taken.claim_index] = taken.states
-        if taken.consumption is not None:
-            self._consume(use, taken.consumption, -1)
+    def give_back(self, taken_device: TakenDevice) -> None:
+        """Undo `take` for the device that the claim got last."""
+        use = taken_device.entry.use
+        self.results[taken_device.claim_index].pop()
+        if taken_device.states is not None:
+            self.constraint_states[taken_device.claim_index] = taken_device.states
+        if taken_device.consumption is not None:
+            self._consume(use, taken_device.consumption, -1)
             self.shares[use] -= 1
         else:
             self.taken_by[use].pop()
-        self._uncharge(taken)
+        self._uncharge(taken_device)
 
-    def stock(self, pool: Pool) -> partitions.CounterStock:
+    def stock_of(self, pool: Pool) -> partitions.CounterStock:
+        """Return the remaining counters of a pool, the same object during the search."""
         stock = self._stocks.get(pool)
         if stock is None:
             stock = self._stocks[pool] = partitions.CounterStock(pool)
         return stock
 
     def shared_state(self) -> Hashable:
-        """Counters and groups of all pools that the search has drawn on."""
-        counters = tuple((id(pool), stock.left) for pool, stock in self._stocks.items())
+        """Return a key of the counters and groups of all pools that the search has drawn on."""
+        counters = tuple((id(pool), stock.remainder) for pool, stock in self._stocks.items())
         return frozenset(counters), frozenset(self.groups.items())
 
-    def _swap_states(self, taken: Taken) -> None:
-        """The claim's constraints go on from the states that are in `taken`, which keeps theirs."""
-        before = self.constraint_states[taken.claim_index]
-        assert taken.states is not None
-        self.constraint_states[taken.claim_index] = taken.states
-        taken.states = before
+    def _swap_states(self, taken_device: TakenDevice) -> None:
+        """Put the states in the device into force, and keep there those that they replace."""
+        states_before = self.constraint_states[taken_device.claim_index]
+        assert taken_device.states is not None
+        self.constraint_states[taken_device.claim_index] = taken_device.states
+        taken_device.states = states_before
 
-    def _admit(self, taken: Taken, *, must: bool) -> bool:
-        """Whether the constraints let the device in; the new states are left in it."""
-        request, entry = taken.request, taken.entry
-        states = list(self.constraint_states[taken.claim_index])
+    def _admit(self, taken_device: TakenDevice, *, must: bool) -> bool:
+        """Return whether the constraints let the device in; the new states are left in it."""
+        request, entry = taken_device.request, taken_device.entry
+        states = list(self.constraint_states[taken_device.claim_index])
         for index, constraint in request.constraints:
-            values = self.matcher.attributes.compared(request, entry, constraint)
+            values = self.matcher.attributes.values_to_admit(request, entry, constraint)
             state = constraint.admit(states[index], values)
             if state is None:
                 if must:
@@ -172,49 +178,49 @@ class Usage:
                     )
                 return False
             states[index] = state
-        taken.states = tuple(states)
+        taken_device.states = tuple(states)
         return True
 
-    def _charge(self, taken: Taken, pool: Pool) -> bool:
-        """Takes the device's counters and joins its groups; else nothing changes."""
-        if self._features.compatibility_groups and not self._join(taken, pool):
+    def _charge(self, taken_device: TakenDevice, pool: Pool) -> bool:
+        """Take the device's counters and join its groups; return False, with nothing changed."""
+        if self._features.compatibility_groups and not self._join(taken_device, pool):
             return False
-        if not self.stock(pool).take(taken.entry):
-            self._leave(taken)
+        if not self.stock_of(pool).take(taken_device.entry):
+            self._leave(taken_device)
             return False
-        taken.pool = pool
+        taken_device.pool = pool
         return True
 
-    def _uncharge(self, taken: Taken) -> None:
-        if taken.pool is not None:
-            self._stocks[taken.pool].give_back(taken.entry)
-            self._leave(taken)
+    def _uncharge(self, taken_device: TakenDevice) -> None:
+        if taken_device.pool is not None:
+            self._stocks[taken_device.pool].give_back(taken_device.entry)
+            self._leave(taken_device)
 
-    def _join(self, taken: Taken, pool: Pool) -> bool:
-        """Adds the device to its counter sets' groups; where it does not fit, nothing changes."""
+    def _join(self, taken_device: TakenDevice, pool: Pool) -> bool:
+        """Join the groups of the device's counter sets; return False, with nothing changed."""
         baseline = self._group_baselines.get(pool)
         if baseline is None:
-            known = (*pool.devices, *pool.other_devices)
-            in_use = (item.device for item in known if item.use.used)
+            all_devices = (*pool.devices, *pool.other_devices)
+            in_use = (item.device for item in all_devices if item.use.used)
             baseline = self._group_baselines[pool] = partitions.groups_in_use(in_use)
-        taken.groups = []
-        for consumption in taken.entry.device.consumes_counters:
+        taken_device.groups = []
+        for consumption in taken_device.entry.device.consumes_counters:
             key = (pool, consumption.counter_set)
             current = self.groups.get(key, baseline.get(consumption.counter_set))
             groups = partitions.groups_of(consumption)
-            if not partitions.admits(current, groups):
-                self._leave(taken)
+            if not partitions.admits_groups(current, groups):
+                self._leave(taken_device)
                 return False
-            taken.groups.append((key, current))
-            self.groups[key] = partitions.join(current, groups)
+            taken_device.groups.append((key, current))
+            self.groups[key] = partitions.join_groups(current, groups)
         return True
 
-    def _leave(self, taken: Taken) -> None:
-        for key, groups in reversed(taken.groups or ()):
+    def _leave(self, taken_device: TakenDevice) -> None:
+        for key, groups in reversed(taken_device.groups or ()):
             self.groups[key] = groups
 
     def _consume(self, use: DeviceUse, consumption: Consumption, sign: int) -> None:
-        """Adds what is consumed, or takes it back (-1), which comes later."""
+        """Add what is consumed (sign 1), or take it back (-1)."""
         used = self.capacity.get(use)
         if used is None:
             self.capacity[use] = dict(consumption.amounts)

@@ -1,4 +1,4 @@
-"""Allocation problems: one snapshot and its claims in, what each node gives out.
+"""Allocation problems: one snapshot and its claims in, the allocation on each node out.
 
 A line in: {"id", "features", "slices", "deviceClasses", "nodes", "claims", "allocated",
 "allocator", "repeat"}; a line out: {"id", "nodes": [{"node", "outcome", "allocations", "error",
@@ -24,10 +24,10 @@ from reference_allocator.rules.derived_cost import derived_cost_problem
 from reference_allocator.wire.lines import Json, answer_line, check_form
 
 SHARE_ID: Final = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
-"""Stands for every share id, as they are random upstream."""
+"""The id that stands for every share id, as they are random upstream."""
 
 DEFAULT_TIMEOUT: Final = 10.0
-"""Seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
+"""The seconds for one node; the scheduler's own limit (DRASchedulerFilterTimeout)."""
 
 _FIELDS: Final = """
     id features slices deviceClasses nodes claims allocated allocator repeat
@@ -41,7 +41,7 @@ _Object = TypeVar("_Object", ResourceSlice, DeviceClass, Node, ResourceClaim)
 def answer_allocate(
     line: str | bytes, *, timeout: float = DEFAULT_TIMEOUT, kubernetes: str = MINORS[-1]
 ) -> str:
-    """The answer to one line; never raises for what the line says.
+    """Return the answer to one line; never raise for what the line says.
 
     Args:
         timeout: seconds after which the search on a node gives up.
@@ -51,60 +51,62 @@ def answer_allocate(
 
 
 def _respond(question: Mapping[str, Any], timeout: float, kubernetes: str) -> Json:
-    reading.only_known(question, _FIELDS)
-    slices = _objects(question, "slices", ResourceSlice)
-    classes = _objects(question, "deviceClasses", DeviceClass)
-    nodes = _objects(question, "nodes", Node)
-    claims = _objects(question, "claims", ResourceClaim)
-    allocated = _objects(question, "allocated", ResourceClaim)
-    features = reading.child(question, "features", Features.from_dict) or Features()
-    if reading.string(question, "allocator") not in _ALLOCATORS:
+    reading.refuse_unknown_keys(question, _FIELDS)
+    slices = _read_objects(question, "slices", ResourceSlice)
+    classes = _read_objects(question, "deviceClasses", DeviceClass)
+    nodes = _read_objects(question, "nodes", Node)
+    claims = _read_objects(question, "claims", ResourceClaim)
+    allocated = _read_objects(question, "allocated", ResourceClaim)
+    features = reading.read_child(question, "features", Features.from_dict) or Features()
+    if reading.read_string(question, "allocator") not in _ALLOCATORS:
         raise reading.InputError("expected stable, incubating or experimental", "allocator")
-    repeat = reading.integer(question, "repeat") or 1
+    repeat = reading.read_integer(question, "repeat") or 1
     if not 0 < repeat <= _MAX_REPEAT:
         raise reading.InputError(
-            f"expected 1 to {_MAX_REPEAT}, got {reading.describe(repeat)}", "repeat"
+            f"expected 1 to {_MAX_REPEAT}, got {reading.describe_value(repeat)}", "repeat"
         )
     if features.derived_attributes:
-        _check_derived(claims, question.get("claims") or (), features, kubernetes)
+        _check_derived_cost(claims, question.get("claims") or (), features, kubernetes)
     index = Index(features, slices, classes, allocated, kubernetes=kubernetes)
     allocator = Allocator(index, share_ids=lambda _: SHARE_ID)
-    answers = [_decide(allocator, node, claims, repeat, timeout) for node in nodes]
+    answers = [_decide_node(allocator, node, claims, repeat, timeout) for node in nodes]
     return {"nodes": answers} if answers else {}
 
 
-def _objects(question: Mapping[str, Any], key: str, kind: type[_Object]) -> tuple[_Object, ...]:
+def _read_objects(
+    question: Mapping[str, Any], key: str, kind: type[_Object]
+) -> tuple[_Object, ...]:
     def read(value: object) -> _Object:
         name = kind.__name__
         check_form(value, f"core/v1.{name}" if name == "Node" else f"resource/v1.{name}")
         if kind.__name__ in KINDS:
             check_limits(kind.__name__, value)
-        found = kind.from_dict(value)
-        if isinstance(found, Node) and not found.name:
+        obj = kind.from_dict(value)
+        if isinstance(obj, Node) and not obj.name:
             raise reading.InputError("required value", "metadata", "name")
-        return found
+        return obj
 
-    return reading.items(question, key, read)
+    return reading.read_items(question, key, read)
 
 
-def _check_derived(
-    claims: Sequence[ResourceClaim], given: Sequence[Json], features: Features, kubernetes: str
+def _check_derived_cost(
+    claims: Sequence[ResourceClaim], sources: Sequence[Json], features: Features, kubernetes: str
 ) -> None:
-    """Refuses a claim whose derived attributes could cost more than the API lets in."""
+    """Raise InputError if a claim's derived attributes could cost more than the API lets in."""
     environment = replace(
         selector_environment(features, kubernetes), consumable_capacity=features.consumable_capacity
     )
-    for index, (claim, source) in enumerate(zip(claims, given, strict=True)):
+    for index, (claim, source) in enumerate(zip(claims, sources, strict=True)):
         if claim.requests:
             problem = derived_cost_problem(source["spec"]["devices"], environment)
             if problem is not None:
                 raise reading.InputError(problem.message, "claims", index, "spec", "devices")
 
 
-def _decide(
+def _decide_node(
     allocator: Allocator, node: Node, claims: Sequence[ResourceClaim], repeat: int, timeout: float
 ) -> Json:
-    """The answer for a node: the outcome, and the best time of `repeat` decisions.
+    """Return the answer for a node: the outcome, and the best time of `repeat` decisions.
 
     No decision is begun after `timeout`, however often it is to be repeated.
     """
@@ -118,10 +120,10 @@ def _decide(
         best = elapsed if best is None else min(best, elapsed)
         if outcome.kind == "timeout" or time.monotonic() >= end:
             break
-    return _answer(node.name, outcome, best or 0)
+    return _make_answer(node.name, outcome, best or 0)
 
 
-def _answer(name: str, outcome: Outcome, nanoseconds: int) -> Json:
+def _make_answer(name: str, outcome: Outcome, nanoseconds: int) -> Json:
     answer: Json = {"node": name, "outcome": outcome.kind}
     if outcome.allocations:
         answer["allocations"] = list(outcome.allocations)

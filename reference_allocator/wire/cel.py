@@ -24,7 +24,11 @@ from reference_allocator.cel import (
     compile_selector,
 )
 from reference_allocator.cel.witness import second_opinion
-from reference_allocator.environment import converted, derived_environment, selector_environment
+from reference_allocator.environment import (
+    convert_device,
+    derived_environment,
+    selector_environment,
+)
 from reference_allocator.features import Features
 from reference_allocator.gates import MINORS, minor_of
 from reference_allocator.wire.lines import Json, answer_line, check_form
@@ -41,11 +45,11 @@ _NEW: Final = "NewExpressions"
 
 
 def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool = False) -> str:
-    """The answer to one line; never raises for what the line says.
+    """Return the answer to one line; never raise for what the line says.
 
     Args:
-        kubernetes: the version whose environment it is about.
-        witness: add to "match" what cel-python says, as "witness", where it can say.
+        kubernetes: the version whose environment the expression is for.
+        witness: whether to add to "match" what cel-python says, as "witness", where it can say.
 
     Raises ValueError: the version is not known.
     """
@@ -54,21 +58,21 @@ def answer_cel(line: str | bytes, *, kubernetes: str = MINORS[-1], witness: bool
 
 
 def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Json:
-    reading.only_known(question, _FIELDS)
-    expression = reading.string(question, "expression")
-    device = reading.child(question, "device", _device) or {}
-    features = _features(question, kubernetes)
-    reading.integer(question, "repeat")
-    derived = reading.boolean(question, "derived")
+    reading.refuse_unknown_keys(question, _FIELDS)
+    expression = reading.read_string(question, "expression")
+    device = reading.read_child(question, "device", _read_device) or {}
+    features = _read_features(question, kubernetes)
+    reading.read_integer(question, "repeat")
+    derived = reading.read_boolean(question, "derived")
     if derived and derived_environment(features) != features:
         raise reading.InputError(f"Kubernetes {kubernetes} has no derived attributes", "derived")
     answer: Json = {}
     try:
         compiled = (compile_derived if derived else compile_selector)(expression, features=features)
         answer = {"maxCost": compiled.max_cost, "type": compiled.type.declared}
-        subject = converted(features, reading.string(device, "driver"), device)
+        subject = convert_device(features, reading.read_string(device, "driver"), device)
         if isinstance(compiled, DerivedAttribute):
-            value = compiled.attribute(subject)
+            value = compiled.compute_attribute(subject)
             # An empty list is left out by Go's encoder.
             answer["attribute"] = {name: item for name, item in value.items() if item != []}
         else:
@@ -85,25 +89,25 @@ def _respond(question: Mapping[str, Any], kubernetes: str, witness: bool) -> Jso
     return answer
 
 
-def _device(value: object) -> Mapping[str, Any]:
-    source = reading.mapping(value)
-    reading.only_known(source, _DEVICE)
+def _read_device(value: object) -> Mapping[str, Any]:
+    source = reading.expect_object(value)
+    reading.refuse_unknown_keys(source, _DEVICE)
     for name, kind in _DEVICE.items():
         if source.get(name) is not None:
             try:
                 check_form(source[name], kind)
             except reading.InputError as error:
-                raise error.under(name) from None
+                raise error.with_parent(name) from None
     check_limits("Device", source)
     return source
 
 
-def _features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
-    features = reading.child(question, "features", Features.from_dict) or Features()
-    env = reading.string(question, "env") or _STORED
+def _read_features(question: Mapping[str, Any], kubernetes: str) -> CelFeatures:
+    features = reading.read_child(question, "features", Features.from_dict) or Features()
+    env = reading.read_string(question, "env") or _STORED
     if env not in (_STORED, _NEW):
         raise reading.InputError(
-            f"expected {_STORED} or {_NEW}, got {reading.describe(env)}", "env"
+            f"expected {_STORED} or {_NEW}, got {reading.describe_value(env)}", "env"
         )
     if env == _STORED:
         return selector_environment(features, kubernetes)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reference_allocator.api.reading import InputError, describe, mapping, string
-from reference_allocator.api.schema import LIST, MAP, UnknownField, mistakes, types
+from reference_allocator.api.reading import InputError, describe_value, expect_object, read_string
+from reference_allocator.api.schema import LIST, MAP, UnknownField, find_mistakes, types
 from reference_allocator.cel import CelUnsupportedError
 
 MAX_LINE: Final = 64 * 1024 * 1024
@@ -22,22 +22,22 @@ MAX_VALUES: Final = 2**22
 text does; a snapshot of 100,000 devices has half of it."""
 
 _SEPARATORS: Final = "\u0085\u2028\u2029"
-"""What ends a line for `str.splitlines` and other tools too; JSON allows them in strings."""
+"""The characters that end a line for `str.splitlines` and other tools; JSON has them in strings."""
 
 Json = dict[str, Any]
 
 
 def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json]) -> str:
-    """The answer to a line, as one line without its end.
+    """Return the answer to a line, as one line without its end.
 
     Args:
         line: a JSON object with an `id`.
-        respond: turns the decoded object into the rest of the answer.
+        respond: turns the decoded object into the other fields of the answer.
     """
     identifier = ""
     try:
         question = _decode(line)
-        identifier = string(question, "id")
+        identifier = read_string(question, "id")
         body = respond(question)
     except InputError as error:
         unsupported = isinstance(error, CelUnsupportedError)
@@ -51,11 +51,11 @@ def answer_line(line: str | bytes, respond: Callable[[Mapping[str, Any]], Json])
 def _decode(line: str | bytes) -> Mapping[str, Any]:
     if len(line) > MAX_LINE:
         raise InputError(f"the line is longer than {MAX_LINE} bytes")
-    if _values(line) > MAX_VALUES:
+    if _count_values(line) > MAX_VALUES:
         raise InputError(f"the line has more than {MAX_VALUES} values")
     try:
         decoded = _loads(line)
-        return mapping(_whole(decoded) if _escapes(line) else decoded)
+        return expect_object(_replace_surrogates(decoded) if _has_escapes(line) else decoded)
     except RecursionError:
         raise InputError("the line is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -69,15 +69,15 @@ def _decode(line: str | bytes) -> Mapping[str, Any]:
 
 
 def _loads(line: str | bytes) -> object:
-    return json.loads(line, object_pairs_hook=_once, parse_constant=_no_constant)
+    return json.loads(line, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
 
 
-def _escapes(line: str | bytes) -> bool:
+def _has_escapes(line: str | bytes) -> bool:
     return "\\u" in line if isinstance(line, str) else b"\\u" in line
 
 
-def _whole(decoded: object) -> object:
-    """The same with U+FFFD for half a surrogate pair, as Go's encoding/json decodes one."""
+def _replace_surrogates(decoded: object) -> object:
+    """Return the same with U+FFFD for half a surrogate pair, as Go's encoding/json decodes it."""
     text = json.dumps(decoded, ensure_ascii=False)
     try:
         text.encode()
@@ -86,25 +86,25 @@ def _whole(decoded: object) -> object:
     return decoded
 
 
-def _values(line: str | bytes) -> int:
-    """About how many values a line has (those in texts are counted, too), without decoding it."""
+def _count_values(line: str | bytes) -> int:
+    """Estimate how many values a line has (those in texts count, too), without decoding it."""
     if isinstance(line, str):
         return sum(line.count(sign) for sign in "{[,")
     return sum(line.count(sign) for sign in (b"{", b"[", b","))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> Json:
+    obj = dict(pairs)
+    if len(obj) < len(pairs):
+        names_so_far: set[str] = set()
         for name, _ in pairs:
-            if name in seen:
+            if name in names_so_far:
                 raise InputError(f'field "{name:.60}" is given twice')
-            seen.add(name)
-    return found
+            names_so_far.add(name)
+    return obj
 
 
-def _no_constant(text: str) -> object:
+def _refuse_constant(text: str) -> object:
     raise InputError(f"not JSON: {text}")
 
 
@@ -119,26 +119,26 @@ _EXPECTED: Final = {
 
 
 def check_form(value: object, shape: str) -> None:
-    """Checks a value against a shape of the table (`reference_allocator.api.schema`).
+    """Check a value against a shape of the table (`reference_allocator.api.schema`).
 
     ``shape``: for example ``resource/v1.ResourceSlice``.
-    Raises InputError: an unknown field, a wrong type, or something that is nested too deeply; names
-    the path.
+    Raises InputError: the value has an unknown field, a wrong type or something that is nested too
+    deeply; names the path.
     """
     if value is None:
-        raise InputError(f"expected {_expected(shape)}, got null")
-    for mistake in mistakes(shape, value):
+        raise InputError(f"expected {_name_shape(shape)}, got null")
+    for mistake in find_mistakes(shape, value):
         if isinstance(mistake, UnknownField):
-            known = ", ".join(sorted(types()[mistake.owner]))
-            raise InputError(f"unknown field; known are {known}", *mistake.path)
+            field_names = ", ".join(sorted(types()[mistake.owner]))
+            raise InputError(f"unknown field; known are {field_names}", *mistake.path)
         if mistake.shape == "any":
             raise InputError(mistake.why, *mistake.path)
-        text = f"expected {_expected(mistake.shape)}, got {describe(mistake.value)}"
+        text = f"expected {_name_shape(mistake.shape)}, got {describe_value(mistake.value)}"
         why = f": {mistake.why}" if mistake.why else ""
         raise InputError(text + why, *mistake.path)
 
 
-def _expected(shape: str) -> str:
+def _name_shape(shape: str) -> str:
     if shape.startswith(LIST):
         return "a list"
     if shape.startswith(MAP) or shape in types():

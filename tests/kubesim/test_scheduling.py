@@ -201,7 +201,7 @@ def test_decision_can_be_taken_again_from_its_snapshot(scope: ReferenceScope) ->
         snapshot = Snapshot.from_dict(json.loads(json.dumps(decision.snapshot)))
         assert [c["metadata"]["name"] for c in snapshot.claims] == [decision.pod]
         [node] = snapshot.nodes
-        outcome = Allocator.of(snapshot).allocate(node, snapshot.claims)
+        outcome = Allocator.from_snapshot(snapshot).allocate(node, snapshot.claims)
         [written] = decision.allocations
         # The time is the binder's, not the allocator's.
         decided = {key: item for key, item in written.items() if key != "allocationTimestamp"}

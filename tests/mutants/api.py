@@ -59,7 +59,7 @@ def ignores_unknown_fields(*below: str) -> Mutation:
     def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
         known = clone(obj)
         root = schema.root_of(obj["kind"], obj["apiVersion"])
-        for mistake in schema.mistakes(root, obj) if root else ():
+        for mistake in schema.find_mistakes(root, obj) if root else ():
             if isinstance(mistake, schema.UnknownField) and holder_of(mistake) in below:
                 holder: Any = known
                 for step in mistake.path[:-1]:

@@ -60,6 +60,6 @@ def _of_policy(capacity: Json) -> Iterator[str]:
 def _of_pools(slices: Sequence[Json]) -> Iterator[str]:
     names = {item["spec"].get("nodeName", "") for item in slices}
     for name in names:
-        for pool in Index(Features.all(), slices).views.view(Node(name)).pools:
+        for pool in Index(Features.all(), slices).views.get_view(Node(name)).pools:
             if not pool.usable:
                 yield f"{pool.id}: {pool.invalid_reason or 'the number of slices is wrong'}"

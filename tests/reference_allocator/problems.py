@@ -52,33 +52,33 @@ def _devices(draw: st.DrawFn, prefix: str, rich: bool) -> list[Json]:
         root = draw(_roots)
         if root is not None:
             attributes["root"] = root
-        more: dict[str, Any] = {}
+        optional_fields: dict[str, Any] = {}
         if draw(st.integers(0, 9)) == 0:
-            more["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+            optional_fields["taints"] = [{"key": "k", "effect": "NoSchedule"}]
         if rich and draw(st.booleans()):
             counter_set = draw(st.sampled_from(["s0", "s0", "s1"]))
-            more["counters"] = {counter_set: {"n": str(draw(st.integers(0, 2)))}}
-            more["groups"] = draw(st.sampled_from([(), (), ("g",), ("g", "h")]))
+            optional_fields["counters"] = {counter_set: {"n": str(draw(st.integers(0, 2)))}}
+            optional_fields["groups"] = draw(st.sampled_from([(), (), ("g",), ("g", "h")]))
         if rich and draw(st.booleans()):
-            more["capacity"] = {"bw": str(draw(st.integers(1, 4)))}
-            more["shared"] = draw(st.booleans())
-        built.append(device(f"{prefix}{index}", attributes, **more))
+            optional_fields["capacity"] = {"bw": str(draw(st.integers(1, 4)))}
+            optional_fields["shared"] = draw(st.booleans())
+        built.append(device(f"{prefix}{index}", attributes, **optional_fields))
     return built
 
 
 @st.composite
 def _specs(draw: st.DrawFn, rich: bool, everything: bool) -> Json:
-    more: dict[str, Any] = {}
+    optional_fields: dict[str, Any] = {}
     if rich and draw(st.integers(0, 3)) == 0:
-        more["capacity"] = {"bw": str(draw(st.integers(0, 3)))}
+        optional_fields["capacity"] = {"bw": str(draw(st.integers(0, 3)))}
     if draw(st.integers(0, 5)) == 0:
-        more["tolerations"] = [{"key": "k", "operator": "Exists"}]
+        optional_fields["tolerations"] = [{"key": "k", "operator": "Exists"}]
     selectors = draw(_failing if rich and draw(st.integers(0, 5)) == 0 else _selectors)
     return spec(
         draw(st.integers(1, 3)),
         *selectors,
         everything=everything and draw(st.integers(0, 7)) == 0,
-        **more,
+        **optional_fields,
     )
 
 
@@ -128,7 +128,7 @@ def problems(draw: st.DrawFn, *, rich: bool = True) -> Problem:
         )
     names = [item["name"] for item in slices[0]["spec"]["devices"]]
     held = draw(st.lists(st.sampled_from(names), unique=True, max_size=2))
-    taken = [allocated(*held)] if held else []
+    allocated_claims = [allocated(*held)] if held else []
     claims = [draw(_claims(index, rich)) for index in range(draw(st.integers(1, 3)))]
     features = ALL
     if rich:
@@ -136,4 +136,4 @@ def problems(draw: st.DrawFn, *, rich: bool = True) -> Problem:
         any_features = st.builds(Features, **switches)
         some = st.just(ALL), st.just(ALL), st.just(Features.for_version("1.37")), any_features
         features = draw(st.one_of(*some))
-    return Problem(slices, claims, taken, [device_class()], features)
+    return Problem(slices, claims, allocated_claims, [device_class()], features)

@@ -42,8 +42,8 @@ def container(name: str, sidecar: bool = False, **amounts: str) -> Json:
         "implicit": f"{IMPLICIT_PREFIX}gpu",
     }
     requests = {names.get(key, key): amount for key, amount in amounts.items()}
-    more = {"restartPolicy": "Always"} if sidecar else {}
-    return {"name": name, "resources": {"requests": requests}, **more}
+    optional_fields = {"restartPolicy": "Always"} if sidecar else {}
+    return {"name": name, "resources": {"requests": requests}, **optional_fields}
 
 
 def pod(*containers: Json, init: tuple[Json, ...] = ()) -> Json:
@@ -61,9 +61,9 @@ def offering(**allocatable: str) -> Json:
 
 
 def made(asking: Json, on: Json | None = None) -> ExtendedClaim:
-    found = extended_claim(asking, on or node(), CLASSES)
-    assert found is not None
-    return found
+    extended = extended_claim(asking, on or node(), CLASSES)
+    assert extended is not None
+    return extended
 
 
 def wishes(found: ExtendedClaim) -> dict[str, int]:
@@ -112,15 +112,15 @@ def test_a_class_without_a_name_is_refused() -> None:
 
 def test_each_container_has_a_request_named_by_its_place() -> None:
     asking = pod(container("a", cpu="1", gpu="2"), container("b", gpu="1", nic="3"))
-    found = made(asking)
-    assert wishes(found) == {
+    extended = made(asking)
+    assert wishes(extended) == {
         "container-0-request-1": 2,
         "container-1-request-0": 1,
         "container-1-request-1": 3,
     }
-    assert found.claim["metadata"]["generateName"] == "p-extended-resources-"
-    assert found.claim["metadata"]["ownerReferences"][0]["controller"] is True
-    assert [item["resourceName"] for item in found.mappings] == [GPU, GPU, "example.com/nic"]
+    assert extended.claim["metadata"]["generateName"] == "p-extended-resources-"
+    assert extended.claim["metadata"]["ownerReferences"][0]["controller"] is True
+    assert [item["resourceName"] for item in extended.mappings] == [GPU, GPU, "example.com/nic"]
 
 
 @pytest.mark.parametrize("amount", ["0", "500m"])
@@ -135,15 +135,15 @@ def test_what_the_node_itself_has_is_left_to_the_node() -> None:
 
 
 def test_an_init_container_reuses_the_devices_of_later_ones() -> None:
-    found = made(pod(container("main", gpu="2"), init=(container("init", gpu="2"),)))
-    assert wishes(found) == {"container-1-request-0": 2}
-    assert users(found) == ["main=container-1-request-0", "init=container-1-request-0"]
+    extended = made(pod(container("main", gpu="2"), init=(container("init", gpu="2"),)))
+    assert wishes(extended) == {"container-1-request-0": 2}
+    assert users(extended) == ["main=container-1-request-0", "init=container-1-request-0"]
 
 
 def test_an_init_container_asks_only_for_what_is_missing() -> None:
-    found = made(pod(container("main", gpu="2"), init=(container("init", gpu="5"),)))
-    assert wishes(found) == {"container-0-request-0": 3, "container-1-request-0": 2}
-    assert users(found) == [
+    extended = made(pod(container("main", gpu="2"), init=(container("init", gpu="5"),)))
+    assert wishes(extended) == {"container-0-request-0": 3, "container-1-request-0": 2}
+    assert users(extended) == [
         "main=container-1-request-0",
         "init=container-1-request-0",
         "init=container-0-request-0",
@@ -152,20 +152,20 @@ def test_an_init_container_asks_only_for_what_is_missing() -> None:
 
 def test_a_sidecar_keeps_its_devices_and_earlier_ones_are_not_reused() -> None:
     init = (container("side", sidecar=True, gpu="1"), container("late", gpu="1"))
-    found = made(pod(container("main"), init=init))
-    assert wishes(found) == {"container-0-request-0": 1, "container-1-request-0": 1}
+    extended = made(pod(container("main"), init=init))
+    assert wishes(extended) == {"container-0-request-0": 1, "container-1-request-0": 1}
 
 
 def test_init_containers_share_the_largest_of_their_requests() -> None:
     init = (container("one", gpu="1"), container("three", gpu="3"), container("two", gpu="2"))
-    found = made(pod(container("main"), init=init))
-    assert wishes(found) == {"container-1-request-0": 3}
-    assert users(found) == [f"{name}=container-1-request-0" for name in ("one", "three", "two")]
+    extended = made(pod(container("main"), init=init))
+    assert wishes(extended) == {"container-1-request-0": 3}
+    assert users(extended) == [f"{name}=container-1-request-0" for name in ("one", "three", "two")]
 
 
 def test_the_claim_can_be_allocated() -> None:
-    found = made(pod(container("a", gpu="1"), container("b", implicit="2")))
-    claim = default_claim({**found.claim, "metadata": {"name": "x", "uid": "u"}})
+    extended = made(pod(container("a", gpu="1"), container("b", implicit="2")))
+    claim = default_claim({**extended.claim, "metadata": {"name": "x", "uid": "u"}})
     outcome = solve([resource_slice(devices(3))], claim)
     assert picked(outcome) == [
         "container-0-request-0=dev-0",

@@ -80,23 +80,23 @@ _places: st.SearchStrategy[Json] = st.sampled_from(
 
 @st.composite
 def _slices(draw: st.DrawFn) -> Json:
-    place = dict(draw(_places))
+    placement = dict(draw(_places))
     built: list[Json] = []
     for index in range(draw(st.integers(1, 3))):
-        more: dict[str, Any] = {}
+        optional_fields: dict[str, Any] = {}
         if draw(st.booleans()):
-            more["counters"] = {"set": {"n": str(draw(st.integers(1, 2)))}}
+            optional_fields["counters"] = {"set": {"n": str(draw(st.integers(1, 2)))}}
         if draw(st.integers(0, 2)) == 0:
-            more["capacity"] = {"bw": "3"}
-            more["shared"] = draw(st.booleans())
-        if place.get("perDeviceNodeSelection"):
-            more["nodeName"] = draw(st.sampled_from(["node-a", "node-b"]))
+            optional_fields["capacity"] = {"bw": "3"}
+            optional_fields["shared"] = draw(st.booleans())
+        if placement.get("perDeviceNodeSelection"):
+            optional_fields["nodeName"] = draw(st.sampled_from(["node-a", "node-b"]))
         if draw(st.integers(0, 5)) == 0:
-            more["taints"] = [{"key": "k", "effect": "NoSchedule"}]
+            optional_fields["taints"] = [{"key": "k", "effect": "NoSchedule"}]
         if draw(st.integers(0, 7)) == 0:
-            more["bindingConditions"] = ["ready"]
+            optional_fields["bindingConditions"] = ["ready"]
         attributes = {"kind": draw(st.sampled_from("xy")), "root": draw(st.sampled_from("ab"))}
-        built.append(device(f"d{draw(st.integers(0, 1))}{index}", attributes, **more))
+        built.append(device(f"d{draw(st.integers(0, 1))}{index}", attributes, **optional_fields))
     counters = {"set": {"n": "3"}} if draw(st.integers(0, 3)) == 0 else None
     return resource_slice(
         () if counters else built,
@@ -105,21 +105,21 @@ def _slices(draw: st.DrawFn) -> Json:
         generation=draw(st.integers(1, 2)),
         slices=draw(st.sampled_from([1, 1, 2, 3])),
         counters=counters,
-        **place,
+        **placement,
     )
 
 
 @st.composite
 def _allocated(draw: st.DrawFn) -> Json:
-    taken: list[Json] = []
+    results: list[Json] = []
     for _ in range(draw(st.integers(0, 2))):
         name = f"d{draw(st.integers(0, 1))}{draw(st.integers(0, 2))}"
         result: Json = {"device": name, "pool": draw(st.sampled_from(["pool", "other"]))}
         if draw(st.booleans()):
             result["shareID"] = f"share-{draw(st.integers(0, 9))}"
             result["consumedCapacity"] = {"bw": str(draw(st.integers(0, 2)))}
-        taken.append(result)
-    return allocated(*taken, name=draw(st.sampled_from(["c0", "c1", "c2"])))
+        results.append(result)
+    return allocated(*results, name=draw(st.sampled_from(["c0", "c1", "c2"])))
 
 
 _events = st.one_of(
@@ -159,9 +159,9 @@ def _apply(event: tuple[str, Any], index: Index, model: Model) -> None:
 
 def _fresh(features: Features, index: Index, model: Model) -> Allocator:
     """An allocator built of what is there; the order of slices is the index's own."""
-    kept = list(index.views.slices())
-    assert sorted(item.name for item in kept) == sorted(model.slices)
-    ordered = [model.slices[item.name] for item in kept]
+    slices = list(index.views.list_slices())
+    assert sorted(item.name for item in slices) == sorted(model.slices)
+    ordered = [model.slices[item.name] for item in slices]
     return Allocator(Index(features, ordered, [*model.classes.values()], [*model.claims.values()]))
 
 
@@ -179,21 +179,21 @@ def test_after_any_history_the_answers_are_those_of_a_new_allocator(
         # Not all nodes are asked after each event, so that some views miss several.
         nodes = [NODES[asked[number % len(asked)]]] if number + 1 < len(events) else NODES
         for on in nodes:
-            for wanted in WANTED:
-                assert allocator.allocate(on, [wanted]) == fresh.allocate(on, [wanted])
+            for wanted_claim in WANTED:
+                assert allocator.allocate(on, [wanted_claim]) == fresh.allocate(on, [wanted_claim])
 
 
 def _answers(index: Index) -> list[Outcome]:
-    return [Allocator(index).allocate(node(), [wanted]) for wanted in WANTED]
+    return [Allocator(index).allocate(node(), [wanted_claim]) for wanted_claim in WANTED]
 
 
 def test_a_claim_that_goes_gives_its_devices_back() -> None:
     index = Index(ALL, [resource_slice(devices(2))], [device_class()])
-    before = _answers(index)
+    answers_before = _answers(index)
     index.put_claim(allocated("dev-0"))
     assert picked(Allocator(index).allocate(node(), [WANTED[0]])) == ["req=dev-1"]
     assert index.remove_claim("default", "other")
-    assert _answers(index) == before
+    assert _answers(index) == answers_before
 
 
 def test_an_update_of_a_claim_counts_its_devices_once() -> None:
@@ -216,15 +216,15 @@ def test_a_device_of_two_claims_is_free_when_both_are_gone() -> None:
 def test_a_changed_device_is_judged_anew_and_an_unchanged_one_is_not() -> None:
     content = [device("a", {"kind": "x"}), device("b", {"kind": "x"})]
     index = Index(ALL, [resource_slice(content)], [device_class()])
-    wanted = [claim(request("r", 1, f'{KIND} == "y"'))]
+    wanted_claims = [claim(request("r", 1, f'{KIND} == "y"'))]
     allocator = Allocator(index)
-    assert allocator.allocate(node(), wanted).kind == "none"
+    assert allocator.allocate(node(), wanted_claims).kind == "none"
     changed = [device("a", {"kind": "x"}), device("b", {"kind": "y"})]
-    before = [entry.facts for entry in index.views.view(_node()).candidates]
+    facts_before = [entry.facts for entry in index.views.get_view(_node()).candidates]
     index.put_slice(resource_slice(changed, generation=2))
-    assert picked(allocator.allocate(node(), wanted)) == ["r=b"]
-    after = [entry.facts for entry in index.views.view(_node()).candidates]
-    assert [old is new for old, new in zip(before, after, strict=True)] == [True, False]
+    assert picked(allocator.allocate(node(), wanted_claims)) == ["r=b"]
+    facts_after = [entry.facts for entry in index.views.get_view(_node()).candidates]
+    assert [old is new for old, new in zip(facts_before, facts_after, strict=True)] == [True, False]
 
 
 def test_an_event_of_another_node_leaves_the_view_of_a_node_alone() -> None:
@@ -234,30 +234,30 @@ def test_an_event_of_another_node_leaves_the_view_of_a_node_alone() -> None:
     index = Index(ALL, slices, [device_class()])
     allocator = Allocator(index)
     assert allocator.allocate(node("node-a"), [WANTED[0]]).kind == "allocated"
-    before = index.views.view(_node()).pools[0]
+    pool_before = index.views.get_view(_node()).pools[0]
     index.put_slice(resource_slice(devices(3), name="node-b", pool="node-b", node="node-b"))
-    assert index.views.view(_node()).pools[0] is before
+    assert index.views.get_view(_node()).pools[0] is pool_before
     index.put_slice(resource_slice(devices(3), name="node-a", pool="node-a", node="node-a"))
-    assert index.views.view(_node()).pools[0] is not before
+    assert index.views.get_view(_node()).pools[0] is not pool_before
 
 
 def test_a_malformed_event_changes_nothing() -> None:
     index = Index(ALL, [resource_slice(devices(2))], [device_class()])
-    before = _answers(index)
+    answers_before = _answers(index)
     with pytest.raises(InputError, match=r"\$\.spec\.driver: required value"):
         index.put_slice({"metadata": {"name": "slice"}, "spec": {"pool": {"name": "p"}}})
     with pytest.raises(InputError, match="expected a list"):
         index.put_claim({"status": {"allocation": {"devices": {"results": 1}}}})
     with pytest.raises(InputError, match="required value"):
         index.put_class({"metadata": {}})
-    assert _answers(index) == before
+    assert _answers(index) == answers_before
 
 
 def test_slices_of_equal_names_are_all_replaced_by_an_update() -> None:
     twice = [resource_slice(devices(2), pool=name) for name in ("a", "b")]
     index = Index(ALL, twice, [device_class()])
     index.put_slice(ResourceSlice.from_dict(resource_slice(devices(1), pool="c")))
-    assert [item.pool for item in index.views.slices()] == ["c"]
+    assert [item.pool for item in index.views.list_slices()] == ["c"]
 
 
 def _node() -> Node:
@@ -266,10 +266,10 @@ def _node() -> Node:
 
 def test_the_deadline_ends_the_judging_of_all_devices_too() -> None:
     index = Index(ALL, [resource_slice(devices(8, {"kind": "x"}))], [device_class()])
-    wanted = [claim(request("r", 1, f'{KIND} == "x"', everything=True))]
-    outcome = Allocator(index).allocate(node(), wanted, deadline=0.0)
+    wanted_claims = [claim(request("r", 1, f'{KIND} == "x"', everything=True))]
+    outcome = Allocator(index).allocate(node(), wanted_claims, deadline=0.0)
     assert outcome.kind == "timeout"
-    assert Allocator(index).allocate(node(), wanted).kind == "allocated"
+    assert Allocator(index).allocate(node(), wanted_claims).kind == "allocated"
 
 
 def test_shares_that_consume_nothing_can_go_one_after_the_other() -> None:

@@ -47,8 +47,8 @@ def decide(
     allocator = Allocator(Index(ALL, slices, classes, [], kubernetes=minor))
     outcome = allocator.allocate(node(), [wanted])
     snapshot = replace(make_snapshot(slices, [wanted], classes=classes), kubernetes=minor)
-    made = outcome.allocations
-    return outcome, rules(check(snapshot, node(), [wanted], made)) if made else set()
+    allocations = outcome.allocations
+    return outcome, rules(check(snapshot, node(), [wanted], allocations)) if allocations else set()
 
 
 @pytest.mark.parametrize(
@@ -92,31 +92,31 @@ def test_nobody_gets_all_devices_of_a_pool_whose_slices_are_not_all_there() -> N
 
 def test_all_devices_of_an_incomplete_pool_are_an_error_to_the_checker_of_1_34_too() -> None:
     outcome, _ = decide("1.34", [resource_slice(devices(2))], claim(request(everything=True)))
-    wanted = claim(request(everything=True))
+    wanted_claim = claim(request(everything=True))
     assert outcome.allocations is not None
-    snapshot = replace(make_snapshot(INCOMPLETE, [wanted]), kubernetes="1.34")
-    assert "pool-incomplete" in rules(check(snapshot, node(), [wanted], outcome.allocations))
+    snapshot = replace(make_snapshot(INCOMPLETE, [wanted_claim]), kubernetes="1.34")
+    assert "pool-incomplete" in rules(check(snapshot, node(), [wanted_claim], outcome.allocations))
 
 
 def test_an_allocation_from_an_incomplete_pool_breaks_a_rule_of_later_minors() -> None:
-    wanted = claim(request())
-    made = decide("1.34", INCOMPLETE, wanted)[0].allocations
-    assert made is not None
-    snapshot = replace(make_snapshot(INCOMPLETE, [wanted]), kubernetes="1.35")
-    assert "pool-incomplete" in rules(check(snapshot, node(), [wanted], made))
+    wanted_claim = claim(request())
+    allocations = decide("1.34", INCOMPLETE, wanted_claim)[0].allocations
+    assert allocations is not None
+    snapshot = replace(make_snapshot(INCOMPLETE, [wanted_claim]), kubernetes="1.35")
+    assert "pool-incomplete" in rules(check(snapshot, node(), [wanted_claim], allocations))
 
 
 def test_older_minors_name_the_requests_of_a_configuration_that_is_for_all() -> None:
     both = [request("a"), request("b")]
-    own = claim(*both, config=[{"requests": ["a", "b"], **opaque("x")}, opaque("y")])
+    configured_claim = claim(*both, config=[{"requests": ["a", "b"], **opaque("x")}, opaque("y")])
     classes = [device_class(config=[opaque("z")])]
-    assert config("1.37", own, classes) == [
+    assert config("1.37", configured_claim, classes) == [
         ("FromClass", None),
         ("FromClaim", None),
         ("FromClaim", None),
     ]
     for minor in OLDER:
-        assert config(minor, own, classes) == [
+        assert config(minor, configured_claim, classes) == [
             ("FromClass", ["a", "b"]),
             ("FromClaim", ["a", "b"]),  # once for each request
             ("FromClaim", ["a", "b"]),
@@ -126,19 +126,21 @@ def test_older_minors_name_the_requests_of_a_configuration_that_is_for_all() -> 
 
 @pytest.mark.parametrize("named", [["a"], ["a/one"], ["a", "a/one"]])
 def test_an_alternative_named_twice_is_listed_once(named: list[str]) -> None:
-    wanted = claim(first_available("a", one=spec()), config=[{"requests": named, **opaque("x")}])
-    assert config("1.36", wanted) == [("FromClaim", named)]
-    assert config("1.37", wanted) == [("FromClaim", None)]
+    wanted_claim = claim(
+        first_available("a", one=spec()), config=[{"requests": named, **opaque("x")}]
+    )
+    assert config("1.36", wanted_claim) == [("FromClaim", named)]
+    assert config("1.37", wanted_claim) == [("FromClaim", None)]
 
 
 def test_what_an_older_minor_writes_breaks_the_rule_of_the_latest() -> None:
-    wanted = claim(request(), config=[{"requests": ["req"], **opaque("x")}])
+    wanted_claim = claim(request(), config=[{"requests": ["req"], **opaque("x")}])
     slices = [resource_slice(devices(1))]
     for minor, other in (("1.36", "1.37"), ("1.37", "1.36")):
-        made = decide(minor, slices, wanted)[0].allocations
-        assert made is not None
-        snapshot = replace(make_snapshot(slices, [wanted]), kubernetes=other)
-        assert rules(check(snapshot, node(), [wanted], made)) == {"config"}
+        allocations = decide(minor, slices, wanted_claim)[0].allocations
+        assert allocations is not None
+        snapshot = replace(make_snapshot(slices, [wanted_claim]), kubernetes=other)
+        assert rules(check(snapshot, node(), [wanted_claim], allocations)) == {"config"}
 
 
 SINCE_1_36 = 'device.attributes["gpu.example.com"].models.includes("a")'
@@ -177,9 +179,9 @@ def test_unknown_versions_are_taken_for_the_nearest_minor(version: str, minor: s
 
 @pytest.mark.parametrize("kubernetes", ["1.34.5", "1.35"])
 def test_function_that_a_minor_does_not_have_is_a_fatal_error_there(kubernetes: str) -> None:
-    found = outcome(kubernetes)
-    assert found.kind == "error"
-    assert "undeclared reference to 'includes'" in found.error
+    kind_and_error = outcome(kubernetes)
+    assert kind_and_error.kind == "error"
+    assert "undeclared reference to 'includes'" in kind_and_error.error
 
 
 @pytest.mark.parametrize("kubernetes", ["1.36.0", "1.37.1", "1.40"])
@@ -193,10 +195,10 @@ def test_without_a_version_selectors_are_those_of_the_latest() -> None:
 
 
 def test_lists_are_no_values_before_1_36() -> None:
-    wanted = claim(request("r", 1, "true"))
+    wanted_claim = claim(request("r", 1, "true"))
     allocator = Allocator(Index(ALL, [SLICE], [device_class()], [], kubernetes="1.35"))
     assert "attribute models: unsupported attribute value" in (
-        allocator.allocate(node(), [wanted]).error
+        allocator.allocate(node(), [wanted_claim]).error
     )
 
 

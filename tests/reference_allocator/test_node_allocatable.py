@@ -8,9 +8,9 @@ from reference_allocator.allocatable import (
     AllocatableError,
     PodClaim,
     claim_statuses,
-    demand,
     is_exclusive,
-    lacking,
+    list_insufficient_resources,
+    sum_demand,
 )
 from reference_allocator.api import Node, ResourceSlice
 from reference_allocator.api.quantity import Quantity, parse_quantity
@@ -49,7 +49,7 @@ def pod(*users: str, init: tuple[str, ...] = ()) -> Json:
 
 
 def amounts(statuses: list[Json]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in demand(statuses).items()}
+    return {name: str(amount) for name, amount in sum_demand(statuses).items()}
 
 
 def test_consumed_capacity_counts_by_its_multiplier() -> None:
@@ -83,8 +83,8 @@ def test_overhead_counts_once_for_the_pod_and_once_for_each_container() -> None:
 def test_claims_are_sorted_and_those_without_such_devices_left_out() -> None:
     slices = published(d=COMPLEX)
     claims = [held("d", name="b"), held("plain", name="x"), held("d", name="a")]
-    found = claim_statuses(pod(), claims, slices, HERE)
-    assert [item["resourceClaimName"] for item in found] == ["a", "b"]
+    statuses = claim_statuses(pod(), claims, slices, HERE)
+    assert [item["resourceClaimName"] for item in statuses] == ["a", "b"]
     assert not claim_statuses(pod(), [held("gone")], slices, HERE)
 
 
@@ -115,7 +115,7 @@ def test_the_node_has_to_have_what_pod_and_claims_ask_for_together() -> None:
         return {name.replace("_", "-"): parse_quantity(text) for name, text in texts.items()}
 
     def missing(cpu: str, extra: str, used: str) -> list[str]:
-        return lacking(
+        return list_insufficient_resources(
             quantities(cpu=cpu, memory="1Gi"),
             quantities(cpu=extra),
             quantities(cpu="4", memory="2Gi"),

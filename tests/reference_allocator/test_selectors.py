@@ -40,12 +40,12 @@ DEVICES: list[Json] = [
 )
 def test_each_device_is_asked(expression: str) -> None:
     index = Index(Features.all(), [resource_slice(DEVICES, node=NODE)])
-    candidates = index.views.view(Node(NODE)).candidates
+    candidates = index.views.get_view(Node(NODE)).candidates
     assert [entry.id.device for entry in candidates] == [item["name"] for item in DEVICES]
     for entry, raw in zip(candidates, DEVICES, strict=True):
         failure = index.selectors.first_failure([expression], entry)
-        found = failure is None or failure.error or False
-        assert str(found).startswith(_alone(expression, raw)), entry
+        answer = failure is None or failure.error or False
+        assert str(answer).startswith(_alone(expression, raw)), entry
 
 
 def _alone(expression: str, raw: Json) -> str:

@@ -51,10 +51,10 @@ def test_a_snapshot_without_features_has_those_of_its_version() -> None:
 def _set(path: str, value: object) -> Any:
     def change(source: dict[str, Any]) -> None:
         *parents, last = path.split("/")
-        place: Any = source
-        for part in parents:
-            place = place[int(part) if part.isdigit() else part]
-        place[int(last) if last.isdigit() else last] = value
+        target: Any = source
+        for key in parents:
+            target = target[int(key) if key.isdigit() else key]
+        target[int(last) if last.isdigit() else last] = value
 
     return change
 
@@ -167,9 +167,11 @@ def test_features_of_a_version_are_its_defaults(version: str, on: set[str]) -> N
 
 
 def test_gates_can_be_set_on_top_of_a_version() -> None:
-    found = Features.for_version("1.37", {"DRAListTypeAttributes": True, "DRADeviceTaints": False})
-    assert found.list_type_attributes
-    assert not found.device_taints
+    features = Features.for_version(
+        "1.37", {"DRAListTypeAttributes": True, "DRADeviceTaints": False}
+    )
+    assert features.list_type_attributes
+    assert not features.device_taints
 
 
 def test_binding_conditions_need_both_gates() -> None:
@@ -209,7 +211,7 @@ def test_claims_are_defaulted_as_the_api_server_does() -> None:
             }
         },
     }
-    before = copy.deepcopy(raw)
+    raw_before = copy.deepcopy(raw)
     a, b, c = default_claim(raw)["spec"]["devices"]["requests"]
     assert a["exactly"] == {
         "deviceClassName": "g",
@@ -219,7 +221,7 @@ def test_claims_are_defaulted_as_the_api_server_does() -> None:
     }
     assert b["exactly"] == {"deviceClassName": "g", "allocationMode": "All"}
     assert c["firstAvailable"][0]["count"] == 1
-    assert raw == before
+    assert raw == raw_before
     assert default_claim(default_claim(raw)) == default_claim(raw)
 
 

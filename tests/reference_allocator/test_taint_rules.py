@@ -42,16 +42,20 @@ def rule(selector: Json | None, name: str = "rule", key: str = "broken") -> Json
 def test_a_rule_taints_the_devices_that_it_selects(
     selector: Json | None, tainted: list[str]
 ) -> None:
-    (found,) = apply_taint_rules([resource_slice(devices(2))], [rule(selector)])
-    assert [item["name"] for item in found["spec"]["devices"] if item.get("taints")] == tainted
+    (tainted_slice,) = apply_taint_rules([resource_slice(devices(2))], [rule(selector)])
+    assert [
+        item["name"] for item in tainted_slice["spec"]["devices"] if item.get("taints")
+    ] == tainted
 
 
 def test_taints_of_rules_come_after_those_of_the_driver_by_name_of_rule() -> None:
-    own = [resource_slice(devices(1, taints=[TAINT]))]
-    (found,) = apply_taint_rules(own, [rule({}, "b", "second"), rule({}, "a", "first")])
-    (item,) = found["spec"]["devices"]
+    published = [resource_slice(devices(1, taints=[TAINT]))]
+    (tainted_slice,) = apply_taint_rules(
+        published, [rule({}, "b", "second"), rule({}, "a", "first")]
+    )
+    (item,) = tainted_slice["spec"]["devices"]
     assert [taint["key"] for taint in item["taints"]] == ["broken", "first", "second"]
-    assert own[0]["spec"]["devices"][0]["taints"] == [TAINT]
+    assert published[0]["spec"]["devices"][0]["taints"] == [TAINT]
 
 
 def test_a_device_tainted_by_a_rule_is_not_allocated() -> None:

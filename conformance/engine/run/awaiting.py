@@ -266,5 +266,5 @@ def _note_undecided(pod_name: str | None, context: Context) -> None:
     if gated := context.progress.gated:
         now = {gate: on for gates in gated.values() for gate, on in gates.items()}
         features = Features.from_dict(snapshot["features"])
-        snapshot["features"] = features.changed(snapshot["kubernetes"], now).to_dict()
+        snapshot["features"] = features.with_gates(snapshot["kubernetes"], now).to_dict()
     context.progress.undecided.append({"pod": pod, "snapshot": snapshot})

@@ -152,7 +152,7 @@ def field_problems(
     if root is None:
         return  # A kind that the table does not have cannot be checked.
     yield from misspelt(root, value, path)
-    for mistake in schema.mistakes(root, value):
+    for mistake in schema.find_mistakes(root, value):
         place = (*path, *mistake.path)
         if isinstance(mistake, schema.UnknownField):
             field = str(mistake.path[-1])

@@ -33,7 +33,11 @@ from kube.errors import ApiError
 from kube.nodes import is_ready
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj
-from reference_allocator.gates import kubelet_gates, needed_by, settled
+from reference_allocator.gates import (
+    kubelet_gates,
+    list_dependencies,
+    list_fixed_gates,
+)
 
 _LOCAL_ONLY = {
     **dict.fromkeys(
@@ -169,7 +173,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     Raises TargetError: no answer.
     """
     told = _told(api.connection)
-    known = {**settled(version), **told}
+    known = {**list_fixed_gates(version), **told}
     if told or only_read:
         return known
     features = load_registry().features.values()
@@ -179,7 +183,7 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
             if on is not None:
                 known[feature.gate] = on
             if on:
-                known |= dict.fromkeys(needed_by(feature.gate), True)
+                known |= dict.fromkeys(list_dependencies(feature.gate), True)
     return known
 
 

@@ -1,1 +1,1 @@
-"""From syntax tree to checked tree: types, overloads and literals (cel-go's ``checker``)."""
+"""The checks of a syntax tree: types, overloads and literals (cel-go's ``checker``)."""

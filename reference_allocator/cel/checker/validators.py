@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from reference_allocator.cel import ast
 from reference_allocator.cel.errors import CelRuntimeError, Issue
-from reference_allocator.cel.library.dispatch import implementation
+from reference_allocator.cel.library.dispatch import find_implementation
 from reference_allocator.cel.library.formatting import CLAUSE_ERRORS, parse_clauses
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.types import CelType
@@ -36,20 +36,20 @@ def _runtime_name(checked: CelType) -> str:
     return checked.name if checked.nullable else checked.declared.partition("(")[0]
 
 
-def _misfit(node: ast.Node, letter: str) -> ast.Node | None:
-    """The node, or the part of a literal list or map, that the clause does not take."""
+def _find_misfit(node: ast.Node, letter: str) -> ast.Node | None:
+    """Return the node, or the item of a literal list or map, that the clause does not take."""
     if node.type.kind != "dyn" and node.type.kind not in _ALLOWED[letter]:
         return node
-    parts: list[ast.Node] = []
+    items: list[ast.Node] = []
     if letter == "s" and isinstance(node, ast.ListExpr):
-        parts = node.elements
+        items = node.elements
     elif letter == "s" and isinstance(node, ast.MapExpr):
-        parts = [part for entry in node.entries for part in (entry.key, entry.value)]
-    return next((found for part in parts if (found := _misfit(part, letter))), None)
+        items = [item for entry in node.entries for item in (entry.key, entry.value)]
+    return next((misfit for item in items if (misfit := _find_misfit(item, letter))), None)
 
 
 def check_format(node: ast.Call) -> list[Issue]:
-    """What is wrong with a call of ``format``, if its text and list are literals."""
+    """Return the issues of a call of ``format``, if its text and list are literals."""
     text, values = node.target, node.args[0]
     if not (isinstance(text, ast.Literal) and isinstance(text.value, str)):
         return []
@@ -58,12 +58,12 @@ def check_format(node: ast.Call) -> list[Issue]:
     elements = values.elements
     used = 0
     try:
-        for part in parse_clauses(text.value, len(elements)):
-            if isinstance(part, str):
+        for clause in parse_clauses(text.value, len(elements)):
+            if isinstance(clause, str):
                 continue
-            misfit = _misfit(elements[used], part.letter)
+            misfit = _find_misfit(elements[used], clause.letter)
             if misfit is not None:
-                message = CLAUSE_ERRORS[part.letter].format(_runtime_name(misfit.type))
+                message = CLAUSE_ERRORS[clause.letter].format(_runtime_name(misfit.type))
                 return [Issue(misfit.offset, f"error during formatting: {message}")]
             used += 1
     except CelRuntimeError as error:
@@ -76,7 +76,7 @@ def check_format(node: ast.Call) -> list[Issue]:
     return []
 
 
-def _children(node: ast.Node) -> Iterator[ast.Node]:
+def _list_children(node: ast.Node) -> Iterator[ast.Node]:
     match node:
         case ast.Select():
             yield node.operand
@@ -99,26 +99,26 @@ def _children(node: ast.Node) -> Iterator[ast.Node]:
 
 
 def validate(root: ast.Node) -> list[Issue]:
-    """What is wrong with the literals of a checked expression."""
+    """Return the issues of the literals of a checked expression."""
     issues: list[Issue] = []
     formats: list[Issue] = []
     pending = [(root, False)]
     while pending:
         node, exempt = pending.pop()
         if isinstance(node, ast.Call):
-            issues += _literal_argument(node)
+            issues += _check_literal_argument(node)
             if node.function == "format" and "string_format" in node.overloads:
                 formats = check_format(node) + formats  # cel-go starts inside
         elif not exempt and isinstance(node, ast.ListExpr):
-            issues += _list(node)
+            issues += _check_list(node)
         elif not exempt and isinstance(node, ast.MapExpr):
-            issues += _entries(node.entries)
+            issues += _check_entries(node.entries)
         inside = exempt or (isinstance(node, ast.Call) and node.function == "format")
-        pending += [(child, inside) for child in _children(node)]
+        pending += [(child, inside) for child in _list_children(node)]
     return issues + formats
 
 
-def _literal_argument(node: ast.Call) -> list[Issue]:
+def _check_literal_argument(node: ast.Call) -> list[Issue]:
     if not node.args or not isinstance(node.args[0], ast.Literal):
         return []
     argument = node.args[0]
@@ -126,7 +126,7 @@ def _literal_argument(node: ast.Call) -> list[Issue]:
         if node.function == "matches" and isinstance(argument.value, str):
             compile_regex(argument.value)
         elif node.function in ("duration", "timestamp"):
-            implementation(node.function, node.overloads)(argument.value)
+            find_implementation(node.function, node.overloads)(argument.value)
     except (CelRuntimeError, RegexError):
         return [Issue(argument.offset, f"invalid {node.function} argument")]
     return []
@@ -140,18 +140,18 @@ def _element_type(node: ast.Node, *, optional: bool) -> CelType:
     return node.type.params[0] if optional and node.type.params else node.type
 
 
-def _list(node: ast.ListExpr) -> list[Issue]:
+def _check_list(node: ast.ListExpr) -> list[Issue]:
     expected: CelType | None = None
     for index, element in enumerate(node.elements):
-        found = _element_type(element, optional=index in node.optional)
+        element_type = _element_type(element, optional=index in node.optional)
         if expected is None:
-            expected = found
-        elif found != expected:
-            return [_mismatch(element, expected, found)]
+            expected = element_type
+        elif element_type != expected:
+            return [_mismatch(element, expected, element_type)]
     return []
 
 
-def _entries(entries: list[ast.Entry]) -> list[Issue]:
+def _check_entries(entries: list[ast.Entry]) -> list[Issue]:
     issues = []
     key_type: CelType | None = None
     value_type: CelType | None = None

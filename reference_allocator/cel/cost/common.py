@@ -1,4 +1,4 @@
-"""What all estimates have in common: ranges, and what the API says of sizes.
+"""Ranges, and the sizes that the API allows, for all estimates.
 
 Ranges saturate at 64 bits as in Go. The API bounds names, values and their number, so a cost can be
 estimated without a device (``k8s.io/dynamic-resource-allocation/cel/compile.go``,
@@ -19,34 +19,38 @@ MAP_COST: Final = 30
 STRUCT_COST: Final = 40
 
 
-def scaled(value: int, factor: float) -> int:
-    """The value times a factor, rounded up."""
+def scale(value: int, factor: float) -> int:
+    """Return the value times a factor, rounded up."""
     if value > 0 and factor > 0 and float(value) > float(MAX) / factor:
         return MAX
     return min(math.ceil(float(value) * factor), MAX)
 
 
 class Range(NamedTuple):
-    """From ``low`` to ``high``, both included."""
+    """The costs or sizes from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
-    def plus(self, other: Range) -> Range:
+    def add(self, other: Range) -> Range:
+        """Return the range of sums (cel-go ``CostEstimate.Add``)."""
         return Range(min(self.low + other.low, MAX), min(self.high + other.high, MAX))
 
-    def times(self, other: Range) -> Range:
+    def multiply(self, other: Range) -> Range:
+        """Return the range of products (cel-go ``CostEstimate.Multiply``)."""
         return Range(min(self.low * other.low, MAX), min(self.high * other.high, MAX))
 
-    def scaled(self, factor: float) -> Range:
-        """Both ends times a factor, rounded up."""
-        return Range(scaled(self.low, factor), scaled(self.high, factor))
+    def scale(self, factor: float) -> Range:
+        """Return both ends times a factor, rounded up (``CostEstimate.MultiplyByCostFactor``)."""
+        return Range(scale(self.low, factor), scale(self.high, factor))
 
     def union(self, other: Range) -> Range:
+        """Return the smallest range that has both (cel-go ``CostEstimate.Union``)."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
-def fixed(value: int) -> Range:
+def fixed_range(value: int) -> Range:
+    """Return the range of one value (cel-go ``FixedCostEstimate``)."""
     return Range(value, value)
 
 
@@ -55,7 +59,7 @@ UNKNOWN: Final = Range(0, MAX)
 
 @dataclass(frozen=True, slots=True)
 class _Decl:
-    """A declared type: its largest size and what it is made of."""
+    """A declared type: its largest size, and the types of its keys, elements or fields."""
 
     size: int
     key: _Decl | None = None
@@ -80,7 +84,7 @@ _DEVICE: Final = _Decl(
 
 
 def device_size(path: tuple[str, ...]) -> Range | None:
-    """The size of what a path such as ``("device", "attributes", "@values", "x")`` leads to."""
+    """Return the size at the end of a path such as ``("device", "attributes", "@values", "x")``."""
     if not path or path[0] != "device":
         return None
     current = _DEVICE

@@ -16,13 +16,13 @@ from reference_allocator.cel.cost import common
 from reference_allocator.cel.library.lists import MAX_ATTRIBUTE_VALUES
 from reference_allocator.cel.types import CelType
 
-_ONE: Final = common.fixed(1)
+_ONE: Final = common.fixed_range(1)
 Estimate = tuple[common.Range, common.Range | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What is known about an argument: where it comes from, its type and its size."""
+    """An argument as far as it is known: where it comes from, its type and its size."""
 
     path: tuple[str, ...]
     type: CelType
@@ -30,13 +30,13 @@ class Operand:
     size: common.Range | None
 
     def size_or_unknown(self) -> common.Range:
-        """Its size, as far as the value or its path tells."""
+        """Return its size, as far as the value or its path tells."""
         if self.size is not None:
             return self.size
         return common.device_size(self.path) or common.UNKNOWN
 
-    def element(self) -> Operand | None:
-        """An element of the list (or, as upstream has it, a key of the map)."""
+    def element_of(self) -> Operand | None:
+        """Return an element of the list (or, as upstream has it, a key of the map)."""
         if not self.type.params:
             return None
         path = (*self.path, "@items")
@@ -49,20 +49,22 @@ def _literal_int(operand: Operand, default: int) -> int:
     return default
 
 
-def _list_call(factor: float, size: common.Range) -> Estimate:
-    return size.scaled(factor).plus(_ONE).plus(common.fixed(common.LIST_COST)), size
+def _estimate_list_call(factor: float, size: common.Range) -> Estimate:
+    return size.scale(factor).add(_ONE).add(common.fixed_range(common.LIST_COST)), size
 
 
-def _sets(factor: float, args: list[Operand]) -> Estimate:
-    sizes = args[0].size_or_unknown().times(args[1].size_or_unknown())
-    return sizes.scaled(factor).plus(_ONE), None
+def _estimate_sets(factor: float, args: list[Operand]) -> Estimate:
+    sizes = args[0].size_or_unknown().multiply(args[1].size_or_unknown())
+    return sizes.scale(factor).add(_ONE), None
 
 
-def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> Estimate | None:
+def _estimate_by_overload(
+    overload: str, target: Operand | None, args: list[Operand]
+) -> Estimate | None:
     if overload.startswith("list_sets_") and len(args) == 2:
-        return _sets(2 if "equivalent" in overload else 1, args)
+        return _estimate_sets(2 if "equivalent" in overload else 1, args)
     if overload in ("lists_range", "lists_range@1.36") and len(args) == 1:
-        return _list_call(1, common.fixed(_literal_int(args[0], common.MAX)))
+        return _estimate_list_call(1, common.fixed_range(_literal_int(args[0], common.MAX)))
     if target is None:
         return None
     if overload == "dra_includes_dyn_dyn":  # of 1.36
@@ -70,33 +72,37 @@ def _by_overload(overload: str, target: Operand | None, args: list[Operand]) -> 
     size = target.size_or_unknown()
     if overload == "list_slice" and len(args) == 2:
         start, end = _literal_int(args[0], 0), _literal_int(args[1], size.high)
-        return _list_call(1, common.fixed((end - start) % (common.MAX + 1)))
+        return _estimate_list_call(1, common.fixed_range((end - start) % (common.MAX + 1)))
     if overload == "list_reverse":
-        return _list_call(1, size)
+        return _estimate_list_call(1, size)
     if overload in ("list_flatten", "list_flatten_int"):
         depth = _literal_int(args[0], common.MAX) if args else 1
-        return _list_call(float(depth), size)
+        return _estimate_list_call(float(depth), size)
     if overload == "list_distinct":
-        return _list_call(2.0, size.times(size))
+        return _estimate_list_call(2.0, size.multiply(size))
     if overload.startswith("list_") and overload.endswith(("_sort", "_sortByAssociatedKeys")):
         keys = size if overload.endswith("_sort") else args[0].size_or_unknown()
         text = overload.startswith(("list_string", "list_bytes"))
-        return _list_call(2.0 + (common.STRING_FACTOR if text else 0.0), keys.times(keys))
+        return _estimate_list_call(
+            2.0 + (common.STRING_FACTOR if text else 0.0), keys.multiply(keys)
+        )
     return None
 
 
-def _fold(function: str, target: Operand) -> Estimate:
+def _estimate_traversal(function: str, target: Operand) -> Estimate:
     size = target.size_or_unknown()
-    element = target.element()
+    element = target.element_of()
     if element is not None:
         cost = _ONE
         if element.type.kind in ("string", "bytes"):
-            cost = cost.plus(element.size_or_unknown().scaled(common.STRING_FACTOR))
-        return size.times(cost), None
-    return (size.times(_ONE) if function == "includes" else size.scaled(common.STRING_FACTOR)), None
+            cost = cost.add(element.size_or_unknown().scale(common.STRING_FACTOR))
+        return size.multiply(cost), None
+    return (
+        size.multiply(_ONE) if function == "includes" else size.scale(common.STRING_FACTOR)
+    ), None
 
 
-def _replace(size: common.Range, old: common.Range, new: common.Range) -> Estimate:
+def _estimate_replace(size: common.Range, old: common.Range, new: common.Range) -> Estimate:
     if old.low == 0:
         most, kept_most = min(size.high + 1, common.MAX), size.high
     elif new.high <= old.low:
@@ -109,53 +115,53 @@ def _replace(size: common.Range, old: common.Range, new: common.Range) -> Estima
         least, kept_least = 0, size.low
     else:
         least, kept_least = math.ceil(float(size.low) / float(old.high)), 0
-    result = common.Range(least, most).times(new).plus(common.Range(kept_least, kept_most))
-    return size.scaled(2 * common.STRING_FACTOR), result
+    result = common.Range(least, most).multiply(new).add(common.Range(kept_least, kept_most))
+    return size.scale(2 * common.STRING_FACTOR), result
 
 
-def _join(target: Operand, args: list[Operand]) -> Estimate:
+def _estimate_join(target: Operand, args: list[Operand]) -> Estimate:
     count = target.size_or_unknown()
-    element = target.element()
-    size = common.fixed(0) if element is None else count.times(element.size_or_unknown())
+    element = target.element_of()
+    size = common.fixed_range(0) if element is None else count.multiply(element.size_or_unknown())
     if args:
         gaps = common.Range(max(count.low - 1, 0), max(count.high - 1, 0))
-        size = size.plus(args[0].size_or_unknown().times(gaps))
-    return size.scaled(common.STRING_FACTOR), size
+        size = size.add(args[0].size_or_unknown().multiply(gaps))
+    return size.scale(common.STRING_FACTOR), size
 
 
-def _split(size: common.Range, args: list[Operand]) -> Estimate:
+def _estimate_split(size: common.Range, args: list[Operand]) -> Estimate:
     most = size.high
     if len(args) > 1 and isinstance(args[1].expr, Literal):
         most = args[1].expr.value % (common.MAX + 1)
-    return size.scaled(2 * common.STRING_FACTOR), common.Range(0, most)
+    return size.scale(2 * common.STRING_FACTOR), common.Range(0, most)
 
 
-def _find(size: common.Range, pattern: common.Range) -> Estimate:
-    cost = size.plus(_ONE).scaled(common.STRING_FACTOR).times(pattern.scaled(common.REGEX_FACTOR))
+def _estimate_find(size: common.Range, pattern: common.Range) -> Estimate:
+    cost = size.add(_ONE).scale(common.STRING_FACTOR).multiply(pattern.scale(common.REGEX_FACTOR))
     return cost, common.Range(0, size.high)
 
 
-def _contains(function: str, overload: str, argument: common.Range) -> Estimate:
+def _estimate_contains(function: str, overload: str, argument: common.Range) -> Estimate:
     address = common.Range(4, 16)
-    cost = address.plus(address).scaled(common.STRING_FACTOR)
+    cost = address.add(address).scale(common.STRING_FACTOR)
     if function == "containsCIDR":
-        cost = cost.plus(address.scaled(common.STRING_FACTOR)).plus(_ONE)
+        cost = cost.add(address.scale(common.STRING_FACTOR)).add(_ONE)
     if overload.endswith("_string"):
-        cost = cost.plus(argument.scaled(common.STRING_FACTOR))
+        cost = cost.add(argument.scale(common.STRING_FACTOR))
     return cost, None
 
 
-def _equality(left: Operand, right: Operand) -> Estimate | None:
+def _estimate_equality(left: Operand, right: Operand) -> Estimate | None:
     if left.type != right.type:
         return None
     name = left.type.name
     if name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
         return _ONE, None
     if name == "kubernetes.NamedFormat":
-        return common.Range(1, 64).scaled(common.STRING_FACTOR), None
+        return common.Range(1, 64).scale(common.STRING_FACTOR), None
     if name == "kubernetes.URL":
         high = 1 if right.size is None else right.size.high
-        return common.Range(1, high).scaled(common.STRING_FACTOR), None
+        return common.Range(1, high).scale(common.STRING_FACTOR), None
     return None
 
 
@@ -173,50 +179,53 @@ _ORDERED: Final = frozenset(
 def estimate_call(
     function: str, overload: str, target: Operand | None, args: list[Operand]
 ) -> Estimate | None:
-    special = _by_overload(overload, target, args)
+    """Return the estimate of a library function; None leaves it to `estimate_operator`."""
+    special = _estimate_by_overload(overload, target, args)
     if special is not None:
         return special
     if function == "check":
-        return common.fixed(350_000), None
+        return common.fixed_range(350_000), None
     if function == "_==_" and len(args) == 2:
-        return _equality(args[0], args[1])
+        return _estimate_equality(args[0], args[1])
     if target is not None:
-        found = _method(function, overload, target, args)
-        if found is not None:
-            return found
+        method_estimate = _estimate_method(function, overload, target, args)
+        if method_estimate is not None:
+            return method_estimate
     if not args:
         return None
     size = args[0].size_or_unknown()
     if function == "url":
-        return size.scaled(common.STRING_FACTOR), size
+        return size.scale(common.STRING_FACTOR), size
     if function in _SCANS:
-        return size.scaled(common.STRING_FACTOR), None
+        return size.scale(common.STRING_FACTOR), None
     if function == "ip.isCanonical":
-        return size.scaled(2 * common.STRING_FACTOR), None
+        return size.scale(2 * common.STRING_FACTOR), None
     return None
 
 
-def _method(function: str, overload: str, target: Operand, args: list[Operand]) -> Estimate | None:
+def _estimate_method(
+    function: str, overload: str, target: Operand, args: list[Operand]
+) -> Estimate | None:
     size = target.size_or_unknown()
     if function in _TRAVERSALS:
-        return _fold(function, target)
+        return _estimate_traversal(function, target)
     if function in ("lowerAscii", "upperAscii", "substring", "trim"):
-        return size.scaled(common.STRING_FACTOR), size
+        return size.scale(common.STRING_FACTOR), size
     if function == "split":
-        return _split(size, args)
+        return _estimate_split(size, args)
     if function == "join":
-        return _join(target, args)
+        return _estimate_join(target, args)
     if not args:
         return None
     first = args[0].size_or_unknown()
     if function == "replace" and len(args) >= 2:
-        return _replace(size, first, args[1].size_or_unknown())
+        return _estimate_replace(size, first, args[1].size_or_unknown())
     if function in ("find", "findAll"):
-        return _find(size, first)
+        return _estimate_find(size, first)
     if function in ("containsIP", "containsCIDR"):
-        return _contains(function, overload, first)
+        return _estimate_contains(function, overload, first)
     if function == "validate":
-        return first.scaled(common.STRING_FACTOR).scaled(128 * common.REGEX_FACTOR), None
+        return first.scale(common.STRING_FACTOR).scale(128 * common.REGEX_FACTOR), None
     return None
 
 
@@ -226,12 +235,12 @@ ADDITIONS: Final = ("add_string", "add_bytes", "add_list")
 def estimate_operator(
     function: str, overload: str, target: Operand | None, args: list[Operand]
 ) -> tuple[common.Range, common.Range | None]:
-    """The cost without the arguments, and the size of the result if it is known."""
+    """Return the cost without the arguments, and the size of the result if it is known."""
     sizes = [arg.size or common.UNKNOWN for arg in args]
     receiver = common.UNKNOWN if target is None else target.size or common.UNKNOWN
-    scan = [size.scaled(common.STRING_FACTOR) for size in sizes]
+    scan = [size.scale(common.STRING_FACTOR) for size in sizes]
     if overload == "string_format" and target is not None:
-        return receiver.scaled(common.STRING_FACTOR), None
+        return receiver.scale(common.STRING_FACTOR), None
     if overload == "string_to_bytes":
         return scan[0], common.Range(sizes[0].low, sizes[0].high * 4 % (common.MAX + 1))
     if overload == "bytes_to_string":
@@ -242,19 +251,19 @@ def estimate_operator(
     if function in ("startsWith", "endsWith"):
         return scan[0], None
     if overload == "in_list":
-        return sizes[1].scaled(1), None
+        return sizes[1].scale(1), None
     if overload in ("matches", "matches_string"):
         text, pattern = (receiver, sizes[0]) if target is not None else (sizes[0], sizes[1])
         cost = (
-            text.plus(_ONE).scaled(common.STRING_FACTOR).times(pattern.scaled(common.REGEX_FACTOR))
+            text.add(_ONE).scale(common.STRING_FACTOR).multiply(pattern.scale(common.REGEX_FACTOR))
         )
         return cost, None
     if overload == "contains_string" and target is not None:
-        return receiver.scaled(common.STRING_FACTOR).times(scan[0]), None
+        return receiver.scale(common.STRING_FACTOR).multiply(scan[0]), None
     if overload in ADDITIONS:
-        size = sizes[0].plus(sizes[1])
-        return (_ONE if overload == "add_list" else size.scaled(common.STRING_FACTOR)), size
+        size = sizes[0].add(sizes[1])
+        return (_ONE if overload == "add_list" else size.scale(common.STRING_FACTOR)), size
     if overload in _ORDERED or overload in ("equals", "not_equals"):
         high = min(sizes[0].high, sizes[1].high)
-        return common.Range(1 if high > 0 else 0, high).scaled(common.STRING_FACTOR), None
+        return common.Range(1 if high > 0 else 0, high).scale(common.STRING_FACTOR), None
     return _ONE, None

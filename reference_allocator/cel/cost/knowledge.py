@@ -1,7 +1,8 @@
-"""What an expression's text tells about sizes, which is what its cost depends on.
+"""The sizes that an expression's text tells, on which its cost depends.
 
-Sizes are known of literals, of results whose function says how large they are, and of what can be
-reached from a variable by a path (cel-go ``checker/cost.go``, ``computeSize`` and ``EntrySize``).
+Sizes are known of literals, of results whose function says how large they are, and of values that
+can be reached from a variable by a path (cel-go ``checker/cost.go``, ``computeSize`` and
+``EntrySize``).
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from reference_allocator.cel.ast import Ident, ListExpr, Literal, MapExpr, Node
-from reference_allocator.cel.cost.common import UNKNOWN, Range, device_size, fixed
+from reference_allocator.cel.cost.common import UNKNOWN, Range, device_size, fixed_range
 from reference_allocator.cel.cost.functions import Operand
 from reference_allocator.cel.parser.macros import ACCUMULATOR
 from reference_allocator.cel.types import CelType
 
-_ONE: Final = fixed(1)
+_ONE: Final = fixed_range(1)
 _SHARED: Final = 3
 """The length of a path whose Go slice has room for one more: there the paths of a fold's key and
 value share memory, and the key has the value's size (``pushIterKey``, ``pushIterValue``)."""
@@ -22,7 +23,7 @@ _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "
 
 
 class Entries(NamedTuple):
-    """Sizes of the keys and values of a list or map."""
+    """The sizes of the keys and values of a list or map."""
 
     kind: str
     key: Range
@@ -43,15 +44,22 @@ def _is_scalar(checked: CelType) -> bool:
     return checked.name == "optional_type" and _is_scalar(checked.params[0])
 
 
-def union(first: Entries | None, second: Entries | None) -> Entries | None:
-    """The sizes of entries that may be of either."""
+def union_entries(first: Entries | None, second: Entries | None) -> Entries | None:
+    """Return the sizes of entries that may be of either; None where one is not known."""
     if first is None or second is None:
         return None
     return Entries(first.kind, first.key.union(second.key), first.value.union(second.value))
 
 
 class Knowledge:
-    """What is known about the nodes of one expression so far."""
+    """The paths and sizes of the nodes of one expression, as far as known.
+
+    Attributes:
+        paths: id of a node -> how to get from a variable to its value.
+        sizes: id of a node -> size.
+        entries: id of a node -> sizes of its entries.
+        locals: variable of a fold -> its declarations, the innermost last.
+    """
 
     def __init__(self) -> None:
         self.paths: dict[int, tuple[str, ...]] = {}
@@ -59,63 +67,66 @@ class Knowledge:
         self.entries: dict[int, Entries] = {}
         self.locals: dict[str, list[Local]] = {}
 
-    def local(self, node: Node) -> Local | None:
-        """The variable of a fold that a name stands for."""
+    def find_local(self, node: Node) -> Local | None:
+        """Return the variable of a fold that a name stands for; None for other expressions."""
         if isinstance(node, Ident) and self.locals.get(node.name):
             return self.locals[node.name][-1]
         return None
 
-    def path(self, node: Node) -> tuple[str, ...]:
-        """How to get from a variable to the value."""
-        local = self.local(node)
+    def path_of(self, node: Node) -> tuple[str, ...]:
+        """Return how to get from a variable to the value."""
+        local = self.find_local(node)
         return self.paths.get(id(node), ()) if local is None else local.path
 
-    def size(self, node: Node) -> Range | None:
-        """Its size, as far as the text tells."""
-        known = self.sizes.get(id(node))
-        if known is not None:
-            return known
+    def size_of(self, node: Node) -> Range | None:
+        """Return the size of an expression's value, as far as the text tells."""
+        size = self.sizes.get(id(node))
+        if size is not None:
+            return size
         if isinstance(node, Literal):
-            return fixed(len(node.value) if isinstance(node.value, (str, bytes)) else 1)
+            return fixed_range(len(node.value) if isinstance(node.value, (str, bytes)) else 1)
         if isinstance(node, ListExpr):
-            return fixed(len(node.elements))
+            return fixed_range(len(node.elements))
         if isinstance(node, MapExpr):
-            return fixed(len(node.entries))
-        found = device_size(self.path(node))
-        if found is not None:
-            self.sizes[id(node)] = found
-            return found
+            return fixed_range(len(node.entries))
+        declared_size = device_size(self.path_of(node))
+        if declared_size is not None:
+            self.sizes[id(node)] = declared_size
+            return declared_size
         if _is_scalar(node.type):
             return _ONE
-        local = self.local(node)
+        local = self.find_local(node)
         return None if local is None else local.size
 
     def size_or_unknown(self, node: Node) -> Range:
-        return self.size(node) or UNKNOWN
+        """Return the size of an expression's value, or the range of all sizes."""
+        return self.size_of(node) or UNKNOWN
 
     def entry_sizes(self, node: Node) -> Entries | None:
-        """Sizes of the entries of a list or map."""
-        known = self.entries.get(id(node))
-        if known is not None:
-            return known
-        local = self.local(node)
+        """Return the sizes of the entries of a list or map, as far as known."""
+        entries = self.entries.get(id(node))
+        if entries is not None:
+            return entries
+        local = self.find_local(node)
         return None if local is None else local.entries
 
-    def operand(self, node: Node) -> Operand:
-        path = self.path(node)
+    def make_operand(self, node: Node) -> Operand:
+        """Return an argument with what is known about it."""
+        path = self.path_of(node)
         if path and path[0] == ACCUMULATOR:
             path = ()
-        return Operand(path, node.type, node, self.size(node))
+        return Operand(path, node.type, node, self.size_of(node))
 
-    def push(self, name: str, local: Local) -> None:
+    def push_local(self, name: str, local: Local) -> None:
+        """Declare a variable of a fold."""
         self.locals.setdefault(name, []).append(local)
 
     def push_value(self, name: str, node: Node) -> None:
         """Declare a variable that is the value of an expression."""
-        self.push(name, Local(self.path(node), self.size(node), self.entry_sizes(node)))
+        self.push_local(name, Local(self.path_of(node), self.size_of(node), self.entry_sizes(node)))
 
     def push_part(self, name: str, node: Node, *, key: bool, two: bool) -> None:
-        """A fold's variable: the key or value of an entry, or what a single one stands for."""
+        """Declare a fold's variable: the key or value of an entry, or the single variable."""
         entries = self.entry_sizes(node)
         kind = node.type.kind if entries is None else entries.kind
         is_list = kind == "list"
@@ -125,15 +136,15 @@ class Knowledge:
         if entries is not None:
             size = entries.key if key else entries.value
         names = ("@indices", "@items") if is_list else ("@keys", "@values")
-        part = names[0 if key else 1]
-        path = self.path(node)
+        path_step = names[0 if key else 1]
+        path = self.path_of(node)
         if two and key and len(path) == _SHARED:
-            part = names[1]
-        self.push(name, Local((*path, part), size, None))
+            path_step = names[1]
+        self.push_local(name, Local((*path, path_step), size, None))
 
-    def copy(self, target: Node, source: Node) -> None:
-        """What is known of one expression holds for another."""
-        size, entries = self.size(source), self.entry_sizes(source)
+    def copy_sizes(self, target: Node, source: Node) -> None:
+        """Record for one expression what is known of the sizes of another."""
+        size, entries = self.size_of(source), self.entry_sizes(source)
         if size is not None:
             self.sizes[id(target)] = size
         if entries is not None:

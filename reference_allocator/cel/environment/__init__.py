@@ -1,1 +1,1 @@
-"""What an expression may name: the declarations of one Kubernetes minor."""
+"""The names that an expression may use: the declarations of one Kubernetes minor."""

@@ -1,4 +1,4 @@
-"""What an expression may use: functions, type names and variables of a Kubernetes environment."""
+"""The functions, type names and variables of a Kubernetes environment."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from functools import cache
 from typing import Final
 
 from reference_allocator.cel import types
-from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Table, load
+from reference_allocator.cel.environment.tables import LATEST, OLDER, Message, Table, load_table
 from reference_allocator.cel.runtime.values import TypeValue
 from reference_allocator.cel.types import CelType
 
 
 @dataclass(frozen=True, slots=True)
 class CelFeatures:
-    """Whose rules an expression follows: a Kubernetes minor and what its gates allow.
+    """The rules that an expression follows: a Kubernetes minor and what its gates allow.
 
     Attributes:
-        consumable_capacity: the gate DRAConsumableCapacity is on.
-        list_type_attributes: the gate DRAListTypeAttributes is on.
-        stored: the expression is in the API already, where gates do not matter any more; the
-            scheduler compiles all selectors that way. (In 1.36 the type of an attribute depends on
-            the gate even then.)
+        consumable_capacity: whether the gate DRAConsumableCapacity is on.
+        list_type_attributes: whether the gate DRAListTypeAttributes is on.
+        stored: whether the expression is in the API already, where gates do not matter any more;
+            the scheduler compiles all selectors that way. (In 1.36 the type of an attribute
+            depends on the gate even then.)
         kubernetes: the minor, one of `reference_allocator.cel.environment.tables.MINORS`.
     """
 
@@ -40,7 +40,7 @@ class Environment:
         table: functions, types, messages and constants.
         variables: name -> type.
         attribute: the type of a device attribute's value.
-        modern: the rules are those of 1.37 and later (cel-go 0.29).
+        modern: whether the rules are those of 1.37 and later (cel-go 0.29).
     """
 
     table: Table
@@ -48,12 +48,13 @@ class Environment:
     attribute: CelType = types.DYN
     modern: bool = True
 
-    def selects(self, checked: CelType) -> bool:
-        """Whether an expression of the type may be a selector."""
+    def can_select(self, checked: CelType) -> bool:
+        """Return whether an expression of the type may be a selector."""
         return checked in (types.BOOL, self.attribute) and (self.modern or not checked.nullable)
 
 
 def type_value(checked: CelType) -> TypeValue:
+    """Return a type as a value of an expression."""
     return TypeValue({"null": "null_type"}.get(checked.name, checked.declared.partition("(")[0]))
 
 
@@ -62,12 +63,12 @@ _DEVICE: Final = "kubernetes.DRADevice"
 
 @cache
 def device_environment(features: CelFeatures) -> Environment:
-    """The environment of a device selector: one variable, ``device``.
+    """Return the environment of a device selector: one variable, ``device``.
 
     Source: ``k8s.io/dynamic-resource-allocation/cel/compile.go``, ``newCompiler``.
     Raises ValueError: there is no table for the minor.
     """
-    table = load(features.kubernetes)
+    table = load_table(features.kubernetes)
     variant = table.variants[
         (features.stored, features.consumable_capacity, features.list_type_attributes)
     ]
@@ -75,7 +76,7 @@ def device_environment(features: CelFeatures) -> Environment:
         name: tuple(item for item in overloads if item.id.removesuffix(OLDER) not in variant.absent)
         for name, overloads in table.functions.items()
     }
-    quantity = types.struct("kubernetes.Quantity")
+    quantity = types.struct_type("kubernetes.Quantity")
     fields = {
         "driver": types.STRING,
         "attributes": types.map_of(types.STRING, types.map_of(types.STRING, variant.attribute)),
@@ -86,12 +87,12 @@ def device_environment(features: CelFeatures) -> Environment:
     narrowed = replace(
         table,
         functions={name: overloads for name, overloads in functions.items() if overloads},
-        messages={**table.messages, _DEVICE: Message(types.struct(_DEVICE), device)},
+        messages={**table.messages, _DEVICE: Message(types.struct_type(_DEVICE), device)},
     )
-    variables = {"device": types.struct(_DEVICE)}
+    variables = {"device": types.struct_type(_DEVICE)}
     return Environment(narrowed, variables, variant.attribute, features.kubernetes == LATEST)
 
 
 def generic_environment(variables: Mapping[str, CelType]) -> Environment:
-    """The same functions with other variables, for expressions about any JSON object."""
-    return Environment(load(LATEST), dict(variables))
+    """Return the same functions with other variables, for expressions about any JSON object."""
+    return Environment(load_table(LATEST), dict(variables))

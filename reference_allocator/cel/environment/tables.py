@@ -26,6 +26,7 @@ CHANGED: Final = frozenset(
 )
 """Overloads that 1.37 (cel-go 0.29) evaluates or charges differently; older ones have a suffix."""
 OLDER: Final = "@1.36"
+"""The suffix of overloads as they are up to 1.36."""
 
 _BUILTIN: Final = {
     "bool": types.BOOL,
@@ -56,7 +57,9 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What ``Name{field: value}`` may name: a protobuf message, or a scalar that cannot be built.
+    """The type that ``Name{field: value}`` may name: a protobuf message, or a scalar.
+
+    No scalar can be built like that, but the checker knows it.
 
     Attributes:
         type: the static type of the value, such as ``wrapper(int)`` for an Int64Value.
@@ -69,7 +72,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a choice of features leaves of the table.
+    """The differences from the table for a choice of features.
 
     Attributes:
         absent: overloads that do not exist here.
@@ -103,51 +106,53 @@ class Table:
     variants: Mapping[tuple[bool, bool, bool], Variant]
 
 
-def _split(text: str) -> list[str]:
-    """The comma-separated parts at the outermost level."""
-    parts, level, start = [], 0, 0
+def _split_params(text: str) -> list[str]:
+    """Return the comma-separated texts at the outermost level."""
+    params, level, start = [], 0, 0
     for index, char in enumerate(text):
         level += (char == "(") - (char == ")")
         if char == "," and level == 0:
-            parts.append(text[start:index].strip())
+            params.append(text[start:index].strip())
             start = index + 1
-    return [*parts, text[start:].strip()]
+    return [*params, text[start:].strip()]
 
 
-def _type(text: str, kinds: Mapping[str, str], type_params: frozenset[str]) -> CelType:
-    """A type from its text in the table, such as ``map(string, list(T))``."""
-    name, parenthesis, rest = text.partition("(")
+def _read_type(text: str, kinds: Mapping[str, str], type_params: frozenset[str]) -> CelType:
+    """Return the type of a text in the table, such as ``map(string, list(T))``."""
+    name, parenthesis, arguments = text.partition("(")
     if not parenthesis:
         if name in type_params:
-            return types.param(name)
+            return types.param_type(name)
         return _BUILTIN.get(name) or CelType(kinds[name], name)
-    params = tuple(_type(part, kinds, type_params) for part in _split(rest[:-1]))
+    params = tuple(
+        _read_type(argument, kinds, type_params) for argument in _split_params(arguments[:-1])
+    )
     if name == "wrapper":
-        return types.wrapper(params[0])
+        return types.wrapper_type(params[0])
     kind = name if name in ("list", "map", "type") else kinds[name]
     return CelType(kind, name, params)
 
 
-def _overload(item: Mapping[str, Any], kinds: Mapping[str, str], minor: str) -> Overload:
+def _read_overload(item: Mapping[str, Any], kinds: Mapping[str, str], minor: str) -> Overload:
     names = frozenset(item.get("typeParams", ()))
-    args = tuple(_type(text, kinds, names) for text in item["args"])
-    result = _type(item["result"], kinds, names)
+    args = tuple(_read_type(text, kinds, names) for text in item["args"])
+    result = _read_type(item["result"], kinds, names)
     older = minor != LATEST and item["id"] in CHANGED
     overload_id = f"{item['id']}{OLDER}" if older else item["id"]
     return Overload(overload_id, item.get("member", False), args, result, tuple(sorted(names)))
 
 
-def _message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:
+def _read_message(item: Mapping[str, Any], kinds: Mapping[str, str]) -> Message:
     fields = item.get("fields", {})
     return Message(
-        _type(item["type"], kinds, frozenset()),
-        {name: _type(text, kinds, frozenset()) for name, text in fields.items()},
+        _read_type(item["type"], kinds, frozenset()),
+        {name: _read_type(text, kinds, frozenset()) for name, text in fields.items()},
     )
 
 
 @cache
-def load(minor: str) -> Table:
-    """The table of a minor such as ``1.37``. Raises ValueError: there is no table for it."""
+def load_table(minor: str) -> Table:
+    """Return the table of a minor such as ``1.37``. Raises ValueError: there is no table for it."""
     if minor not in MINORS:
         message = f"no CEL declarations for Kubernetes {minor!r}; known: {', '.join(MINORS)}"
         raise ValueError(message)
@@ -162,14 +167,16 @@ def load(minor: str) -> Table:
     }
     for item in table["types"]:
         if item.get("ident") and item["name"] not in named:
-            named[item["name"]] = _type(item["name"], kinds, frozenset())
-    messages = {item["name"]: _message(item, kinds) for item in table["messages"]}
+            named[item["name"]] = _read_type(item["name"], kinds, frozenset())
+    messages = {item["name"]: _read_message(item, kinds) for item in table["messages"]}
     for item in table["messages"]:
         if item.get("ident") and item["name"] not in named:
             named[item["name"]] = messages[item["name"]].type
     return Table(
         functions={
-            function["name"]: tuple(_overload(item, kinds, minor) for item in function["overloads"])
+            function["name"]: tuple(
+                _read_overload(item, kinds, minor) for item in function["overloads"]
+            )
             for function in table["functions"]
         },
         type_names=named,
@@ -179,7 +186,7 @@ def load(minor: str) -> Table:
         variants={
             (item["stored"], item["consumableCapacity"], item["listTypeAttributes"]): Variant(
                 frozenset(item["absent"]),
-                _type(item["attribute"], kinds, frozenset()),
+                _read_type(item["attribute"], kinds, frozenset()),
                 frozenset(item["fields"]),
             )
             for item in table["variants"]

@@ -1,4 +1,4 @@
-"""What every step of an evaluation shares, and chains of selections: fields, entries, elements.
+"""The state of an evaluation, and chains of selections: fields, entries, elements.
 
 Errors and fields that are not there are values here. The other steps are in `interpreter`.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final
 from reference_allocator.cel.ast import NOT_FOLDED, Call, Ident, Literal, Node, Select
 from reference_allocator.cel.errors import CelCostError, CelInterruptedError
 from reference_allocator.cel.runtime import values
-from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.conversions import show_value
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, MISSING, find, map_keys, unmap_key
 from reference_allocator.cel.runtime.values import Growing, Optional, go_type
 
@@ -30,7 +30,7 @@ class Lazy:
 
     scope: dict[str, Any]
     value: Node
-    known: bool = False
+    is_evaluated: bool = False
     result: Any = None
 
 
@@ -39,7 +39,7 @@ SELECTIONS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 
 
 def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
-    """Whether cel-go compiles the call's regular expression once, beforehand."""
+    """Return whether cel-go compiles the call's regular expression once, beforehand."""
     if node.function not in ("matches", "find", "findAll") or len(operands) < 2:
         return False
     pattern = operands[1]
@@ -47,7 +47,7 @@ def has_constant_pattern(node: Call, operands: list[Node]) -> bool:
 
 
 def as_value(value: Any, *, optional: bool) -> Any:
-    """What the end of a chain is as a value."""
+    """Return the value that the end of a chain is: optional where the chain is."""
     if value.__class__ is Err or not optional:
         return value
     return (
@@ -55,24 +55,26 @@ def as_value(value: Any, *, optional: bool) -> Any:
     )
 
 
-def plain(value: Any) -> Any:
-    """The value, with a list under construction as a list of its own."""
+def finish_list(value: Any) -> Any:
+    """Return the value; for a list that a fold still builds a copy, which it cannot change."""
     return list(value) if value.__class__ is values.Growing else value
 
 
 def list_index(key: Any) -> Any:
-    """The index that a value stands for, or an `Err`."""
+    """Return the index that a value stands for, or an `Err`."""
     if key.__class__ in (int, values.UInt):
         return key
     if key.__class__ is float:
         return (
-            int(key) if key.is_integer() else Err(f"unsupported index value {shown(key)} in list")
+            int(key)
+            if key.is_integer()
+            else Err(f"unsupported index value {show_value(key)} in list")
         )
     return Err(f"unsupported index type '{values.type_name(key)}' in list")
 
 
-def visited(items: Any, *, two: bool) -> Any:
-    """The values of a fold's one or two variables, step by step, or an `Err`."""
+def list_steps(items: Any, *, two: bool) -> Any:
+    """Return the values of a fold's one or two variables, step by step, or an `Err`."""
     if isinstance(items, list):
         return list(enumerate(items)) if two else [(item, None) for item in items]
     if isinstance(items, dict):
@@ -96,11 +98,11 @@ class Evaluation:
         self._deadline = deadline
 
     def evaluate(self, node: Node, scope: dict[str, Any]) -> Any:
-        """The value of an expression, or an `Err`."""
+        """Return the value of an expression, or an `Err`."""
         raise NotImplementedError
 
     def charge(self, cost: int) -> None:
-        """Count steps and what they make; raises CelCostError beyond the limit."""
+        """Count steps and what they make. Raises CelCostError: the limit is exceeded."""
         self._cost += cost
         if self._limit is not None and self._cost > self._limit:
             raise CelCostError("operation cancelled: actual cost limit exceeded")
@@ -110,68 +112,68 @@ class Evaluation:
         if self._deadline is not None and time.monotonic() >= self._deadline:
             raise CelInterruptedError("operation interrupted: context deadline exceeded")
 
-    def ident(self, node: Ident, scope: dict[str, Any]) -> Any:
-        """A type's name, or the value of a variable."""
+    def resolve_ident(self, node: Ident, scope: dict[str, Any]) -> Any:
+        """Return the value of a type's name or of a variable."""
         if node.constant is not None:
             return node.constant
         name = node.name if node.local else "." + node.name.removeprefix(".")
         value = scope[name]
         if value.__class__ is Lazy:
             lazy = value
-            if not lazy.known:
+            if not lazy.is_evaluated:
                 value = self.evaluate(lazy.value, lazy.scope)
                 lazy.result = Growing() if value.__class__ is list and not value else value
-                lazy.known = True
+                lazy.is_evaluated = True
             value = scope[name] = lazy.result
         return value
 
-    def attribute(self, node: Node, scope: dict[str, Any]) -> Any:
-        """The value of a chain."""
-        value, optional = self._chain(node, scope)
+    def resolve_attribute(self, node: Node, scope: dict[str, Any]) -> Any:
+        """Return the value of a chain of selections."""
+        value, optional = self._resolve_chain(node, scope)
         return as_value(value, optional=optional)
 
-    def _chain(self, node: Node, scope: dict[str, Any]) -> tuple[Any, bool]:
-        """The value of a chain of selections and whether a question mark made it optional."""
+    def _resolve_chain(self, node: Node, scope: dict[str, Any]) -> tuple[Any, bool]:
+        """Return the value of a chain of selections and whether a question mark is in it."""
         if isinstance(node, Select):
             if node.constant is not None:
                 return node.constant, False
-            value, optional = self._chain(node.operand, scope)
+            value, optional = self._resolve_chain(node.operand, scope)
             if value.__class__ is Err:
                 return value, optional
             if node.test_only:
                 if value is ABSENT:
                     return False, False
-                found = self._qualify(value, node.field, optional=True)
-                return (found if found.__class__ is Err else found is not ABSENT), False
-            return self._next(value, node.field, optional)
+                selected = self._qualify(value, node.field, optional=True)
+                return (selected if selected.__class__ is Err else selected is not ABSENT), False
+            return self._resolve_next(value, node.field, optional)
         if isinstance(node, Call) and node.function in SELECTIONS:
-            value, optional = self._chain(node.args[0], scope)
+            value, optional = self._resolve_chain(node.args[0], scope)
             if value.__class__ is Err or value is ABSENT:
                 return value, optional
             # Not by `evaluate`, so that keys of keys nest as deep as the parser lets them.
-            key = self.attribute(node.args[1], scope)
+            key = self.resolve_attribute(node.args[1], scope)
             if key.__class__ is Err:
                 return key, optional
-            return self._next(value, key, optional or node.function != "_[_]")
+            return self._resolve_next(value, key, optional or node.function != "_[_]")
         value = self.evaluate(node, scope)
         if value.__class__ is Optional:
             return (value.value if value.present else ABSENT), True
         return value, False
 
-    def _next(self, value: Any, key: Any, optional: bool) -> tuple[Any, bool]:
+    def _resolve_next(self, value: Any, key: Any, optional: bool) -> tuple[Any, bool]:
         if value is ABSENT:
             return value, True
         return self._qualify(value, key, optional=optional), optional
 
     def _qualify(self, value: Any, key: Any, *, optional: bool) -> Any:
-        """A field, entry or element; `ABSENT` or an `Err` when there is none."""
+        """Return a field, entry or element; `ABSENT` or an `Err` when there is none."""
         if key.__class__ not in KEY_CLASSES:
             return Err(f"invalid qualifier type: {go_type(key)}")
         missing = "no such key"
         if isinstance(value, dict):
-            found = find(value, key)
-            if found is not MISSING:
-                return found
+            entry = find(value, key)
+            if entry is not MISSING:
+                return entry
         elif isinstance(value, list):
             index = list_index(key)
             if index.__class__ is Err:
@@ -179,4 +181,4 @@ class Evaluation:
             if 0 <= index < len(value):
                 return value[index]
             missing = "index out of bounds"
-        return ABSENT if optional else Err(f"{missing}: {shown(key)}")
+        return ABSENT if optional else Err(f"{missing}: {show_value(key)}")

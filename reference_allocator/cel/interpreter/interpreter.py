@@ -22,19 +22,19 @@ from reference_allocator.cel.interpreter.attributes import (
     Err,
     Evaluation,
     Lazy,
+    finish_list,
     has_constant_pattern,
-    plain,
-    visited,
+    list_steps,
 )
 from reference_allocator.cel.parser.macros import ACCUMULATOR
-from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.conversions import show_value
 from reference_allocator.cel.runtime.equality import NO_OVERLOAD
 from reference_allocator.cel.runtime.maps import is_member, map_key
 from reference_allocator.cel.runtime.values import Growing, Optional
 
 _SIZED: Final = frozenset({str, bytes, list})
 _PER_STEP: Final = 10
-"""How many characters or elements of an argument or a result cost as much as a step."""
+"""The number of characters or elements of an argument or a result that cost as much as a step."""
 
 
 class Interpreter(Evaluation):
@@ -46,9 +46,9 @@ class Interpreter(Evaluation):
     """
 
     def run(self, node: ast.Node, scope: dict[str, Any]) -> Any:
-        """The value of an expression.
+        """Return the value of an expression.
 
-        Raises CelRuntimeError: it has none, or nests deeper than Python can evaluate.
+        Raises CelRuntimeError: it has no value, or nests deeper than Python can evaluate.
         """
         try:
             value = self.evaluate(node, scope)
@@ -56,7 +56,7 @@ class Interpreter(Evaluation):
             raise CelRuntimeError("expression is nested too deeply to be evaluated") from None
         if value.__class__ is Err:
             raise CelRuntimeError(value.message)
-        return plain(value)
+        return finish_list(value)
 
     def evaluate(self, node: ast.Node, scope: dict[str, Any]) -> Any:
         if node.folded is not ast.NOT_FOLDED:
@@ -65,18 +65,19 @@ class Interpreter(Evaluation):
 
     # Calls, of cel-go's ``interpreter/interpretable.go``
 
-    def call(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+    def evaluate_call(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+        """Return the value of a call, or an `Err`."""
         function = node.function
         if function in ("_&&_", "_||_"):
-            return self._logical(node, scope)
+            return self._evaluate_logical(node, scope)
         if function == "_?_:_":
-            return self._conditional(node, scope)
+            return self._evaluate_conditional(node, scope)
         if function in SELECTIONS:
-            return self.attribute(node, scope)
+            return self.resolve_attribute(node, scope)
         if function == "@not_strictly_false":
             return self.evaluate(node.args[0], scope) is not False
         if node.target is not None and function in ("orValue", "or"):
-            return self._or(node, node.target, scope)
+            return self._evaluate_or(node, node.target, scope)
         operands = node.args if node.target is None else [node.target, *node.args]
         if node.members is not None:
             operands = operands[:1]
@@ -90,12 +91,12 @@ class Interpreter(Evaluation):
                 cost += len(value) // _PER_STEP
             args.append(value)
         self.charge(cost)
-        result = self._apply(node, operands, args)
+        result = self._apply_call(node, operands, args)
         if result.__class__ in _SIZED:
             self.charge(len(result) // _PER_STEP)
         return result
 
-    def _apply(self, node: ast.Call, operands: list[ast.Node], args: list[Any]) -> Any:
+    def _apply_call(self, node: ast.Call, operands: list[ast.Node], args: list[Any]) -> Any:
         if args and args[0].__class__ is Growing and node.function == "_+_":
             of_fold = isinstance(operands[0], ast.Ident) and operands[0].name == ACCUMULATOR
             if of_fold and isinstance(args[1], list):
@@ -103,7 +104,7 @@ class Interpreter(Evaluation):
                 return args[0]
         for index, arg in enumerate(args):
             if arg.__class__ is Growing:
-                args[index] = plain(arg)
+                args[index] = finish_list(arg)
         try:
             if node.members is not None:
                 return is_member(node.members, args[0])
@@ -112,12 +113,12 @@ class Interpreter(Evaluation):
             raise
         except CelRuntimeError as failure:
             text = str(failure)
-            named = text.startswith(f"{NO_OVERLOAD}: {node.function}")
-            if named and has_constant_pattern(node, operands) and args[1].__class__ is str:
+            names_function = text.startswith(f"{NO_OVERLOAD}: {node.function}")
+            if names_function and has_constant_pattern(node, operands) and args[1].__class__ is str:
                 text = NO_OVERLOAD  # the compiled pattern has its own, shorter error
             return Err(text)
 
-    def _or(self, node: ast.Call, target: ast.Node, scope: dict[str, Any]) -> Any:
+    def _evaluate_or(self, node: ast.Call, target: ast.Node, scope: dict[str, Any]) -> Any:
         value = self.evaluate(target, scope)
         if value.__class__ is Err:
             return value
@@ -127,7 +128,7 @@ class Interpreter(Evaluation):
             return value.value if node.function == "orValue" else value
         return self.evaluate(node.args[0], scope)
 
-    def _logical(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+    def _evaluate_logical(self, node: ast.Call, scope: dict[str, Any]) -> Any:
         decides = node.function == "_||_"
         error: Err | None = None
         for term in node.args:
@@ -138,7 +139,7 @@ class Interpreter(Evaluation):
                 error = value if value.__class__ is Err else Err(NO_OVERLOAD)
         return not decides if error is None else error
 
-    def _conditional(self, node: ast.Call, scope: dict[str, Any]) -> Any:
+    def _evaluate_conditional(self, node: ast.Call, scope: dict[str, Any]) -> Any:
         branch: ast.Node = node
         while (
             isinstance(branch, ast.Call) and branch.function == "_?_:_"
@@ -153,26 +154,30 @@ class Interpreter(Evaluation):
 
     # Lists, maps, messages, folds
 
-    def elements(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
+    def evaluate_list(self, node: ast.ListExpr, scope: dict[str, Any]) -> Any:
+        """Return the value of a list literal, or an `Err`."""
         self.charge(len(node.elements))
         result: list[Any] = []
         for index, element in enumerate(node.elements):
-            value = self._part(element, scope, "list element" if index in node.optional else "")
+            value = self._evaluate_item(
+                element, scope, "list element" if index in node.optional else ""
+            )
             if value.__class__ is Err:
                 return value
             if value is not ABSENT:
                 result.append(value)
         return result
 
-    def entries(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
+    def evaluate_map(self, node: ast.MapExpr, scope: dict[str, Any]) -> Any:
+        """Return the value of a map literal, or an `Err`."""
         self.charge(len(node.entries))
         result: dict[Any, Any] = {}
         for entry in node.entries:
             key = self.evaluate(entry.key, scope)
             if key.__class__ is Err:
                 return key
-            optional = f"entry '{shown(key)}'" if entry.optional else ""
-            value = self._part(entry.value, scope, optional)
+            optional = f"entry '{show_value(key)}'" if entry.optional else ""
+            value = self._evaluate_item(entry.value, scope, optional)
             if value.__class__ is Err:
                 return value
             if value is ABSENT:
@@ -181,30 +186,31 @@ class Interpreter(Evaluation):
                 result[map_key(key)] = value
         return result
 
-    def message(self, node: ast.StructExpr, _scope: dict[str, Any]) -> Any:
+    def refuse_message(self, node: ast.StructExpr, _scope: dict[str, Any]) -> Any:
         """Refuse a protobuf message: no attribute of a device is one, and no selector needs one."""
         message = f"a protobuf message ({node.type_name}) is built, which is not evaluated here"
         raise CelUnsupportedError(message)
 
-    def _part(self, node: ast.Node, scope: dict[str, Any], optional: str) -> Any:
-        """The value of a part of a literal, or an `Err`.
+    def _evaluate_item(self, node: ast.Node, scope: dict[str, Any], optional: str) -> Any:
+        """Return the value of an item of a literal, or an `Err`.
 
-        One with a question mark, which ``optional`` names, is what its optional value holds, or
-        `ABSENT`.
+        For an item with a question mark, which ``optional`` names, it is the content of its
+        optional value, or `ABSENT`.
         """
         value = self.evaluate(node, scope)
         if not optional or value.__class__ is Err:
-            return plain(value)
+            return finish_list(value)
         if value.__class__ is not Optional:
             problem = f"cannot initialize optional {optional} from non-optional value"
-            return Err(f"{problem} {shown(value)}")
-        return plain(value.value) if value.present else ABSENT
+            return Err(f"{problem} {show_value(value)}")
+        return finish_list(value.value) if value.present else ABSENT
 
-    def fold(self, node: ast.Comprehension, scope: dict[str, Any]) -> Any:
+    def evaluate_comprehension(self, node: ast.Comprehension, scope: dict[str, Any]) -> Any:
+        """Return the value of a fold, or an `Err`."""
         items = self.evaluate(node.iter_range, scope)
         if items.__class__ is Err:
             return items
-        steps = visited(items, two=bool(node.iter_var2))
+        steps = list_steps(items, two=bool(node.iter_var2))
         if steps.__class__ is Err:
             return steps
         inner = {**scope, node.accu_var: Lazy(scope, node.accu_init)}
@@ -221,16 +227,16 @@ class Interpreter(Evaluation):
         for name in (node.iter_var, node.iter_var2):
             if name in scope:
                 inner[name] = scope[name]
-        return plain(self.evaluate(node.result, inner))
+        return finish_list(self.evaluate(node.result, inner))
 
 
 _EVALUATORS: Final[Mapping[type, Callable[[Interpreter, Any, dict[str, Any]], Any]]] = {
     ast.Literal: lambda _self, node, _scope: node.value,
-    ast.Ident: Interpreter.ident,
-    ast.Select: Interpreter.attribute,
-    ast.Call: Interpreter.call,
-    ast.ListExpr: Interpreter.elements,
-    ast.MapExpr: Interpreter.entries,
-    ast.StructExpr: Interpreter.message,
-    ast.Comprehension: Interpreter.fold,
+    ast.Ident: Interpreter.resolve_ident,
+    ast.Select: Interpreter.resolve_attribute,
+    ast.Call: Interpreter.evaluate_call,
+    ast.ListExpr: Interpreter.evaluate_list,
+    ast.MapExpr: Interpreter.evaluate_map,
+    ast.StructExpr: Interpreter.refuse_message,
+    ast.Comprehension: Interpreter.evaluate_comprehension,
 }

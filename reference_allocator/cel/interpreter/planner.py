@@ -1,4 +1,4 @@
-"""What fails when the program is built: conversions and patterns of constants.
+"""The errors of building a program: conversions and patterns of constants.
 
 cel-go computes conversions of constants and compiles constant patterns when it plans a program, so
 their errors are compile errors (``interpreter/decorators.go``). Other functions of constants fail
@@ -12,7 +12,7 @@ from typing import Any, Final
 from reference_allocator.cel import ast
 from reference_allocator.cel.errors import CelInternalError, CelRuntimeError
 from reference_allocator.cel.interpreter.attributes import SELECTIONS
-from reference_allocator.cel.library.dispatch import implementation
+from reference_allocator.cel.library.dispatch import find_implementation
 from reference_allocator.cel.library.strings import RegexError, compile_regex
 from reference_allocator.cel.runtime.maps import KEY_CLASSES, constant_set, map_key
 from reference_allocator.cel.runtime.values import UndefinedType, go_type
@@ -29,23 +29,23 @@ class InstantiationError(Exception):
 
 
 def plan(node: ast.Node) -> Any:
-    """Visit an expression in cel-go's order; sets ``folded`` of conversions of constants.
+    """Visit an expression in cel-go's order and set ``folded`` of conversions of constants.
 
     Returns the node's value if it is a constant for cel-go's planner, else `UNKNOWN`.
-    Raises InstantiationError: the first constant that is unusable.
+    Raises InstantiationError: a constant is unusable; names the first.
     """
     match node:
         case ast.Literal():
             return node.value
         case ast.Ident():
-            return UNKNOWN if node.constant is None else _constant(node.constant)
+            return UNKNOWN if node.constant is None else _plan_constant(node.constant)
         case ast.Select():
             if node.constant is not None:
-                return _constant(node.constant)
+                return _plan_constant(node.constant)
             plan(node.operand)
             return UNKNOWN
         case ast.Call():
-            return _call(node)
+            return _plan_call(node)
         case ast.ListExpr():
             values = [plan(element) for element in node.elements]
             if node.optional or any(value is UNKNOWN for value in values):
@@ -53,10 +53,10 @@ def plan(node: ast.Node) -> Any:
             node.folded = values
             return values
         case ast.MapExpr():
-            return _map(node)
+            return _plan_map(node)
         case ast.Comprehension():
-            for part in (node.accu_init, node.iter_range, node.condition, node.step, node.result):
-                plan(part)
+            for child in (node.accu_init, node.iter_range, node.condition, node.step, node.result):
+                plan(child)
             return UNKNOWN
         case ast.StructExpr():
             for entry in node.entries:
@@ -66,33 +66,35 @@ def plan(node: ast.Node) -> Any:
             return UNKNOWN
 
 
-def _constant(value: Any) -> Any:
+def _plan_constant(value: Any) -> Any:
     if value.__class__ is UndefinedType:
         raise InstantiationError(f"reference to undefined type: {value.name}")
     return value
 
 
-def _map(node: ast.MapExpr) -> Any:
+def _plan_map(node: ast.MapExpr) -> Any:
     result: dict[Any, Any] = {}
-    known = True
+    is_constant = True
     for entry in node.entries:
         key, value = plan(entry.key), plan(entry.value)
-        known = known and key is not UNKNOWN and value is not UNKNOWN and not entry.optional
-        if known:
+        is_constant = (
+            is_constant and key is not UNKNOWN and value is not UNKNOWN and not entry.optional
+        )
+        if is_constant:
             try:
                 result[map_key(key)] = value
             except CelInternalError:  # Go panics here; ours is an error of the evaluation
-                known = False
-    if not known:
+                is_constant = False
+    if not is_constant:
         return UNKNOWN
     node.folded = result
     return result
 
 
-def _call(node: ast.Call) -> Any:
+def _plan_call(node: ast.Call) -> Any:
     operands = node.args if node.target is None else [node.target, *node.args]
     values = [plan(operand) for operand in operands]
-    node.implementation = implementation(node.function, node.overloads)
+    node.implementation = find_implementation(node.function, node.overloads)
     if node.function in _CONVERSIONS and len(values) == 1 and values[0] is not UNKNOWN:
         try:
             node.folded = node.implementation(values[0])

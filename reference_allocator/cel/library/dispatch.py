@@ -1,4 +1,4 @@
-"""Which implementation a call has, given the values of its arguments.
+"""The choice of a call's implementation by the values of its arguments.
 
 The checker narrows a call to the overloads that fit its static types; where several remain, or an
 argument's type is only known now, the values decide. What fits none is an error in cel-go's words
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from reference_allocator.cel.environment.tables import MINORS, load
+from reference_allocator.cel.environment.tables import MINORS, load_table
 from reference_allocator.cel.errors import CelRuntimeError
 from reference_allocator.cel.library import (
     formatting,
@@ -24,10 +24,10 @@ from reference_allocator.cel.library import (
 )
 from reference_allocator.cel.runtime import arithmetic, conversions, times
 from reference_allocator.cel.runtime.equality import (
+    are_equal,
     compare,
-    contains,
-    equal,
     equal_or_false,
+    list_contains,
     no_overload,
 )
 from reference_allocator.cel.runtime.maps import has_key, unmap_key
@@ -37,7 +37,7 @@ from reference_allocator.cel.types import CelType
 
 def _in(item: Any, container: Any) -> bool:
     if container.__class__ is list:
-        return contains(container, item)
+        return list_contains(container, item)
     if isinstance(container, dict):
         return has_key(container, item)
     raise no_overload()
@@ -60,12 +60,12 @@ IMPLEMENTATIONS: Final[dict[str, Callable[..., Any]]] = {
     **times.OVERLOADS,
     **urls.OVERLOADS,
 }
-"""By overload, or by function where all its overloads have one."""
+"""Overload, or function where all its overloads have one, -> implementation."""
 
 # Functions that take any values and sort out the types themselves.
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     **arithmetic.OPERATORS,
-    "_==_": equal,
+    "_==_": are_equal,
     "_!=_": lambda a, b: not equal_or_false(a, b),
     "_<_": lambda a, b: compare(a, b, "_<_") < 0,
     "_<=_": lambda a, b: compare(a, b, "_<=_") <= 0,
@@ -90,7 +90,7 @@ _RUNTIME_NAMES: Final = {
 
 
 def _accepts(declared: CelType, value: Any) -> bool:
-    """Whether a value may be an argument of a type; of lists and maps the first item counts."""
+    """Return whether a value may be an argument of a type; a list or map by its first item."""
     if declared.kind in ("dyn", "any", "param"):
         return True
     name = type_name(value)
@@ -108,13 +108,13 @@ def _accepts(declared: CelType, value: Any) -> bool:
 def _signatures(minor: str) -> dict[str, tuple[CelType, ...]]:
     return {
         overload.id: overload.args
-        for overloads in load(minor).functions.values()
+        for overloads in load_table(minor).functions.values()
         for overload in overloads
     }
 
 
-def _signature(overload: str) -> tuple[CelType, ...]:
-    """The types of an overload's arguments; most are in the latest table."""
+def _signature_of(overload: str) -> tuple[CelType, ...]:
+    """Return the types of an overload's arguments; most are in the latest table."""
     return next(
         signatures[overload]
         for minor in reversed(MINORS)
@@ -122,8 +122,8 @@ def _signature(overload: str) -> tuple[CelType, ...]:
     )
 
 
-def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
-    """The error of a call that no overload fits; cel-go words it by how it binds the function."""
+def _make_no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
+    """Return the error of a call that no overload fits; its words depend on cel-go's binding."""
     if function in _TERSE:
         return no_overload()
     if function in _BY_TRAIT:
@@ -133,24 +133,24 @@ def _no_overload(function: str, args: tuple[Any, ...]) -> CelRuntimeError:
 
 
 @lru_cache(maxsize=4096)
-def implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., Any]:
-    """A callable for a checked call; it raises CelRuntimeError when no overload fits."""
+def find_implementation(function: str, overloads: tuple[str, ...]) -> Callable[..., Any]:
+    """Return a callable for a checked call; it raises CelRuntimeError when no overload fits."""
     by_name = _BY_NAME.get(function)
     if by_name is not None:
         return by_name
     candidates = []
     for overload in overloads:
-        found = IMPLEMENTATIONS.get(overload) or IMPLEMENTATIONS.get(function)
+        implementation = IMPLEMENTATIONS.get(overload) or IMPLEMENTATIONS.get(function)
         # No value of an authorization type exists for a selector, so those never match.
-        if found is not None:
-            candidates.append((_signature(overload), found))
+        if implementation is not None:
+            candidates.append((_signature_of(overload), implementation))
 
     def call(*args: Any) -> Any:
-        for signature, found in candidates:
+        for signature, implementation in candidates:
             if len(signature) == len(args) and all(map(_accepts, signature, args)):
-                return found(*args)
+                return implementation(*args)
         if function in _SORTS and all(arg.__class__ is list for arg in args):
             return lists.sort_by_keys(args[0], args[-1])  # it says what is wrong with the items
-        raise _no_overload(function, args)
+        raise _make_no_overload(function, args)
 
     return call

@@ -1,4 +1,4 @@
-"""``"%s is %.2f".format([...])``: clauses and what each prints (cel-go ``ext/formatting.go``).
+"""The clauses of ``"%s is %.2f".format([...])`` (cel-go ``ext/formatting.go``).
 
 Fixed and scientific notation follow the en-US locale, as cel-go's version 2 of the library does:
 thousands are grouped, and exponents are written with a multiplication sign.
@@ -46,10 +46,10 @@ class Clause(NamedTuple):
 
 
 def parse_clauses(text: str, count: int) -> Iterator[str | Clause]:
-    """The parts of a text, in order: what is copied, and the clauses.
+    """Yield the parts of a text, in order: what is copied, and the clauses.
 
     Args:
-        text: with clauses such as ``%s`` and ``%.2f``; ``%%`` is a percent sign.
+        text: a text with clauses such as ``%s`` and ``%.2f``; ``%%`` is a percent sign.
         count: how many arguments there are; each clause takes one.
 
     Raises CelRuntimeError: a clause is ill-formed or has no argument.
@@ -63,14 +63,14 @@ def parse_clauses(text: str, count: int) -> Iterator[str | Clause]:
             continue
         if used >= count and start + 1 < len(text):
             raise CelRuntimeError(f"index {used} out of range")
-        clause, position = _clause(text, start)
+        clause, position = _parse_clause(text, start)
         yield clause
         used += 1
     yield text[position:]
 
 
-def _clause(text: str, start: int) -> tuple[Clause, int]:
-    """The clause at ``start``, and where it ends."""
+def _parse_clause(text: str, start: int) -> tuple[Clause, int]:
+    """Return the clause at ``start``, and where it ends."""
     if start + 1 >= len(text):
         raise CelRuntimeError("unexpected end of string")
     match = _CLAUSE.match(text, start)
@@ -91,12 +91,12 @@ def _clause(text: str, start: int) -> tuple[Clause, int]:
         if precision > _MAX_PRECISION:
             raise CelRuntimeError(f"{prefix}{problem}precision {digits} is beyond {_MAX_PRECISION}")
     if letter not in CLAUSE_ERRORS:
-        shown = letter if ord(letter) < 0x80 else chr(letter.encode()[0])
-        raise CelRuntimeError(f'{prefix}unrecognized formatting clause "{shown}"')
+        first_byte = letter if ord(letter) < 0x80 else chr(letter.encode()[0])
+        raise CelRuntimeError(f'{prefix}unrecognized formatting clause "{first_byte}"')
     return Clause(letter, precision), match.end()
 
 
-def _refused(letter: str, value: Any) -> CelRuntimeError:
+def _clause_error(letter: str, value: Any) -> CelRuntimeError:
     message = CLAUSE_ERRORS[letter].format(type_name(value))
     return CelRuntimeError(f"error during formatting: {message}")
 
@@ -109,8 +109,8 @@ def _convert(value: Any) -> str:
         raise CelRuntimeError(f"error during formatting: {message}") from None
 
 
-def _in_list(value: Any) -> str:
-    """A value inside a list or map, as a CEL literal."""
+def _format_in_list(value: Any) -> str:
+    """Return a value inside a list or map as a CEL literal."""
     name = type_name(value)
     if name == "string":
         return go_quote(value)
@@ -125,24 +125,26 @@ def _in_list(value: Any) -> str:
     if name == "google.protobuf.Duration":
         return f"duration({go_quote(to_string(value))})"
     if name in ("int", "uint", "bool", "null_type", "type", "list", "map"):
-        return _string(value)
+        return _format_string(value)
     raise CelRuntimeError(f"error during formatting: no formatting function for {name}")
 
 
-def _key(key: Any) -> str:
+def _format_key(key: Any) -> str:
     if type_name(key) not in ("string", "bool", "int", "uint"):
         raise CelRuntimeError(
             f"error during formatting: no formatting function for map key of type {type_name(key)}"
         )
-    return _in_list(key)
+    return _format_in_list(key)
 
 
-def _string(value: Any) -> str:
+def _format_string(value: Any) -> str:
     name = type_name(value)
     if name == "list":
-        return f"[{', '.join(map(_in_list, value))}]"
+        return f"[{', '.join(map(_format_in_list, value))}]"
     if name == "map":
-        pairs = sorted((_key(unmap_key(key)), _in_list(item)) for key, item in value.items())
+        pairs = sorted(
+            (_format_key(unmap_key(key)), _format_in_list(item)) for key, item in value.items()
+        )
         return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
     if value is None:
         return "null"
@@ -150,14 +152,14 @@ def _string(value: Any) -> str:
         return str(value.name)
     if name in TO_STRING:
         return _convert(value)
-    raise _refused("s", value)
+    raise _clause_error("s", value)
 
 
-def _number(value: Any, letter: str) -> float:
+def _require_double(value: Any, letter: str) -> float:
     if value.__class__ is str and value in ("NaN", "Infinity", "-Infinity"):
         return float(value.replace("Infinity", "inf"))
     if value.__class__ is not float:
-        raise _refused(letter, value)
+        raise _clause_error(letter, value)
     return float(value)
 
 
@@ -170,39 +172,39 @@ def _fixed_text(value: float, precision: int) -> str:
 
 
 def _scientific_text(value: float, width: int) -> str:
-    """Six digits always: cel-go passes the precision as a width."""
+    """Return the scientific notation, always of six digits: cel-go passes precision as a width."""
     if not math.isfinite(value):
         return _fixed_text(value, 0).rjust(width)
     mantissa, _, exponent = f"{value:.6e}".partition("e")
     number = int(exponent)
-    shown = f"{'-' if number < 0 else ''}{abs(number):02d}".translate(_SUPERSCRIPTS)
-    return f"{mantissa}\u00d710{shown}".rjust(width)
+    superscript = f"{'-' if number < 0 else ''}{abs(number):02d}".translate(_SUPERSCRIPTS)
+    return f"{mantissa}\u00d710{superscript}".rjust(width)
 
 
-def _formatted(clause: Clause, value: Any) -> str:
+def _format_clause(clause: Clause, value: Any) -> str:
     letter = clause.letter
     digits = _DEFAULT_PRECISION if clause.precision is None else clause.precision
     if letter == "s":
-        return _string(value)
+        return _format_string(value)
     if letter == "f":
-        return _fixed_text(_number(value, letter), digits)
+        return _fixed_text(_require_double(value, letter), digits)
     if letter == "e":
-        return _scientific_text(_number(value, letter), digits)
+        return _scientific_text(_require_double(value, letter), digits)
     if letter == "b" and value.__class__ is bool:
         return str(int(value))
     if letter in "xX" and value.__class__ in (str, bytes):
         raw = value.encode() if isinstance(value, str) else bytes(value)
         return raw.hex().upper() if letter == "X" else raw.hex()
     if value.__class__ not in (int, UInt):
-        raise _refused(letter, value)
+        raise _clause_error(letter, value)
     return format(int(value), letter)
 
 
 def _format(text: str, values: list[Any]) -> str:
     arguments = iter(values)
     return "".join(
-        part if isinstance(part, str) else _formatted(part, next(arguments))
-        for part in parse_clauses(text, len(values))
+        piece if isinstance(piece, str) else _format_clause(piece, next(arguments))
+        for piece in parse_clauses(text, len(values))
     )
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from reference_allocator.api.quantity import Quantity, QuantityError, parse_quantity
 from reference_allocator.api.semver import Semver, SemverError, normalize_semver, parse_semver
-from reference_allocator.cel.errors import CelRuntimeError, succeeds
+from reference_allocator.cel.errors import CelRuntimeError, as_predicate
 from reference_allocator.cel.runtime.values import Duration, Optional, Timestamp
 
 
-def _quantity(text: str) -> Quantity:
+def _parse_quantity(text: str) -> Quantity:
     try:
         return parse_quantity(text)
     except QuantityError as error:
@@ -28,7 +28,7 @@ def _as_integer(value: Quantity) -> int:
     return number
 
 
-def _semver(text: str, normalize: bool = False) -> Semver:
+def _parse_semver(text: str, normalize: bool = False) -> Semver:
     try:
         return parse_semver(normalize_semver(text) if normalize else text)
     except SemverError as error:
@@ -40,7 +40,7 @@ def _int64(value: int) -> int:
 
 
 def is_zero_value(value: Any) -> bool:
-    """Whether ``optional.ofNonZeroValue`` drops the value."""
+    """Return whether ``optional.ofNonZeroValue`` drops the value."""
     if value is None or isinstance(value, (int, float, str, bytes, list, dict)):
         return not value
     if isinstance(value, Duration):
@@ -65,8 +65,8 @@ def _of_non_zero(value: Any) -> Optional:
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "string_to_quantity": _quantity,
-    "is_quantity_string": succeeds(_quantity),
+    "string_to_quantity": _parse_quantity,
+    "is_quantity_string": as_predicate(_parse_quantity),
     "quantity_add": lambda a, b: a.add(b, derived=True),
     "quantity_add_int": lambda a, b: a.add(Quantity(b, 0, "DecimalExponent"), derived=True),
     "quantity_sub": lambda a, b: a.sub(b, derived=True),
@@ -78,8 +78,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "quantity_compare_to": lambda a, b: a.compare(b),
     "quantity_is_greater_than": lambda a, b: a.nanos > b.nanos,
     "quantity_is_less_than": lambda a, b: a.nanos < b.nanos,
-    "semver": _semver,
-    "isSemver": succeeds(_semver),
+    "semver": _parse_semver,
+    "isSemver": as_predicate(_parse_semver),
     "semver_compare_to": lambda a, b: a.compare(b),
     "semver_is_greater_than": lambda a, b: a.precedence > b.precedence,
     "semver_is_less_than": lambda a, b: a.precedence < b.precedence,

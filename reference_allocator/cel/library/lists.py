@@ -14,7 +14,7 @@ from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelCostError, CelRuntimeError
 from reference_allocator.cel.runtime import equality, values
 from reference_allocator.cel.runtime.arithmetic import add
-from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.conversions import show_value
 from reference_allocator.cel.runtime.maps import MISSING, find, map_key, unmap_key
 
 MAX_ATTRIBUTE_VALUES: Final = 48
@@ -26,6 +26,7 @@ _COMPARABLE: Final = (bool, int, values.UInt, float, str, bytes, values.Duration
 
 
 def size(value: Any) -> int:
+    """Evaluate ``size()`` of a text, bytes, list or map."""
     if value.__class__ in (str, bytes, list) or isinstance(value, dict):
         return len(value)
     # Those two take calls themselves (cel-go's ReceiverType), and do not name the function.
@@ -50,12 +51,12 @@ def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
 
 
 def flatten(items: Any, *levels: Any) -> list[Any]:
-    """``flatten()``, which checks its arguments itself (cel-go's ``DisableTypeGuards``)."""
+    """Evaluate ``flatten()``, which checks its arguments itself (``DisableTypeGuards``)."""
     depth = levels[0] if levels else 1
     if items.__class__ is not list or depth.__class__ is not int:
         names = map(values.type_name, (items, *levels))
-        receiver, *given = (_WITH_PARAMETERS.get(name, name) for name in names)
-        raise CelRuntimeError(f"{equality.NO_OVERLOAD}: {receiver}.flatten({', '.join(given)})")
+        receiver, *arguments = (_WITH_PARAMETERS.get(name, name) for name in names)
+        raise CelRuntimeError(f"{equality.NO_OVERLOAD}: {receiver}.flatten({', '.join(arguments)})")
     if depth < 0:
         raise CelRuntimeError("level must be non-negative")
     result = items
@@ -79,7 +80,7 @@ def _lists_range(count: int) -> list[int]:
 
 
 def unlimited_range(count: int) -> list[int]:
-    """``lists.range`` up to 1.36, where only the cost limit ends it.
+    """Evaluate ``lists.range`` as up to 1.36, where only the cost limit ends it.
 
     Raises CelCostError: the list would be beyond any cost limit, and beyond what fits into memory.
     """
@@ -97,13 +98,13 @@ def _distinct(items: list[Any]) -> list[Any]:
         return list(first.values())
     result: list[Any] = []
     for item in items:
-        if not equality.contains(result, item):
+        if not equality.list_contains(result, item):
             result.append(item)
     return result
 
 
 def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
-    """The items in the order of their keys; raises CelRuntimeError for keys without an order.
+    """Return the items in the order of their keys. Raises CelRuntimeError: keys have no order.
 
     Items with equal keys stay in order. Go's ``sort.Slice`` promises that of no more than twelve.
     """
@@ -123,8 +124,8 @@ def sort_by_keys(items: list[Any], keys: list[Any]) -> list[Any]:
     return [items[index] for index in sorted(range(len(keys)), key=keys.__getitem__)]
 
 
-def _end(items: list[Any]) -> values.Optional:
-    """The one item of a slice, if there is one."""
+def _as_optional(items: list[Any]) -> values.Optional:
+    """Return the one item of a slice as an optional value."""
     return values.Optional(items[0], present=True) if items else values.Optional(present=False)
 
 
@@ -142,7 +143,7 @@ def _compare_or_zero(left: Any, right: Any) -> int:
         return 0
 
 
-def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
+def _make_extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     def extreme(items: list[Any]) -> Any:
         if not items:
             raise CelRuntimeError(f"{name} called on empty list")
@@ -157,18 +158,20 @@ def _extreme(name: str, sign: int) -> Callable[[list[Any]], Any]:
     return extreme
 
 
-def _sum(zero: Any) -> Callable[[list[Any]], Any]:
+def _make_sum(zero: Any) -> Callable[[list[Any]], Any]:
     return lambda items: reduce(add, items, zero)
 
 
 def _index_of(items: list[Any], item: Any) -> int:
-    found = (index for index, element in enumerate(items) if equality.equal_or_false(element, item))
-    return next(found, -1)
+    indices = (
+        index for index, element in enumerate(items) if equality.equal_or_false(element, item)
+    )
+    return next(indices, -1)
 
 
 def _last_index_of(items: list[Any], item: Any) -> int:
-    found = _index_of(items[::-1], item)
-    return -1 if found < 0 else len(items) - 1 - found
+    reversed_index = _index_of(items[::-1], item)
+    return -1 if reversed_index < 0 else len(items) - 1 - reversed_index
 
 
 def _includes(target: Any, item: Any) -> bool:
@@ -178,7 +181,7 @@ def _includes(target: Any, item: Any) -> bool:
 
 
 def includes_values(target: Any, item: Any) -> bool:
-    """`includes` of 1.36, which looks only at so many elements."""
+    """Evaluate ``includes`` of 1.36, which looks only at `MAX_ATTRIBUTE_VALUES` elements."""
     if target.__class__ is list and len(target) > MAX_ATTRIBUTE_VALUES:
         if _includes(target[:MAX_ATTRIBUTE_VALUES], item):
             return True
@@ -190,23 +193,23 @@ def includes_values(target: Any, item: Any) -> bool:
 
 
 def _sets_contains(items: list[Any], part: list[Any]) -> bool:
-    keys, wanted = equality.plain_keys(items), equality.plain_keys(part)
-    if keys is not None and wanted is not None:
-        return set(wanted) <= set(keys)
-    return all(equality.contains(items, item) for item in part)
+    keys, keys_of_part = equality.plain_keys(items), equality.plain_keys(part)
+    if keys is not None and keys_of_part is not None:
+        return set(keys_of_part) <= set(keys)
+    return all(equality.list_contains(items, item) for item in part)
 
 
 def _sets_intersects(items: list[Any], other: list[Any]) -> bool:
-    keys, wanted = equality.plain_keys(items), equality.plain_keys(other)
-    if keys is not None and wanted is not None:
-        return not set(wanted).isdisjoint(keys)
-    return any(equality.contains(other, item) for item in items)
+    keys, keys_of_other = equality.plain_keys(items), equality.plain_keys(other)
+    if keys is not None and keys_of_other is not None:
+        return not set(keys_of_other).isdisjoint(keys)
+    return any(equality.list_contains(other, item) for item in items)
 
 
 def insert_entry(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
-    """A copy of the map with one more entry; a key that is there already is an error."""
+    """Return a copy of the map with one more entry. Raises CelRuntimeError: it has the key."""
     if find(mapping, key) is not MISSING:
-        raise CelRuntimeError(f"insert failed: key {shown(key)} already exists")
+        raise CelRuntimeError(f"insert failed: key {show_value(key)} already exists")
     return {**mapping, map_key(key): value}
 
 
@@ -218,19 +221,19 @@ def _insert_map(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "distinct": _distinct,
-    "first": lambda items: _end(items[:1]),
-    "last": lambda items: _end(items[-1:]),
+    "first": lambda items: _as_optional(items[:1]),
+    "last": lambda items: _as_optional(items[-1:]),
     "reverse": lambda items: items[::-1],
     "slice": _slice_list,
     "isSorted": _is_sorted,
-    "min": _extreme("min", 1),
-    "max": _extreme("max", -1),
+    "min": _make_extreme("min", 1),
+    "max": _make_extreme("max", -1),
     "sort": lambda items: sort_by_keys(items, items),
     "@sortByAssociatedKeys": sort_by_keys,
-    "list_int_sum_int": _sum(0),
-    "list_uint_sum_uint": _sum(values.UInt(0)),
-    "list_double_sum_double": _sum(0.0),
-    "list_duration_sum_duration": _sum(values.Duration(0)),
+    "list_int_sum_int": _make_sum(0),
+    "list_uint_sum_uint": _make_sum(values.UInt(0)),
+    "list_double_sum_double": _make_sum(0.0),
+    "list_duration_sum_duration": _make_sum(values.Duration(0)),
     "lists_range": _lists_range,
     f"lists_range{OLDER}": unlimited_range,
     "list_a_index_of_int": _index_of,

@@ -20,7 +20,7 @@ from reference_allocator.cel.runtime.values import Optional
 
 @dataclass(slots=True, frozen=True)
 class NamedFormat:
-    """A format by name; ``check`` lists what is wrong with a text."""
+    """A format by name; ``check`` returns what is wrong with a text."""
 
     cel_type: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
@@ -29,7 +29,7 @@ class NamedFormat:
 
 
 def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """The check of a name that more is appended to, which may end with a dash."""
+    """Return the check of a name's beginning, which may end with a dash."""
 
     def masked(text: str) -> list[str]:
         if len(text) > 1 and text.endswith("-"):  # maskTrailingDash, which cuts bytes
@@ -39,7 +39,7 @@ def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     return masked
 
 
-def _uri(text: str) -> list[str]:
+def _check_uri(text: str) -> list[str]:
     try:
         parse_request_uri(text)
     except ValueError as error:
@@ -47,12 +47,12 @@ def _uri(text: str) -> list[str]:
     return []
 
 
-def _uuid(text: str) -> list[str]:
+def _check_uuid(text: str) -> list[str]:
     pattern = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
     return [] if re.fullmatch(pattern, text) else ["does not match the UUID format"]
 
 
-def _byte(text: str) -> list[str]:
+def _check_byte(text: str) -> list[str]:
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -70,11 +70,11 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _date(text: str) -> list[str]:
+def _check_date(text: str) -> list[str]:
     return [] if _is_date(text) else ["invalid date"]
 
 
-def _datetime(text: str) -> list[str]:
+def _check_datetime(text: str) -> list[str]:
     match = re.fullmatch(
         r"([0-9]{4}-[0-9]{2}-[0-9]{2})[tT ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?"
         r"([zZ]|[+-][0-9]{2}:?[0-9]{2})",
@@ -105,11 +105,11 @@ NAMED_FORMATS: Final[dict[str, NamedFormat]] = {
         "DNS1035LabelPrefix", _prefix_of(names.dns_1035_label_problems), 30
     ),
     "labelValue": NamedFormat("LabelValue", names.label_value_problems, 40),
-    "uri": NamedFormat("URI", _uri, 1103),
-    "uuid": NamedFormat("uuid", _uuid, 70),
-    "byte": NamedFormat("byte", _byte, 84),
-    "date": NamedFormat("date", _date, 71),
-    "datetime": NamedFormat("datetime", _datetime, 71),
+    "uri": NamedFormat("URI", _check_uri, 1103),
+    "uuid": NamedFormat("uuid", _check_uuid, 70),
+    "byte": NamedFormat("byte", _check_byte, 84),
+    "date": NamedFormat("date", _check_date, 71),
+    "datetime": NamedFormat("datetime", _check_datetime, 71),
 }
 
 
@@ -118,9 +118,9 @@ def _validate(named: NamedFormat, text: str) -> Optional:
     return Optional(problems, present=True) if problems else Optional(present=False)
 
 
-def _named(name: str) -> Optional:
-    found = NAMED_FORMATS.get(name)
-    return Optional(present=False) if found is None else Optional(found, present=True)
+def _find_format(name: str) -> Optional:
+    named_format = NAMED_FORMATS.get(name)
+    return Optional(present=False) if named_format is None else Optional(named_format, present=True)
 
 
 def _constant(named: NamedFormat) -> Callable[[], NamedFormat]:
@@ -128,7 +128,7 @@ def _constant(named: NamedFormat) -> Callable[[], NamedFormat]:
 
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
-    "format-named": _named,
+    "format-named": _find_format,
     "format-validate": _validate,
     **{f"format.{name}": _constant(named) for name, named in NAMED_FORMATS.items()},
 }

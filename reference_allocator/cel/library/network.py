@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from reference_allocator.api.quoting import go_quote
-from reference_allocator.cel.errors import CelRuntimeError, succeeds
+from reference_allocator.cel.errors import CelRuntimeError, as_predicate
 from reference_allocator.cel.runtime.equality import no_overload
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class IP:
-    """An address."""
+    """An IP address."""
 
     cel_type: ClassVar[str] = "net.IP"
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -41,14 +41,17 @@ class CIDR:
         return f"{self.address}/{self.bits}"
 
     def covers(self, other: IP) -> bool:
-        """Whether an address begins as the prefix does."""
-        own, address = self.address.address, other.address
-        rest = own.max_prefixlen - self.bits
-        return own.version == address.version and int(own) >> rest == int(address) >> rest
+        """Return whether an address begins as the prefix does."""
+        network, address = self.address.address, other.address
+        host_bits = network.max_prefixlen - self.bits
+        return (
+            network.version == address.version
+            and int(network) >> host_bits == int(address) >> host_bits
+        )
 
 
 def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """As ``netip.ParseAddr``, whose message the ValueError begins like."""
+    """Parse as ``netip.ParseAddr`` does. Raises ValueError: its message begins as Go's."""
     bare, percent, zone = text.partition("%")
     try:
         # Python takes fewer zones than Go; callers only ask whether there is one.
@@ -59,7 +62,7 @@ def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 @lru_cache(maxsize=1024)
 def parse_ip(text: str) -> IP:
-    """An address; raises CelRuntimeError with Kubernetes' message."""
+    """Return an address. Raises CelRuntimeError: the text is none; in Kubernetes' words."""
     try:
         address = parse_address(text)
     except ValueError as error:
@@ -75,7 +78,7 @@ def parse_ip(text: str) -> IP:
 
 @lru_cache(maxsize=1024)
 def parse_cidr(text: str) -> CIDR:
-    """A network; raises CelRuntimeError with Kubernetes' message."""
+    """Return a network. Raises CelRuntimeError: the text is none; in Kubernetes' words."""
     prefix = "network address parse error during conversion from string: "
 
     def refused(reason: str) -> CelRuntimeError:
@@ -99,8 +102,8 @@ def parse_cidr(text: str) -> CIDR:
     return CIDR(IP(address), int(bits_text))
 
 
-def _other_ip(text: str) -> IP:
-    """An argument as text; Kubernetes loses the reason why it does not parse."""
+def _parse_other_ip(text: str) -> IP:
+    """Return the address of an argument; Kubernetes loses the reason why one does not parse."""
     try:
         return parse_ip(text)
     except CelRuntimeError:
@@ -111,7 +114,7 @@ def _contains_cidr(network: CIDR, other: CIDR) -> bool:
     return network.bits <= other.bits and network.covers(other.address)
 
 
-def _masked(network: CIDR) -> CIDR:
+def _mask(network: CIDR) -> CIDR:
     masked = ipaddress.ip_network((network.address.address, network.bits), strict=False)
     return CIDR(IP(masked.network_address), network.bits)
 
@@ -140,7 +143,7 @@ def _is_link_local_multicast(address: IP) -> bool:
 
 OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "string_to_ip": parse_ip,
-    "is_ip": succeeds(parse_ip),
+    "is_ip": as_predicate(parse_ip),
     "ip_is_canonical": lambda text: str(parse_ip(text)) == text,
     "ip_to_string": str,
     "ip_family": lambda value: value.address.version,
@@ -150,13 +153,13 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "ip_is_link_local_unicast": _is_link_local_unicast,
     "ip_is_global_unicast": _is_global_unicast,
     "string_to_cidr": parse_cidr,
-    "is_cidr": succeeds(parse_cidr),
+    "is_cidr": as_predicate(parse_cidr),
     "cidr_to_string": str,
     "cidr_ip": lambda value: value.address,
-    "cidr_masked": _masked,
+    "cidr_masked": _mask,
     "cidr_prefix_length": lambda value: value.bits,
     "cidr_contains_ip_ip": CIDR.covers,
-    "cidr_contains_ip_string": lambda value, text: value.covers(_other_ip(text)),
+    "cidr_contains_ip_string": lambda value, text: value.covers(_parse_other_ip(text)),
     "cidr_contains_cidr": _contains_cidr,
     "cidr_contains_cidr_string": lambda value, text: _contains_cidr(value, parse_cidr(text)),
 }

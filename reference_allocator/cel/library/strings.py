@@ -13,7 +13,7 @@ import re2  # type: ignore[import-untyped]
 from reference_allocator.api.quoting import ESCAPES
 from reference_allocator.cel.environment.tables import OLDER
 from reference_allocator.cel.errors import CelRuntimeError
-from reference_allocator.cel.runtime.conversions import shown
+from reference_allocator.cel.runtime.conversions import show_value
 
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)}
@@ -51,35 +51,35 @@ _UNICODE_CLASS: Final = re.compile(
 
 @lru_cache(maxsize=1024)
 def _class_name(name: str) -> str | None:
-    """RE2's name of a Unicode class; Go takes any case since 1.25 (``canonicalName``)."""
-    for known in (name, re.sub("[ _-]", "", name).capitalize()):
+    """Return RE2's name of a Unicode class; Go takes any case since 1.25 (``canonicalName``)."""
+    for spelling in (name, re.sub("[ _-]", "", name).capitalize()):
         with contextlib.suppress(re2.error):
-            re2.compile(f"\\p{{{known}}}", _OPTIONS)
-            return known
+            re2.compile(f"\\p{{{spelling}}}", _OPTIONS)
+            return spelling
     return None
 
 
-def _respelled(pattern: str) -> str:
-    """The pattern as RE2 has to see it to answer as Go does."""
+def _respell_pattern(pattern: str) -> str:
+    """Return the pattern as RE2 has to see it to answer as Go does."""
 
     def respelled(found: re.Match[str]) -> str:
         sign, negation, name, letter = found.groups()
         if found.group() == r"\C":  # any byte, which Go does not know
             return _NO_ESCAPE
-        known = _class_name(letter or name) if sign else None
-        return f"\\{sign}{{{negation or ''}{known}}}" if known else found.group()
+        class_name = _class_name(letter or name) if sign else None
+        return f"\\{sign}{{{negation or ''}{class_name}}}" if class_name else found.group()
 
     return _UNICODE_CLASS.sub(respelled, pattern)
 
 
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str) -> Any:
-    """A compiled RE2 pattern; raises RegexError."""
-    respelled = _respelled(pattern)
+    """Return a compiled RE2 pattern. Raises RegexError: it does not compile."""
+    respelled = _respell_pattern(pattern)
     try:
         return re2.compile(respelled, _OPTIONS)
     except re2.error as error:
-        kind, argument = _reason(error)
+        kind, argument = _split_reason(error)
         if argument == _NO_ESCAPE and _NO_ESCAPE not in pattern:
             argument = r"\C"
         elif argument == respelled:
@@ -91,15 +91,18 @@ def compile_regex(pattern: str) -> Any:
         elif "repetition" in kind and repeat and not _can_repeat(repeat):
             message, argument = "invalid repeat count", repeat.group()  # Go looks at that first
         elif argument in ("(?<=", "(?<!"):  # for Go a group with a bad name
-            rest = pattern[pattern.index(argument) :]
-            message, argument = "invalid named capture", rest[: rest.find(">") + 1] or rest
+            group_text = pattern[pattern.index(argument) :]
+            message, argument = (
+                "invalid named capture",
+                group_text[: group_text.find(">") + 1] or group_text,
+            )
         elif kind == "invalid escape sequence" and argument in ("\\p", "\\P"):
             message = "invalid character class range"
         raise RegexError(f"error parsing regexp: {message}: `{argument}`") from None
 
 
-def _reason(error: Exception) -> tuple[str, str]:
-    """What RE2 has against a pattern, and the part of it."""
+def _split_reason(error: Exception) -> tuple[str, str]:
+    """Return what RE2 has against a pattern, and the part of the pattern that is wrong."""
     raw = error.args[0] if error.args else ""
     text = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
     kind, _, argument = text.partition(": ")
@@ -107,7 +110,7 @@ def _reason(error: Exception) -> tuple[str, str]:
 
 
 def _can_repeat(repeat: re.Match[str]) -> bool:
-    """Whether ``{2,3}`` may be: at most 1000, and not the wrong way round."""
+    """Return whether ``{2,3}`` is allowed: at most 1000, and not the wrong way round."""
     least = int(repeat[1])
     most = int(repeat[3]) if repeat[3] else least
     return least <= most <= 1000
@@ -128,40 +131,40 @@ def _find_regex(pattern: str) -> Any:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _find_regex(pattern).search(text)
-    return "" if found is None else str(found.group(0))
+    match = _find_regex(pattern).search(text)
+    return "" if match is None else str(match.group(0))
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    """All matches; an empty one right after another match does not count (Go's ``allMatches``)."""
+    """Return all matches, but no empty one right after another match (Go's ``allMatches``)."""
     regex = _find_regex(pattern)
     result: list[str] = []
-    start, before = 0, -1
+    start, previous_end = 0, -1
     while len(result) != limit and start <= len(text):
-        found = regex.search(text, start)
-        if found is None:
+        match = regex.search(text, start)
+        if match is None:
             break
-        first, end = found.span()
-        if not first == end == before:
-            result.append(found.group())
+        first, end = match.span()
+        if not first == end == previous_end:
+            result.append(match.group())
         start = end + 1 if end == start else end
-        before = end
+        previous_end = end
     return result
 
 
-def _check(index: int, length: int) -> None:
+def _check_index(index: int, length: int) -> None:
     if not 0 <= index <= length:
         raise CelRuntimeError(f"index out of range: {index}")
 
 
 def _char_at(text: str, index: int) -> str:
-    _check(index, len(text))
+    _check_index(index, len(text))
     return text[index : index + 1]
 
 
 def _index_of(text: str, part: str, offset: int = 0) -> int:
     if offset < 0:
-        _check(offset, 0)
+        _check_index(offset, 0)
     if part == "":
         return min(offset, len(text))
     return text.find(part, offset)
@@ -175,7 +178,7 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
         if len(part) > len(text):
             return -1
     if offset < 0:
-        _check(offset, 0)
+        _check_index(offset, 0)
     if part == "":
         return min(offset, len(text))
     if offset >= len(text):
@@ -184,16 +187,16 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
 
 
 def _found_at_offset(search: Callable[[str, str, int], int]) -> Callable[[str, str, int], int]:
-    """Up to 1.36 an empty part is found at any offset, whatever the text."""
+    """Return the search as up to 1.36, which finds an empty part at any offset of any text."""
     return lambda text, part, offset: search(text, part, offset) if part else offset
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is not None and start > end:
         raise CelRuntimeError(f"invalid substring range. start: {start}, end: {end}")
-    _check(start, len(text))
+    _check_index(start, len(text))
     if end is not None:
-        _check(end, len(text))
+        _check_index(end, len(text))
     return text[start:end]
 
 
@@ -214,12 +217,12 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
 def _join(items: list[Any], separator: str = "") -> str:
     for item in items:
         if item.__class__ is not str:
-            raise CelRuntimeError(f"join: invalid input: {shown(item)}")
+            raise CelRuntimeError(f"join: invalid input: {show_value(item)}")
     return separator.join(items)
 
 
 def _quote(text: str) -> str:
-    """The text in quotes with control characters escaped (``strings.quote``)."""
+    """Return the text in quotes with control characters escaped (``strings.quote``)."""
     return '"' + "".join(ESCAPES.get(char, char) for char in text) + '"'
 
 

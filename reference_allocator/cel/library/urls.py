@@ -1,6 +1,6 @@
 """URLs as Go's ``net/url`` reads them (``k8s.io/apiserver/pkg/cel/library/urls.go``).
 
-Which texts are URLs, and what their parts are, is exact; why a text is none is told in fewer words.
+Which texts are URLs, and what their parts are, is exact; why a text is none is said in fewer words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PORT: Final = re.compile("(?::[0-9]*)?")
 
 
 class _UrlError(ValueError):
-    """Why a text is not a URL."""
+    """The text is not a URL."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -51,13 +51,13 @@ def _check(form: re.Pattern[str], text: str, what: str) -> None:
         raise _UrlError(f"invalid {what}")
 
 
-def _host(scheme: str, text: str) -> str:
-    """The host with its port, decoded: ``parseHost`` of net/url in Go 1.26."""
+def _parse_host(scheme: str, text: str) -> str:
+    """Return the host with its port, decoded: ``parseHost`` of net/url in Go 1.26."""
     opening, closing = text.rfind("["), text.rfind("]")
     if opening > 0 or opening == 0 > closing:
         raise _UrlError("invalid IP-literal")
     if opening == 0:
-        return _ip_literal(text[1:closing], text[closing + 1 :])
+        return _parse_ip_literal(text[1:closing], text[closing + 1 :])
     # Only these two schemes are strict about a second colon (go.dev/issue/78077).
     colon = text.find(":") if scheme in ("http", "https") else text.rfind(":")
     if colon >= 0:
@@ -66,14 +66,14 @@ def _host(scheme: str, text: str) -> str:
     return unquote_to_bytes(text).decode(errors="replace")
 
 
-def _ip_literal(inside: str, port: str) -> str:
-    """``[fe80::1%25en0]:80``, as RFC 3986 and RFC 6874 have it."""
+def _parse_ip_literal(inside: str, port: str) -> str:
+    """Return the host of ``[fe80::1%25en0]:80``, as RFC 3986 and RFC 6874 have it."""
     _check(_PORT, port, "port")
     name, mark, zone = inside.partition("%25")
     _check(_HOST, name, "host name")
     _check(_ZONE, zone, "host name")
     address = "".join(
-        unquote_to_bytes(part).decode(errors="replace") for part in (name, mark, zone)
+        unquote_to_bytes(piece).decode(errors="replace") for piece in (name, mark, zone)
     )
     try:
         version = parse_address(address).version
@@ -84,16 +84,16 @@ def _ip_literal(inside: str, port: str) -> str:
     return f"[{address}]{port}"
 
 
-def _authority(scheme: str, text: str) -> str:
+def _parse_authority(scheme: str, text: str) -> str:
     user, at, name = text.rpartition("@")
-    host = _host(scheme, name)
+    host = _parse_host(scheme, name)
     if at:
         _check(_USER, user, "userinfo")
     return host
 
 
-def _escaped_path(raw: str) -> str:
-    """``URL.EscapedPath``: the text itself if it is a valid encoding, else re-encoded."""
+def _escape_path(raw: str) -> str:
+    """Return ``URL.EscapedPath``: the text itself if it is a valid encoding, else re-encoded."""
     _check(_ESCAPED, raw, "URL escape")
     decoded = unquote_to_bytes(raw)
     if _PATH.fullmatch(raw):
@@ -107,8 +107,10 @@ def _parse(text: str, *, via_request: bool) -> URL:
     if text == "*":
         return URL("", "", "*", "", text)
     match = re.match("([a-zA-Z][a-zA-Z0-9+.-]*):", text)
-    scheme, rest = ("", text) if match is None else (match[1].lower(), text[match.end() :])
-    path, _, query = rest.partition("?")
+    scheme, without_scheme = (
+        ("", text) if match is None else (match[1].lower(), text[match.end() :])
+    )
+    path, _, query = without_scheme.partition("?")
     if not path.startswith("/"):
         if scheme:
             return URL(scheme, "", "", query, text)  # opaque
@@ -118,12 +120,12 @@ def _parse(text: str, *, via_request: bool) -> URL:
     if (scheme or (not via_request and not path.startswith("///"))) and path.startswith("//"):
         authority, slash, path = path[2:].partition("/")
         path = slash + path
-        host = _authority(scheme, authority)
-    return URL(scheme, host, _escaped_path(path), query, text)
+        host = _parse_authority(scheme, authority)
+    return URL(scheme, host, _escape_path(path), query, text)
 
 
 def parse_request_uri(text: str) -> None:
-    """``url.ParseRequestURI``, whose message the ValueError begins like."""
+    """Parse as ``url.ParseRequestURI`` does. Raises ValueError: its message begins as Go's."""
     try:
         _parse(text, via_request=True)
     except _UrlError as error:
@@ -151,24 +153,26 @@ def _is_url(text: str) -> bool:
     return True
 
 
-def _hostname(url: URL) -> str:
+def _get_hostname(url: URL) -> str:
     if url.host.startswith("["):
         return url.host[1 : url.host.rfind("]")]
     return url.host.rpartition(":")[0] if ":" in url.host else url.host
 
 
-def _port(url: URL) -> str:
-    rest = url.host[url.host.rfind("]") + 1 :] if url.host.startswith("[") else url.host
-    return rest.rpartition(":")[2] if ":" in rest else ""
+def _get_port(url: URL) -> str:
+    without_literal = url.host[url.host.rfind("]") + 1 :] if url.host.startswith("[") else url.host
+    return without_literal.rpartition(":")[2] if ":" in without_literal else ""
 
 
-def _query(url: URL) -> dict[str, list[str]]:
-    """``URL.Query``: ill-formed pairs are dropped."""
+def _parse_query(url: URL) -> dict[str, list[str]]:
+    """Return ``URL.Query``: ill-formed pairs are dropped."""
     result: dict[str, list[str]] = {}
     for pair in url.query.split("&"):
         if pair and ";" not in pair and _ESCAPED.fullmatch(pair):
-            parts = pair.replace("+", " ").partition("=")
-            key, _, value = (unquote_to_bytes(part).decode(errors="replace") for part in parts)
+            key_and_value = pair.replace("+", " ").partition("=")
+            key, _, value = (
+                unquote_to_bytes(piece).decode(errors="replace") for piece in key_and_value
+            )
             result.setdefault(key, []).append(value)
     return result
 
@@ -178,8 +182,8 @@ OVERLOADS: Final[dict[str, Callable[..., Any]]] = {
     "is_url_string": _is_url,
     "url_get_scheme": lambda url: url.scheme,
     "url_get_host": lambda url: url.host,
-    "url_get_hostname": _hostname,
-    "url_get_port": _port,
+    "url_get_hostname": _get_hostname,
+    "url_get_port": _get_port,
     "url_get_escaped_path": lambda url: url.path,
-    "url_get_query": _query,
+    "url_get_query": _parse_query,
 }

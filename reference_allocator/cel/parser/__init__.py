@@ -1,1 +1,1 @@
-"""From source text to syntax tree (cel-go's ``parser``)."""
+"""The parser: from source text to syntax tree (cel-go's ``parser``)."""

@@ -1,4 +1,4 @@
-"""From source text to syntax tree, with the limits that keep hostile input cheap.
+"""The building of the syntax tree, with the limits that keep hostile input cheap.
 
 Lark calls the builder's methods bottom-up while it parses, so nothing here recurses with the
 nesting of the expression; the depth of each node is known when it is built and bounded before
@@ -25,9 +25,9 @@ from reference_allocator.cel.parser.helper import (
     MAX_DEPTH,
     STATE,
     ParseError,
-    at,
+    offset_of,
     report,
-    sized,
+    set_depths,
     syntax_issue,
 )
 from reference_allocator.cel.parser.rules import MemberRules, OperatorRules, is_token
@@ -35,7 +35,7 @@ from reference_allocator.cel.parser.rules import MemberRules, OperatorRules, is_
 
 @cache
 def build_parser(transformer: Any) -> Lark:
-    """The LALR parser; ``transformer`` gets each rule's children, bottom-up and without recursion.
+    """Return the LALR parser; ``transformer`` gets each rule's children, bottom-up.
 
     Its tables take a third of a second to compute, more than all else that starts, so lark keeps
     them in the user's cache, one process at a time. A file that is damaged, or of another grammar,
@@ -48,13 +48,13 @@ def build_parser(transformer: Any) -> Lark:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / f"{name}.lock").open("w")
     except OSError:
-        return _lark(text, transformer, False)
+        return _make_lark(text, transformer, False)
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _lark(text, transformer, str(folder / name))
+        return _make_lark(text, transformer, str(folder / name))
 
 
-def _lark(text: str, transformer: Any, kept: str | bool) -> Lark:
+def _make_lark(text: str, transformer: Any, cache: str | bool) -> Lark:
     return Lark(
         text,
         parser="lalr",
@@ -63,7 +63,7 @@ def _lark(text: str, transformer: Any, kept: str | bool) -> Lark:
         keep_all_tokens=True,
         maybe_placeholders=False,
         propagate_positions=False,
-        cache=kept,
+        cache=cache,
     )
 
 
@@ -88,32 +88,32 @@ _LITERALS: Final[dict[str, Callable[[str], Any]]] = {
 class _Builder(OperatorRules, MemberRules):
     """A method per grammar rule; each gets its children, tokens included, and returns a node."""
 
-    def _ident(self, token: Token, prefix: str, offset: int) -> Node:
+    def _build_ident(self, token: Token, prefix: str, offset: int) -> Node:
         if str(token) in _RESERVED:
             return report(offset, f"reserved identifier: {token}")
-        return Ident(at(token), prefix + token)
+        return Ident(offset_of(token), prefix + token)
 
     def ident(self, children: list[Any]) -> Node:
-        return self._ident(children[0], "", at(children[0]))
+        return self._build_ident(children[0], "", offset_of(children[0]))
 
     def dot_ident(self, children: list[Any]) -> Node:
-        return self._ident(children[1], ".", at(children[0]))
+        return self._build_ident(children[1], ".", offset_of(children[0]))
 
     def ident_arg(self, children: list[Any]) -> Node:
-        name, opening, *rest = children
-        return self._global_call(name, "", at(name), opening, rest)
+        name, opening, *arguments = children
+        return self._build_global_call(name, "", offset_of(name), opening, arguments)
 
     def dot_ident_arg(self, children: list[Any]) -> Node:
-        dot, name, opening, *rest = children
-        return self._global_call(name, ".", at(dot), opening, rest)
+        dot, name, opening, *arguments = children
+        return self._build_global_call(name, ".", offset_of(dot), opening, arguments)
 
-    def _global_call(
-        self, name: Token, prefix: str, offset: int, opening: Token, rest: list[Any]
+    def _build_global_call(
+        self, name: Token, prefix: str, offset: int, opening: Token, arguments: list[Any]
     ) -> Node:
         if str(name) in _RESERVED:
             return report(offset, f"reserved identifier: {name}")
-        args = rest[0] if len(rest) > 1 else []
-        return self.build_call(at(opening), prefix + name, None, args)
+        args = arguments[0] if len(arguments) > 1 else []
+        return self.build_call(offset_of(opening), prefix + name, None, args)
 
     def exprlist(self, children: list[Any]) -> list[Node]:
         return children[::2]
@@ -121,7 +121,7 @@ class _Builder(OperatorRules, MemberRules):
     def paren_expr(self, children: list[Any]) -> Node:
         node: Node = children[1]
         node.sign = ""
-        return sized(node, (), (node,))
+        return set_depths(node, (), (node,))
 
     def optexpr(self, children: list[Any]) -> tuple[bool, Node]:
         return len(children) > 1, children[-1]
@@ -133,19 +133,19 @@ class _Builder(OperatorRules, MemberRules):
         items = children[1] if isinstance(children[1], list) else []
         optional = frozenset(index for index, (flag, _) in enumerate(items) if flag)
         elements = [item for _, item in items]
-        return sized(ListExpr(at(children[0]), elements, optional), (), elements)
+        return set_depths(ListExpr(offset_of(children[0]), elements, optional), (), elements)
 
     def map_lit(self, children: list[Any]) -> Node:
         entries = children[1] if isinstance(children[1], list) else []
-        parts = [part for entry in entries for part in (entry.key, entry.value)]
-        return sized(MapExpr(at(children[0]), entries), (), parts)
+        children_of_entries = [child for entry in entries for child in (entry.key, entry.value)]
+        return set_depths(MapExpr(offset_of(children[0]), entries), (), children_of_entries)
 
     def literal(self, children: list[Any]) -> Node:
         token = children[0]
         try:
-            literal = Literal(at(token), _LITERALS[token.type](str(token)))
+            literal = Literal(offset_of(token), _LITERALS[token.type](str(token)))
         except literals.LiteralError as error:
-            return report(at(token), str(error))
+            return report(offset_of(token), str(error))
         if token.type in ("INT_LIT", "FLOAT_LIT") and token.startswith("-"):
             literal.sign = "literal"
         return literal
@@ -155,9 +155,10 @@ BUILDER: Final = _Builder()
 
 
 def parse(source: str) -> Node:
-    """The syntax tree of an expression, macros expanded.
+    """Return the syntax tree of an expression, macros expanded.
 
-    Raises ParseError: no expression, an ill-formed literal or macro, or nested too deeply.
+    Raises ParseError: the text is no expression, nested too deeply, or has an ill-formed literal or
+    macro.
     """
     STATE.issues = []
     try:

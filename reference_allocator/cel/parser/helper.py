@@ -1,4 +1,4 @@
-"""What building the syntax tree shares: positions, errors, the limits of depth.
+"""Helpers for building the syntax tree: positions, errors, the limits of depth.
 
 The limits are cel-go's: a rule of its grammar may be open 250 times at once, and its visitor goes
 down 250 levels of binary operators and members.
@@ -28,7 +28,7 @@ class ParseError(Exception):
 
 
 class _State(threading.local):
-    """What one parse collects; per thread, because the parser object is shared."""
+    """The issues that one parse collects; per thread, because the parser object is shared."""
 
     def __init__(self) -> None:
         self.issues: list[Issue] = []
@@ -37,45 +37,49 @@ class _State(threading.local):
 STATE = _State()
 
 
-def at(token: Token) -> int:
+def offset_of(token: Token) -> int:
+    """Return where a token begins, in code points from the start of the source."""
     return token.start_pos or 0
 
 
 def report(offset: int, message: str) -> Node:
-    """Remember what is wrong; the node that stands for the place goes unused."""
+    """Record an issue; the returned node stands for the place and goes unused."""
     STATE.issues.append(Issue(offset, message))
     return Literal(offset, None)
 
 
-def sized(
+def set_depths(
     node: Node, inner: Sequence[Node], expressions: Sequence[Node] = (), *, counted: bool = False
 ) -> Node:
-    """The node with the depths that cel-go's parser limits.
+    """Return the node with the depths set that cel-go's parser limits.
 
     Args:
-        inner: its parts, where they are not expressions of their own.
-        expressions: its parts that the grammar calls an expression: in brackets, as arguments.
+        node: the node.
+        inner: its children that are not expressions of their own.
+        expressions: its children that the grammar calls an expression: in brackets, as arguments.
         counted: whether cel-go's visitor counts the node as a level (binary operators, members).
+
+    Raises ParseError: see `check_depths`.
     """
     levels = nesting = 0
     relations = calcs = 1
-    for part in inner:
-        levels = max(levels, part.levels)
-        nesting = max(nesting, part.nesting)
-        relations = max(relations, part.relations)
-        calcs = max(calcs, part.calcs)
-    for part in expressions:
-        levels = max(levels, part.levels)
-        nesting = max(nesting, part.nesting + 1)
-        relations = max(relations, part.relations + 1)
-        calcs = max(calcs, part.calcs + 1)
+    for child in inner:
+        levels = max(levels, child.levels)
+        nesting = max(nesting, child.nesting)
+        relations = max(relations, child.relations)
+        calcs = max(calcs, child.calcs)
+    for child in expressions:
+        levels = max(levels, child.levels)
+        nesting = max(nesting, child.nesting + 1)
+        relations = max(relations, child.relations + 1)
+        calcs = max(calcs, child.calcs + 1)
     node.levels = levels + counted
     node.nesting, node.relations, node.calcs = nesting, relations, calcs
-    return limited(node)
+    return check_depths(node)
 
 
-def limited(node: Node) -> Node:
-    """The node; raises ParseError if a rule of the grammar is open too often at once in it."""
+def check_depths(node: Node) -> Node:
+    """Return the node; raise ParseError if a rule of the grammar is open too often in it."""
     if node.nesting >= MAX_DEPTH or node.relations > MAX_DEPTH or node.calcs > MAX_DEPTH:
         raise ParseError([Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")])
     return node
@@ -89,21 +93,21 @@ _CLOSING: Final = {"RPAR": ")", "RSQB": "]", "RBRACE": "}", "COLON": ":"}
 
 
 def syntax_issue(source: str, error: UnexpectedInput) -> Issue:
-    """The complaint about a text that is not an expression.
+    """Return the issue of a text that is not an expression.
 
     cel-go's parser, ANTLR, names all that it expected at the first place that does not fit. Here
-    that is said of the most common mistakes: an operand or a bracket that is missing.
+    only issues of the most common mistakes do: an operand or a bracket that is missing.
     """
     if isinstance(error, UnexpectedCharacters):
         offset = error.pos_in_stream or 0
-        found = source[offset : offset + 1]
-        return Issue(offset, f"Syntax error: token recognition error at: '{found}'")
+        offending_text = source[offset : offset + 1]
+        return Issue(offset, f"Syntax error: token recognition error at: '{offending_text}'")
     assert isinstance(error, UnexpectedToken)
     accepted = error.accepts or error.expected
     closing = ", ".join(f"'{_CLOSING[name]}'" for name in _CLOSING if name in accepted)
     expected = closing or (_OPERAND if "LPAR" in accepted else "")
-    offset, found = error.token.start_pos or 0, str(error.token)
+    offset, offending_text = error.token.start_pos or 0, str(error.token)
     if error.token.type == "$END":
-        offset, found = len(source), "<EOF>"
-    what = f" expecting {expected}" if expected else ""
-    return Issue(offset, f"Syntax error: mismatched input '{found}'{what}")
+        offset, offending_text = len(source), "<EOF>"
+    expecting = f" expecting {expected}" if expected else ""
+    return Issue(offset, f"Syntax error: mismatched input '{offending_text}'{expecting}")

@@ -1,4 +1,4 @@
-r"""Reading literals: numbers within 64 bits, strings and bytes with their escapes.
+r"""The reading of literals: numbers within 64 bits, strings and bytes with their escapes.
 
 The rules are cel-go's (``parser/unescape.go``): raw strings keep backslashes, ``\x`` and octal
 escapes are code points in a string and single bytes in bytes, and a surrogate is not a character.
@@ -19,41 +19,42 @@ class LiteralError(ValueError):
     """A literal that the grammar allows but that has no value; ``str()`` is cel-go's text."""
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     text = re.sub(r"[\t\n\f\r ]", "", text)
     negative = text.startswith("-")
     digits = text.lstrip("-")
     hexadecimal = digits.startswith("0x")
+    # 400 digits are far beyond 64 bits already, and Python refuses to read thousands.
     value = int(digits[2:], 16) if hexadecimal else int(digits[:400])  # noqa: FURB166
     return -value if negative else value
 
 
 def parse_int(text: str) -> int:
-    """``-0x1F`` or ``31``; LiteralError when it does not fit 64 bits."""
-    value = _integer(text)
+    """Return the value of ``-0x1F`` or ``31``. Raises LiteralError: it does not fit 64 bits."""
+    value = _parse_integer(text)
     if not INT_MIN <= value <= INT_MAX:
         raise LiteralError("invalid int literal")
     return value
 
 
 def parse_uint(text: str) -> UInt:
-    """``31u``; LiteralError when it does not fit 64 bits."""
-    value = _integer(text[:-1])
+    """Return the value of ``31u``. Raises LiteralError: it does not fit 64 bits."""
+    value = _parse_integer(text[:-1])
     if value > UINT_MAX:
         raise LiteralError("invalid uint literal")
     return UInt(value)
 
 
 def parse_float(text: str) -> float:
-    """``-1.5e3``; LiteralError when it is out of range."""
+    """Return the value of ``-1.5e3``. Raises LiteralError: it is out of range."""
     value = float(re.sub(r"[\t\n\f\r ]", "", text))
     if value in (float("inf"), float("-inf")):
         raise LiteralError("invalid double literal")
     return value
 
 
-def _body(text: str) -> tuple[str, bool]:
-    """The text between the quotes, newlines normalised, and whether it is raw."""
+def _unquote(text: str) -> tuple[str, bool]:
+    """Return the text between the quotes, newlines normalised, and whether it is raw."""
     raw = text[0] in "rR"
     if raw:
         text = text[1:]
@@ -69,8 +70,8 @@ def _code_point(value: int) -> str:
 
 
 def parse_string(text: str) -> str:
-    """A quoted, triple-quoted or raw string."""
-    body, raw = _body(text)
+    """Return the value of a quoted, triple-quoted or raw string."""
+    body, raw = _unquote(text)
     if raw or "\\" not in body:
         return body
 
@@ -86,8 +87,8 @@ def parse_string(text: str) -> str:
 
 
 def parse_bytes(text: str) -> bytes:
-    """``b"..."``; text outside escapes is UTF-8."""
-    body, raw = _body(text[1:])
+    """Return the value of ``b"..."``; text outside escapes is UTF-8."""
+    body, raw = _unquote(text[1:])
     if raw or "\\" not in body:
         return body.encode()
     out = bytearray()

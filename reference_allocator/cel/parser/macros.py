@@ -14,7 +14,7 @@ from reference_allocator.cel import ast
 
 ACCUMULATOR: Final = "@result"
 UNUSED: Final = "#unused"
-"""The iteration variable of what ``cel.bind`` becomes: a fold over nothing."""
+"""The iteration variable of the fold over nothing that ``cel.bind`` becomes."""
 
 
 class MacroError(Exception):
@@ -25,32 +25,32 @@ class MacroError(Exception):
         self.node = node
 
 
-def _name(node: ast.Node, message: str) -> str:
+def _read_name(node: ast.Node, message: str) -> str:
     if not isinstance(node, ast.Ident):
         raise MacroError(node, message)
     return node.name
 
 
-def _iteration_variable(node: ast.Node, message: str) -> str:
-    name = _name(node, message)
+def _read_variable(node: ast.Node, message: str) -> str:
+    name = _read_name(node, message)
     if name in (ACCUMULATOR, "__result__"):
         raise MacroError(node, "iteration variable overwrites accumulator variable")
     return name
 
 
-def _two_variables(first: ast.Node, second: ast.Node) -> tuple[str, str]:
+def _read_two_variables(first: ast.Node, second: ast.Node) -> tuple[str, str]:
     names = (
-        _name(first, "argument must be a simple name"),
-        _name(second, "argument must be a simple name"),
+        _read_name(first, "argument must be a simple name"),
+        _read_name(second, "argument must be a simple name"),
     )
     if names[0] == names[1]:
         raise MacroError(second, f"duplicate variable name: {names[0]}")
     for node in (first, second):
-        _iteration_variable(node, "")
+        _read_variable(node, "")
     return names
 
 
-def _fold(
+def _make_fold(
     at: int,
     target: ast.Node,
     iter_vars: tuple[str, str],
@@ -59,31 +59,31 @@ def _fold(
     condition: ast.Node | None = None,
     result: ast.Node | None = None,
 ) -> ast.Comprehension:
-    """A fold to its end, whose value is the accumulator, if not said otherwise."""
+    """Return a fold, by default to its end, whose value is by default the accumulator."""
     condition = condition or ast.Literal(at, True)
     result = result or ast.Ident(at, ACCUMULATOR)
     return ast.Comprehension(at, target, *iter_vars, ACCUMULATOR, init, condition, step, result)
 
 
-def _quantifier(
+def _make_quantifier(
     at: int, macro: str, target: ast.Node, iter_vars: tuple[str, str], predicate: ast.Node
 ) -> ast.Node:
     def accu() -> ast.Node:
         return ast.Ident(at, ACCUMULATOR)
 
     if macro == "exists_one":
-        more = ast.Call(at, "_+_", [accu(), ast.Literal(at, 1)])
-        step = ast.Call(at, "_?_:_", [predicate, more, accu()])
+        count_one_more = ast.Call(at, "_+_", [accu(), ast.Literal(at, 1)])
+        step = ast.Call(at, "_?_:_", [predicate, count_one_more, accu()])
         result = ast.Call(at, "_==_", [accu(), ast.Literal(at, 1)])
-        return _fold(at, target, iter_vars, ast.Literal(at, 0), step, result=result)
+        return _make_fold(at, target, iter_vars, ast.Literal(at, 0), step, result=result)
     every = macro == "all"
     undecided = accu() if every else ast.Call(at, "!_", [accu()])
     condition = ast.Call(at, "@not_strictly_false", [undecided])
     step = ast.Call(at, "_&&_" if every else "_||_", [accu(), predicate])
-    return _fold(at, target, iter_vars, ast.Literal(at, every), step, condition)
+    return _make_fold(at, target, iter_vars, ast.Literal(at, every), step, condition)
 
 
-def _collect(
+def _make_collection(
     at: int,
     target: ast.Node,
     iter_vars: tuple[str, str],
@@ -91,89 +91,89 @@ def _collect(
     added: ast.Node,
     init: ast.Node | None = None,
 ) -> ast.Comprehension:
-    """A fold that adds something for each element, or for those that satisfy a predicate.
+    """Return a fold that adds something for each element, or for those that satisfy a predicate.
 
     Args:
-        predicate: of the elements, none for all.
+        predicate: the predicate of the elements, none for all.
         added: the accumulator with an element added.
         init: the accumulator at first, by default an empty list.
     """
     if predicate:
         added = ast.Call(at, "_?_:_", [predicate[0], added, ast.Ident(at, ACCUMULATOR)])
-    return _fold(at, target, iter_vars, init or ast.ListExpr(at, [], frozenset()), added)
+    return _make_fold(at, target, iter_vars, init or ast.ListExpr(at, [], frozenset()), added)
 
 
-def _append(at: int, element: ast.Node) -> ast.Call:
+def _make_append(at: int, element: ast.Node) -> ast.Call:
     return ast.Call(
         at, "_+_", [ast.Ident(at, ACCUMULATOR), ast.ListExpr(at, [element], frozenset())]
     )
 
 
-def _has(at: int, argument: ast.Node) -> ast.Node:
+def _expand_has(at: int, argument: ast.Node) -> ast.Node:
     if not isinstance(argument, ast.Select):
         raise MacroError(argument, "invalid argument to has() macro")
     return ast.Select(at, argument.operand, argument.field, test_only=True)
 
 
-def _quantified(macro: str) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
+def _quantifier_expander(macro: str) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
     def expander(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
         if len(args) == 3:
-            names = _two_variables(args[0], args[1])
+            names = _read_two_variables(args[0], args[1])
         else:
-            names = (_iteration_variable(args[0], "argument must be a simple name"), "")
-        return _quantifier(at, macro, target, names, args[-1])
+            names = (_read_variable(args[0], "argument must be a simple name"), "")
+        return _make_quantifier(at, macro, target, names, args[-1])
 
     return expander
 
 
-def _map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Comprehension:
-    variable = _iteration_variable(args[0], "argument is not an identifier")
-    return _collect(at, target, (variable, ""), args[1:-1], _append(at, args[-1]))
+def _expand_map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Comprehension:
+    variable = _read_variable(args[0], "argument is not an identifier")
+    return _make_collection(at, target, (variable, ""), args[1:-1], _make_append(at, args[-1]))
 
 
-def _filter(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
-    variable = _iteration_variable(args[0], "argument is not an identifier")
-    return _collect(at, target, (variable, ""), args[1:], _append(at, args[0]))
+def _expand_filter(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+    variable = _read_variable(args[0], "argument is not an identifier")
+    return _make_collection(at, target, (variable, ""), args[1:], _make_append(at, args[0]))
 
 
-def _transform_list(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
-    names = _two_variables(args[0], args[1])
-    return _collect(at, target, names, args[2:-1], _append(at, args[-1]))
+def _expand_transform_list(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+    names = _read_two_variables(args[0], args[1])
+    return _make_collection(at, target, names, args[2:-1], _make_append(at, args[-1]))
 
 
-def _transform_map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
-    names = _two_variables(args[0], args[1])
+def _expand_transform_map(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+    names = _read_two_variables(args[0], args[1])
     insert = [ast.Ident(at, ACCUMULATOR), ast.Ident(at, names[0]), args[-1]]
     added = ast.Call(at, "cel.@mapInsert", insert)
-    return _collect(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
+    return _make_collection(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
 
 
-def _transform_map_entry(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
-    names = _two_variables(args[0], args[1])
+def _expand_transform_map_entry(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+    names = _read_two_variables(args[0], args[1])
     added = ast.Call(at, "cel.@mapInsert", [ast.Ident(at, ACCUMULATOR), args[-1]])
-    return _collect(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
+    return _make_collection(at, target, names, args[2:-1], added, ast.MapExpr(at, []))
 
 
-def _binding(at: int, name: str, value: ast.Node, body: ast.Node) -> ast.Node:
+def _make_binding(at: int, name: str, value: ast.Node, body: ast.Node) -> ast.Node:
     nothing = ast.ListExpr(at, [], frozenset())
     condition, step = ast.Literal(at, False), ast.Ident(at, name)
     return ast.Comprehension(at, nothing, UNUSED, "", name, value, condition, step, body)
 
 
-def _bind(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node | None:
+def _expand_bind(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node | None:
     if not (isinstance(target, ast.Ident) and target.name == "cel"):
         return None
-    name = _name(args[0], "cel.bind() variable names must be simple identifiers")
-    return _binding(at, name, args[1], args[2])
+    name = _read_name(args[0], "cel.bind() variable names must be simple identifiers")
+    return _make_binding(at, name, args[1], args[2])
 
 
-def _opt_map(flat: bool) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
+def _opt_map_expander(flat: bool) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
     label = "optFlatMap" if flat else "optMap"
 
     def expander(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
-        name = _name(args[0], f"{label}() variable name must be a simple identifier")
+        name = _read_name(args[0], f"{label}() variable name must be a simple identifier")
         value = ast.Call(at, "value", [], target)
-        body = _binding(at, name, value, args[1])
+        body = _make_binding(at, name, value, args[1])
         present = body if flat else ast.Call(at, "optional.of", [body])
         has_value = ast.Call(at, "hasValue", [], target)
         return ast.Call(at, "_?_:_", [has_value, present, ast.Call(at, "optional.none", [])])
@@ -181,7 +181,7 @@ def _opt_map(flat: bool) -> Callable[[int, ast.Node, list[ast.Node]], ast.Node]:
     return expander
 
 
-def _sort_by(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
+def _expand_sort_by(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
     if not isinstance(target, (ast.ListExpr, ast.Select, ast.Ident, ast.Comprehension, ast.Call)):
         message = (
             "sortBy can only be applied to a list, identifier, comprehension, call or select"
@@ -189,43 +189,43 @@ def _sort_by(at: int, target: ast.Node, args: list[ast.Node]) -> ast.Node:
         )
         raise MacroError(target, message)
     name = "@__sortBy_input__"
-    keys = _map(at, ast.Ident(at, name), args)
+    keys = _expand_map(at, ast.Ident(at, name), args)
     body = ast.Call(at, "@sortByAssociatedKeys", [keys], ast.Ident(at, name))
-    return _binding(at, name, target, body)
+    return _make_binding(at, name, target, body)
 
 
 _RECEIVER: Final[
     dict[tuple[str, int], Callable[[int, ast.Node, list[ast.Node]], ast.Node | None]]
 ] = {
-    ("all", 2): _quantified("all"),
-    ("exists", 2): _quantified("exists"),
-    ("exists_one", 2): _quantified("exists_one"),
-    ("all", 3): _quantified("all"),
-    ("exists", 3): _quantified("exists"),
-    ("exists_one", 3): _quantified("exists_one"),
-    ("existsOne", 3): _quantified("exists_one"),
-    ("map", 2): _map,
-    ("map", 3): _map,
-    ("filter", 2): _filter,
-    ("transformList", 3): _transform_list,
-    ("transformList", 4): _transform_list,
-    ("transformMap", 3): _transform_map,
-    ("transformMap", 4): _transform_map,
-    ("transformMapEntry", 3): _transform_map_entry,
-    ("transformMapEntry", 4): _transform_map_entry,
-    ("bind", 3): _bind,
-    ("optMap", 2): _opt_map(flat=False),
-    ("optFlatMap", 2): _opt_map(flat=True),
-    ("sortBy", 2): _sort_by,
+    ("all", 2): _quantifier_expander("all"),
+    ("exists", 2): _quantifier_expander("exists"),
+    ("exists_one", 2): _quantifier_expander("exists_one"),
+    ("all", 3): _quantifier_expander("all"),
+    ("exists", 3): _quantifier_expander("exists"),
+    ("exists_one", 3): _quantifier_expander("exists_one"),
+    ("existsOne", 3): _quantifier_expander("exists_one"),
+    ("map", 2): _expand_map,
+    ("map", 3): _expand_map,
+    ("filter", 2): _expand_filter,
+    ("transformList", 3): _expand_transform_list,
+    ("transformList", 4): _expand_transform_list,
+    ("transformMap", 3): _expand_transform_map,
+    ("transformMap", 4): _expand_transform_map,
+    ("transformMapEntry", 3): _expand_transform_map_entry,
+    ("transformMapEntry", 4): _expand_transform_map_entry,
+    ("bind", 3): _expand_bind,
+    ("optMap", 2): _opt_map_expander(flat=False),
+    ("optFlatMap", 2): _opt_map_expander(flat=True),
+    ("sortBy", 2): _expand_sort_by,
 }
 
 
 def expand(at: int, name: str, target: ast.Node | None, args: list[ast.Node]) -> ast.Node | None:
-    """What the call ``target.name(args)`` stands for, or None when it is not a macro.
+    """Return what the call ``target.name(args)`` stands for, or None when it is not a macro.
 
-    Raises MacroError: it is one, with arguments that do not fit.
+    Raises MacroError: it is a macro, with arguments that do not fit.
     """
     if target is None:
-        return _has(at, args[0]) if (name, len(args)) == ("has", 1) else None
+        return _expand_has(at, args[0]) if (name, len(args)) == ("has", 1) else None
     expander = _RECEIVER.get((name, len(args)))
     return None if expander is None else expander(at, target, args)

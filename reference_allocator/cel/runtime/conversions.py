@@ -28,32 +28,32 @@ _FLOAT: Final = re.compile(
 
 def _string_to_int(text: str) -> int:
     if not _INTEGER.fullmatch(text) or len(text) > 400:
-        raise times.unreadable("int")
+        raise times.conversion_error("int")
     value = int(text)
     if not values.INT_MIN <= value <= values.INT_MAX:
-        raise times.unreadable("int")
+        raise times.conversion_error("int")
     return value
 
 
 def _string_to_uint(text: str) -> values.UInt:
     if not re.fullmatch(r"[0-9]+", text) or len(text) > 400 or int(text) > values.UINT_MAX:
-        raise times.unreadable("uint")
+        raise times.conversion_error("uint")
     return values.UInt(int(text))
 
 
 def string_to_double(text: str) -> float:
-    """Decimal or hexadecimal, with underscores between digits, as Go's ParseFloat."""
-    before = "0-9a-fA-FxX" if re.match(r"[+-]?0[xX]", text) else "0-9"
-    digits = re.sub(rf"(?<=[{before}])_(?=[{before.rstrip('xX')}])", "", text)
+    """Parse as Go's ParseFloat: decimal or hexadecimal, with underscores between digits."""
+    digit_class = "0-9a-fA-FxX" if re.match(r"[+-]?0[xX]", text) else "0-9"
+    digits = re.sub(rf"(?<=[{digit_class}])_(?=[{digit_class.rstrip('xX')}])", "", text)
     hexadecimal = _HEX_FLOAT.fullmatch(digits) is not None
     if not (hexadecimal or _FLOAT.fullmatch(digits)):
-        raise times.unreadable("double")
+        raise times.conversion_error("double")
     try:
         value = float.fromhex(digits) if hexadecimal else float(digits)
     except OverflowError:
-        raise times.unreadable("double") from None
+        raise times.conversion_error("double") from None
     if math.isinf(value) and not re.search("inf", text, re.IGNORECASE):
-        raise times.unreadable("double")
+        raise times.conversion_error("double")
     return value
 
 
@@ -62,7 +62,7 @@ def _string_to_bool(text: str) -> bool:
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise times.unreadable("bool")
+    raise times.conversion_error("bool")
 
 
 def _double_to_int(value: float) -> int:
@@ -91,7 +91,7 @@ def _int_to_uint(value: int) -> values.UInt:
 
 
 def format_double(value: float) -> str:
-    """``%g`` of Go: shortest text that reads back the same, exponents from 1e+06 and 1e-05 on."""
+    """Format as Go's ``%g``: the shortest exact text, exponents from 1e+06 and 1e-05 on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -106,8 +106,8 @@ def format_double(value: float) -> str:
     if not digits:
         return sign + "0"
     if exponent < -4 or exponent >= _LARGE:
-        rest = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+        decimals = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{decimals}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:
         return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")
@@ -123,7 +123,7 @@ def _bytes_to_string(value: bytes) -> str:
 
 
 def to_string(value: Any) -> str:
-    """``string(value)`` for the types that have it."""
+    """Evaluate ``string(value)`` for the types that have it."""
     converted: str = OVERLOADS[TO_STRING[values.type_name(value)]](value)
     return converted
 
@@ -132,18 +132,20 @@ def _same(value: Any) -> Any:
     return value
 
 
-def shown(value: Any) -> str:
-    """A value as messages show it: Go's ``%v``."""
+def show_value(value: Any) -> str:
+    """Return a value as messages show it: Go's ``%v``."""
     name = values.type_name(value)
     if name in _SHOWN:
         return _SHOWN[name](value)
     if name == "list":
-        return f"[{', '.join(map(shown, value))}]"
+        return f"[{', '.join(map(show_value, value))}]"
     if name == "map":
-        entries = (f"{shown(unmap_key(key))}: {shown(item)}" for key, item in value.items())
+        entries = (
+            f"{show_value(unmap_key(key))}: {show_value(item)}" for key, item in value.items()
+        )
         return f"{{{', '.join(entries)}}}"
     if name == "optional_type":
-        return f"optional({shown(value.value)})" if value.present else "optional.none()"
+        return f"optional({show_value(value.value)})" if value.present else "optional.none()"
     return str(value)
 
 

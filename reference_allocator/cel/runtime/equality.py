@@ -36,7 +36,7 @@ _STRICT = frozenset(
 
 
 def no_overload(function: str = "", *args: Any) -> CelRuntimeError:
-    """The error of a call whose arguments fit no signature."""
+    """Return the error of a call whose arguments fit no signature."""
     if not function:
         return CelRuntimeError(NO_OVERLOAD)
     if not args:
@@ -45,7 +45,7 @@ def no_overload(function: str = "", *args: Any) -> CelRuntimeError:
 
 
 def _order_numbers(left: Any, right: Any) -> int:
-    """-1, 0 or 1; a double decides the precision, as in Go."""
+    """Return -1, 0 or 1; a double decides the precision, as in Go."""
     if left.__class__ is float or right.__class__ is float:
         whole = left if right.__class__ is float else right
         double = right if right.__class__ is float else left
@@ -55,8 +55,8 @@ def _order_numbers(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def equal(left: Any, right: Any) -> bool:
-    """``left == right``; raises CelRuntimeError where cel-go has no answer."""
+def are_equal(left: Any, right: Any) -> bool:
+    """Evaluate ``left == right``. Raises CelRuntimeError: cel-go has no answer."""
     kind = left.__class__
     if kind is right.__class__ and kind in _PLAIN:
         return bool(left == right)
@@ -83,29 +83,29 @@ def equal(left: Any, right: Any) -> bool:
     if kind is Optional:
         if not (left.present and right.present):
             return bool(left.present == right.present)
-        return equal(left.value, right.value)
+        return are_equal(left.value, right.value)
     return bool(left == right)
 
 
 def _not_unequal(left: Any, right: Any) -> bool:
     try:
-        return equal(left, right)
+        return are_equal(left, right)
     except CelRuntimeError:
         return True
 
 
 def equal_or_false(left: Any, right: Any) -> bool:
-    """``left == right``, false where there is no answer (how membership is tested)."""
+    """Evaluate ``left == right``, false where there is no answer, as membership is tested."""
     try:
-        return equal(left, right)
+        return are_equal(left, right)
     except CelRuntimeError:
         return False
 
 
 def compare(left: Any, right: Any, function: str = "") -> int:
-    """-1, 0 or 1 for values with an order.
+    """Return -1, 0 or 1 for values with an order.
 
-    Raises CelRuntimeError: no order between them; names ``function`` where cel-go does.
+    Raises CelRuntimeError: they have no order; names ``function`` where cel-go does.
     """
     kind = left.__class__
     if kind in _NUMBERS:
@@ -129,7 +129,7 @@ def compare(left: Any, right: Any, function: str = "") -> int:
 
 
 def plain_keys(values: Iterable[Any]) -> list[Any] | None:
-    """A hashable form of each value, equal where the values are; None if one has no such form.
+    """Return a hashable form of each value, equal where the values are; None if one has none.
 
     NaN and large doubles have none, and what compares by rules of its own.
     """
@@ -155,6 +155,6 @@ def _plain_key(value: Any) -> Any:
     raise TypeError(kind)
 
 
-def contains(items: list[Any], item: Any) -> bool:
-    """Whether a list has the item, by equality; errors count as unequal."""
+def list_contains(items: list[Any], item: Any) -> bool:
+    """Return whether a list has the item, by equality; errors count as unequal."""
     return any(equal_or_false(item, element) for element in items)

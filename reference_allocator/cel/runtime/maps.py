@@ -1,4 +1,4 @@
-"""Maps and sets of constants: which keys are the same, and what a look-up finds.
+"""Maps and sets of constants: the equality of keys, and look-ups.
 
 A map literal is a Go map from CEL value to CEL value: ``1``, ``1u`` and ``1.0`` are three keys, of
 which a look-up tries those of the same number (cel-go ``common/types/map.go``). Lists, maps,
@@ -15,9 +15,9 @@ from reference_allocator.cel.errors import CelInternalError
 from reference_allocator.cel.runtime.values import INT_MAX, INT_MIN, UINT_MAX, UInt, type_name
 
 MISSING: Final = object()
-"""What `find` gives for a key that is not there."""
+"""The result of `find` for a key that is not there."""
 KEY_CLASSES: Final = frozenset({bool, float, int, str, UInt})
-"""What can be a key or an index, whatever it is a key of."""
+"""The types of values that can be a key or an index, of whatever map or list."""
 
 _TYPED: Final = frozenset({bool, float, UInt})
 _BY_ADDRESS: Final = frozenset(
@@ -85,7 +85,7 @@ def check_hashable(key: Any) -> None:
 
 
 def map_key(key: Any) -> Any:
-    """A CEL value in the form in which dicts hold it as a key.
+    """Return a CEL value in the form in which dicts hold it as a key.
 
     Raises CelInternalError: Go cannot hash it.
     """
@@ -99,17 +99,17 @@ def map_key(key: Any) -> Any:
 
 
 def unmap_key(key: Any) -> Any:
-    """The CEL value of a dict's key."""
+    """Return the CEL value of a dict's key."""
     return key.value if key.__class__ in (_TypedKey, _UniqueKey) else key
 
 
 def map_keys(mapping: dict[Any, Any]) -> list[Any]:
-    """The keys of a map as CEL values."""
+    """Return the keys of a map as CEL values."""
     return [unmap_key(key) for key in mapping]
 
 
-def _same_numbers(key: Any) -> list[Any]:
-    """The same number in the other types in which it may be a key."""
+def _other_spellings(key: Any) -> list[Any]:
+    """Return the same number in the other types in which it may be a key."""
     kind = key.__class__
     if kind is int:
         return [UInt(key)] if key >= 0 else []
@@ -117,13 +117,13 @@ def _same_numbers(key: Any) -> list[Any]:
         return [int(key)] if key <= INT_MAX else []
     if kind is float and key.is_integer():
         whole = int(key)
-        found: list[Any] = [whole] if INT_MIN < whole < INT_MAX else []
-        return [*found, UInt(whole)] if 0 <= whole < UINT_MAX else found
+        numbers: list[Any] = [whole] if INT_MIN < whole < INT_MAX else []
+        return [*numbers, UInt(whole)] if 0 <= whole < UINT_MAX else numbers
     return []
 
 
 def find(mapping: dict[Any, Any], key: Any) -> Any:
-    """The value of a key, or `MISSING`. Raises CelInternalError: Go cannot hash the key."""
+    """Return the value of a key, or `MISSING`. Raises CelInternalError: Go cannot hash the key."""
     if key.__class__ is str:
         try:
             return mapping[key]
@@ -131,29 +131,29 @@ def find(mapping: dict[Any, Any], key: Any) -> Any:
             return MISSING
     if not mapping or isinstance(mapping, StringMap):
         return MISSING
-    found = mapping.get(map_key(key), MISSING)
-    if found is MISSING:
-        for number in _same_numbers(key):
-            found = mapping.get(map_key(number), MISSING)
-            if found is not MISSING:
+    value = mapping.get(map_key(key), MISSING)
+    if value is MISSING:
+        for number in _other_spellings(key):
+            value = mapping.get(map_key(number), MISSING)
+            if value is not MISSING:
                 break
-    return found
+    return value
 
 
 def has_key(mapping: dict[Any, Any], key: Any) -> bool:
-    """Whether a map has the key; raises as `find`."""
+    """Return whether a map has the key; raise as `find` does."""
     return key in mapping if key.__class__ is str else find(mapping, key) is not MISSING
 
 
 _HASHED: Final = frozenset({bool, int, UInt, float, str})
 
 
-def _key(value: Any) -> Any:
+def _hashed_form(value: Any) -> Any:
     return ("bool", value) if value.__class__ is bool else value
 
 
 def constant_set(values: Sequence[Any]) -> frozenset[Any] | None:
-    """The set that constants on the right side of ``in`` become, or None if they stay a list.
+    """Return the set that constants right of ``in`` become, or None if they stay a list.
 
     Membership is then a look-up rather than a comparison: numbers match across types when the
     conversion is exact (``interpreter/decorators.go``, ``maybeOptimizeSetMembership``).
@@ -162,12 +162,12 @@ def constant_set(values: Sequence[Any]) -> frozenset[Any] | None:
         return None
     # Go adds an integer's nearest double too, even where that is another number.
     doubles = [float(value) for value in values if value.__class__ in (int, UInt)]
-    return frozenset([*map(_key, values), *doubles])
+    return frozenset([*map(_hashed_form, values), *doubles])
 
 
 def is_member(members: frozenset[Any], value: Any) -> bool:
-    """Whether the set has the value; raises CelInternalError as Go's hashing does."""
+    """Return whether the set has the value. Raises CelInternalError: Go cannot hash the value."""
     if value.__class__ in _HASHED:
-        return _key(value) in members
+        return _hashed_form(value) in members
     check_hashable(value)
     return False

@@ -1,4 +1,4 @@
-"""What CEL values are in Python.
+"""The Python types of CEL values.
 
 | CEL | Python |
 |---|---|
@@ -68,7 +68,7 @@ class Optional:
     present: bool = field(kw_only=True)
 
     def get(self) -> Any:
-        """The value; raises CelRuntimeError when it is absent."""
+        """Return the value. Raises CelRuntimeError: it is absent."""
         if not self.present:
             raise CelRuntimeError("optional.none() dereference")
         return self.value
@@ -95,7 +95,7 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    """The CEL type of a value, such as ``string`` or ``kubernetes.Quantity``."""
+    """Return the CEL type of a value, such as ``string`` or ``kubernetes.Quantity``."""
     name = _TYPE_NAMES.get(value.__class__)
     if name is not None:
         return name
@@ -131,13 +131,13 @@ _NAMES: Final = {
 
 
 def go_type(value: Any) -> str:
-    """The type that cel-go has for a value, such as ``types.Int``."""
+    """Return the type that cel-go has for a value, such as ``types.Int``."""
     if value.__class__ is Growing:
         return "*types.mutableList"
     return _NAMES[type_name(value)][0]
 
 
 def go_value(value: Any) -> str:
-    """The Go type of what a value holds, such as ``int64``."""
+    """Return the Go type of a value's content, such as ``int64``."""
     name = type_name(value)
     return _NAMES[name][1] if name in _NAMES else name

@@ -11,7 +11,7 @@ from kubernetes.client import models
 from reference_allocator.api.schema import (
     UnknownField,
     WrongType,
-    mistakes,
+    find_mistakes,
     root_of,
     roots,
     stable_version,
@@ -55,17 +55,17 @@ def test_the_fields_are_those_of_the_kubernetes_client() -> None:
 
 
 def test_a_right_object_has_no_mistakes() -> None:
-    assert list(mistakes(CLAIM, claim({"name": "r", "exactly": {"count": 1}}))) == []
+    assert list(find_mistakes(CLAIM, claim({"name": "r", "exactly": {"count": 1}}))) == []
 
 
 def test_null_fits_everywhere() -> None:
-    assert list(mistakes(CLAIM, claim(None))) == []
-    assert list(mistakes(CLAIM, {"metadata": None, "spec": {"devices": None}})) == []
+    assert list(find_mistakes(CLAIM, claim(None))) == []
+    assert list(find_mistakes(CLAIM, {"metadata": None, "spec": {"devices": None}})) == []
 
 
 def test_an_unknown_field_is_found_with_the_type_that_lacks_it() -> None:
-    [found] = mistakes(CLAIM, claim({"name": "r", "exactly": {"cuont": 1}}))
-    assert found == UnknownField(
+    [mistake] = find_mistakes(CLAIM, claim({"name": "r", "exactly": {"cuont": 1}}))
+    assert mistake == UnknownField(
         ("spec", "devices", "requests", 0, "exactly", "cuont"), "resource/v1.ExactDeviceRequest"
     )
 
@@ -84,41 +84,41 @@ def test_an_unknown_field_is_found_with_the_type_that_lacks_it() -> None:
     ],
 )
 def test_a_value_of_a_wrong_type_is_found(request_: Any, shape: str) -> None:
-    [found] = mistakes(CLAIM, claim(request_))
-    assert isinstance(found, WrongType)
-    assert found.shape == shape
+    [mistake] = find_mistakes(CLAIM, claim(request_))
+    assert isinstance(mistake, WrongType)
+    assert mistake.shape == shape
 
 
 def test_a_text_that_is_no_quantity_is_told_why() -> None:
     request_ = {"exactly": {"capacity": {"requests": {"memory": "16GiB"}}}}
-    [found] = mistakes(CLAIM, claim(request_))
-    assert isinstance(found, WrongType)
-    assert found.why
+    [mistake] = find_mistakes(CLAIM, claim(request_))
+    assert isinstance(mistake, WrongType)
+    assert mistake.why
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_an_integer_that_is_too_large_is_told(value: int) -> None:
-    [found] = mistakes(CLAIM, claim({"exactly": {"count": value}}))
-    assert isinstance(found, WrongType)
-    assert found.why == "does not fit into 64 bits"
+    [mistake] = find_mistakes(CLAIM, claim({"exactly": {"count": value}}))
+    assert isinstance(mistake, WrongType)
+    assert mistake.why == "does not fit into 64 bits"
 
 
 def test_a_time_is_one_as_the_api_writes_it() -> None:
     right = {"metadata": {"creationTimestamp": "2026-01-31T12:00:00Z"}}
-    assert list(mistakes(CLAIM, right)) == []
-    [found] = mistakes(CLAIM, {"metadata": {"creationTimestamp": "yesterday"}})
-    assert isinstance(found, WrongType)
-    assert found.shape == "time"
+    assert list(find_mistakes(CLAIM, right)) == []
+    [mistake] = find_mistakes(CLAIM, {"metadata": {"creationTimestamp": "yesterday"}})
+    assert isinstance(mistake, WrongType)
+    assert mistake.shape == "time"
 
 
 def test_what_a_driver_alone_understands_may_be_anything() -> None:
     config = [{"opaque": {"driver": "d", "parameters": {"any": [{"thing": 1.5}]}}}]
-    assert list(mistakes(CLAIM, {"spec": {"devices": {"config": config}}})) == []
+    assert list(find_mistakes(CLAIM, {"spec": {"devices": {"config": config}}})) == []
 
 
 def test_every_mistake_is_found_in_the_order_of_the_object() -> None:
-    found = mistakes(CLAIM, {"metadata": {"nam": "c"}, "spec": [], "stat": {}})
-    assert [item.path for item in found] == [("metadata", "nam"), ("spec",), ("stat",)]
+    mistakes = find_mistakes(CLAIM, {"metadata": {"nam": "c"}, "spec": [], "stat": {}})
+    assert [item.path for item in mistakes] == [("metadata", "nam"), ("spec",), ("stat",)]
 
 
 def test_a_kind_without_version_is_the_stable_one() -> None:

@@ -68,7 +68,7 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
     if "sortBy(" in expression and "attribute" in theirs and "attribute" in mine:
         lists = [sorted(map(str, *answer["attribute"].values())) for answer in (theirs, mine)]
         return "sort" if lists[0] == lists[1] else ""
-    shown = errors[0]
+    message = errors[0]
     for special, common in _GO_TYPES.items():
-        shown = shown.replace(special, common)
-    return "go type" if shown and shown == errors[1] else ""
+        message = message.replace(special, common)
+    return "go type" if message and message == errors[1] else ""

@@ -44,9 +44,9 @@ def test_a_cheap_selector_is_evaluated_even_late() -> None:
 
 def test_a_derived_attribute_stops_at_its_deadline() -> None:
     derived = compile_derived("size(lists.range(1000).map(x, x + 1))")
-    assert derived.attribute(DEVICE) == {"int": 1000}
+    assert derived.compute_attribute(DEVICE) == {"int": 1000}
     with pytest.raises(CelInterruptedError):
-        derived.attribute(DEVICE, deadline=PAST)
+        derived.compute_attribute(DEVICE, deadline=PAST)
 
 
 def test_an_expression_over_any_object_stops_at_its_deadline() -> None:

@@ -28,41 +28,43 @@ def questions(name: str) -> list[Json]:
 
 def difference(question: Json, expected: Json, kubernetes: str = LATEST) -> str:
     """What differs and is of no known kind, as text; empty if nothing does."""
-    wanted, actual = comparable(expected), comparable(ours(question, kubernetes))
-    if actual == wanted or explanation(question["expression"], wanted, actual):
+    upstream_answer, actual = comparable(expected), comparable(ours(question, kubernetes))
+    if actual == upstream_answer or explanation(question["expression"], upstream_answer, actual):
         return ""
-    return f"{question['id']}: {question['expression']}\nexpected {wanted}\nactual   {actual}"
+    return (
+        f"{question['id']}: {question['expression']}\nexpected {upstream_answer}\nactual   {actual}"
+    )
 
 
 def differences(name: str, kubernetes: str = LATEST) -> dict[str, str]:
     """Expression -> what differs, of a file's questions; each has its answer in the same line."""
-    asked, answers = questions(name), lines(GOLDEN / f"{name}.out.ndjson")
-    found = {}
-    for question, answer in zip(asked, answers, strict=True):
+    asked_questions, answers = questions(name), lines(GOLDEN / f"{name}.out.ndjson")
+    differing = {}
+    for question, answer in zip(asked_questions, answers, strict=True):
         assert question["id"] == answer["id"]
         text = difference(question, answer, kubernetes)
         if text:
-            found[question["expression"]] = text
-    return found
+            differing[question["expression"]] = text
+    return differing
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_like_kubernetes(name: str) -> None:
-    found = differences(name)
+    differing = differences(name)
     allowed = known()["answer"]
-    new = [text for expression, text in found.items() if expression not in allowed]
+    new = [text for expression, text in differing.items() if expression not in allowed]
     assert not new, "\n".join(new)
-    asked = {question["expression"] for question in questions(name)}
-    resolved = asked & set(allowed) - set(found)
+    asked_expressions = {question["expression"] for question in questions(name)}
+    resolved = asked_expressions & set(allowed) - set(differing)
     assert not resolved, f"no difference any more, remove from known-differences.json: {resolved}"
 
 
 def test_every_known_difference_has_a_question() -> None:
-    asked = {question["expression"] for name in NAMES for question in questions(name)}
-    assert set(known()["answer"]) <= asked
+    asked_expressions = {question["expression"] for name in NAMES for question in questions(name)}
+    assert set(known()["answer"]) <= asked_expressions
 
 
 @pytest.mark.parametrize("minor", MINORS[:-1])
 def test_older_minors_accept_and_answer_what_theirs_do(minor: str) -> None:
-    found = differences(f"kubernetes-{minor}", minor)
-    assert not found, "\n".join(found.values())
+    differing = differences(f"kubernetes-{minor}", minor)
+    assert not differing, "\n".join(differing.values())

@@ -129,5 +129,5 @@ def test_an_expression_that_builds_a_protobuf_message_is_typed_and_not_evaluated
     assert compile_selector(f"true || {text}").matches(device)
     with pytest.raises(CelCompileError, match=r"must evaluate to bool .* not wrapper\(bool\)"):
         compile_selector(text, features=CelFeatures(kubernetes="1.36"))
-    asked = {"id": "a", "expression": text, "device": {"driver": "d"}}
-    assert "BoolValue" in json.loads(answer_cel(json.dumps(asked)))["unsupported"]
+    question = {"id": "a", "expression": text, "device": {"driver": "d"}}
+    assert "BoolValue" in json.loads(answer_cel(json.dumps(question)))["unsupported"]

@@ -37,9 +37,9 @@ def questions() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.everything
 def test_cel_python_contradicts_nowhere_but_in_what_is_known() -> None:
-    agreed, seen = judged(list(questions()))
+    agreed, contradictions = judged(list(questions()))
     assert agreed > 700
-    assert seen == set(KNOWN.values())
+    assert contradictions == set(KNOWN.values())
 
 
 def test_cel_python_contradicts_nothing_of_a_sample() -> None:
@@ -49,20 +49,20 @@ def test_cel_python_contradicts_nothing_of_a_sample() -> None:
 
 def judged(asked_of_both: list[dict[str, Any]]) -> tuple[int, set[str]]:
     """In how many cel-python agrees, and the reasons for which it did not where it did not."""
-    agreed, seen = 0, set()
-    for asked in asked_of_both:
-        answer = ours(asked)
+    agreed, contradictions = 0, set()
+    for asked_question in asked_of_both:
+        answer = ours(asked_question)
         if "match" not in answer:
             continue
-        expression, device = asked["expression"], asked["device"]
+        expression, device = asked_question["expression"], asked_question["device"]
         opinion = second_opinion(expression, CelDevice.from_api(device["driver"], device))
         if opinion is None or opinion is answer["match"]:
             agreed += opinion is not None
             continue
         reasons = [reason for pattern, reason in KNOWN.items() if re.search(pattern, expression)]
         assert reasons, f"{expression}: {answer['match']}, cel-python: {opinion}; {SAMPLE}"
-        seen.update(reasons)
-    return agreed, seen
+        contradictions.update(reasons)
+    return agreed, contradictions
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_witness_speaks_of_what_it_knows(expression: str, opinion: bool | No
 
 
 def test_the_command_tells_what_the_witness_says() -> None:
-    asked = {"id": "a", "expression": "true == dyn(1)", "device": {"driver": "d"}}
-    answer = json.loads(answer_cel(json.dumps(asked), witness=True))
+    asked_question = {"id": "a", "expression": "true == dyn(1)", "device": {"driver": "d"}}
+    answer = json.loads(answer_cel(json.dumps(asked_question), witness=True))
     assert (answer["match"], answer["witness"]) == (False, True)
-    assert "witness" not in json.loads(answer_cel(json.dumps(asked)))
+    assert "witness" not in json.loads(answer_cel(json.dumps(asked_question)))

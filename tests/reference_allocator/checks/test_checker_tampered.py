@@ -72,13 +72,13 @@ class World:
 
     def result(self, number: int = 0, claim_index: int = 0) -> Json:
         """One device result."""
-        found: Json = self.allocations[claim_index]["devices"]["results"][number]
-        return found
+        device_result: Json = self.allocations[claim_index]["devices"]["results"][number]
+        return device_result
 
     def results(self, claim_index: int = 0) -> list[Json]:
         """All device results of a claim."""
-        found: list[Json] = self.allocations[claim_index]["devices"]["results"]
-        return found
+        device_results: list[Json] = self.allocations[claim_index]["devices"]["results"]
+        return device_results
 
 
 def gpus() -> World:
@@ -122,8 +122,8 @@ def every_device() -> World:
 
 def different() -> World:
     content = [device(f"d{index}", {"root": f"r{index // 2}"}) for index in range(4)]
-    wanted = claim(request("r", 2), constraints=[distinct(ROOT)])
-    return World([resource_slice(content)], [wanted]).solve()
+    wanted_claim = claim(request("r", 2), constraints=[distinct(ROOT)])
+    return World([resource_slice(content)], [wanted_claim]).solve()
 
 
 def partitions() -> World:
@@ -145,14 +145,14 @@ def shares() -> World:
         device("own", capacity={"bw": {"value": "9"}}),
     ]
     share = {"device": "nic", "shareID": "used", "consumedCapacity": {"bw": "2"}}
-    wanted = claim(request("r", capacity={"bw": "5"}), request("s", capacity={"bw": "9"}))
-    return World([resource_slice(content)], [wanted], taken=[allocated(share)]).solve()
+    wanted_claim = claim(request("r", capacity={"bw": "5"}), request("s", capacity={"bw": "9"}))
+    return World([resource_slice(content)], [wanted_claim], taken=[allocated(share)]).solve()
 
 
 def admin() -> World:
-    wanted = claim(request("r", adminAccess=True), request("q", adminAccess=True))
+    wanted_claim = claim(request("r", adminAccess=True), request("q", adminAccess=True))
     slices = [resource_slice([device("d0"), device("d1")])]
-    return World(slices, [wanted], taken=[allocated("d0")]).solve()
+    return World(slices, [wanted_claim], taken=[allocated("d0")]).solve()
 
 
 def selected_nodes() -> World:
@@ -223,10 +223,10 @@ def more_than_32(world: World) -> None:
     world.slices = [resource_slice(content)]
     world.claims = [claim(request("r", 33))]
     world.classes, world.taken = [device_class()], []
-    one = {"request": "r", "driver": DRIVER, "pool": "pool"}
+    device_result = {"request": "r", "driver": DRIVER, "pool": "pool"}
     world.allocations = [
         {
-            "devices": {"results": [{**one, "device": item["name"]} for item in content]},
+            "devices": {"results": [{**device_result, "device": item["name"]} for item in content]},
             "nodeSelector": world.allocations[0]["nodeSelector"],
         }
     ]
@@ -320,8 +320,8 @@ def test_violations_read_well(world: Callable[[], World]) -> None:
     built = copy.deepcopy(world())
     built.result()["device"] = "gone"
     snapshot = make_snapshot(built.slices, built.claims, classes=built.classes, taken=built.taken)
-    found = check(snapshot, built.node, built.claims, built.allocations)
-    texts = [str(item) for item in found if item.rule == "device"]
+    violations = check(snapshot, built.node, built.claims, built.allocations)
+    texts = [str(item) for item in violations if item.rule == "device"]
     name = built.result()["request"]
     where = f"claim default/claim request {name} device {DRIVER}/pool/gone"
     assert texts == [f"device: {where}: the pool has no such device for node-a"]
@@ -329,8 +329,8 @@ def test_violations_read_well(world: Callable[[], World]) -> None:
 
 def test_a_snapshot_taken_after_the_allocation_will_do() -> None:
     built = gpus()
-    for wanted, allocation in zip(built.claims, built.allocations, strict=True):
-        built.taken.append({**wanted, "status": {"allocation": allocation}})
+    for wanted_claim, allocation in zip(built.claims, built.allocations, strict=True):
+        built.taken.append({**wanted_claim, "status": {"allocation": allocation}})
     assert built.broken() == set()
 
 
@@ -339,11 +339,11 @@ def test_admin_access_to_a_partition_in_use_draws_on_counters_again() -> None:
         resource_slice([device("p", counters={"gpu": {"mem": "2"}})], slices=2),
         resource_slice(name="c", slices=2, counters={"gpu": {"mem": "3"}}),
     ]
-    wanted = claim(request("r", adminAccess=True))
-    free = World(slices, [wanted]).solve()
+    wanted_claim = claim(request("r", adminAccess=True))
+    free = World(slices, [wanted_claim]).solve()
     assert free.broken() == set()
-    held = World(slices, [wanted], taken=[allocated("p")], allocations=free.allocations)
-    assert solve(slices, wanted, taken=held.taken).kind == "none"
+    held = World(slices, [wanted_claim], taken=[allocated("p")], allocations=free.allocations)
+    assert solve(slices, wanted_claim, taken=held.taken).kind == "none"
     assert held.broken() == {"counter"}
 
 
@@ -352,13 +352,13 @@ def test_one_claim_after_another_draws_on_counters_with_admin_access() -> None:
         resource_slice([device("p", counters={"gpu": {"mem": "2"}})], slices=2),
         resource_slice(name="c", slices=2, counters={"gpu": {"mem": "4"}}),
     ]
-    wanted = [
+    wanted_claims = [
         claim(request("r")),
         claim(request("r", adminAccess=True), name="second"),
         claim(request("r", adminAccess=True), name="third"),
     ]
-    assert World(slices, wanted[:2]).solve().broken() == set()
-    assert solve(slices, wanted).kind == "none"
+    assert World(slices, wanted_claims[:2]).solve().broken() == set()
+    assert solve(slices, wanted_claims).kind == "none"
 
 
 @pytest.mark.parametrize("step", ["0", "-250m", "-1"])
@@ -376,10 +376,10 @@ def test_shares_of_a_partition_draw_on_counters_once() -> None:
         resource_slice([device("p", counters={"gpu": {"mem": "2"}}, shared=True)], slices=2),
         resource_slice(name="c", slices=2, counters={"gpu": {"mem": "2"}}),
     ]
-    wanted = [claim(request("r")), claim(request("r"), name="second")]
-    assert World(slices, wanted).solve().broken() == set()
+    wanted_claims = [claim(request("r")), claim(request("r"), name="second")]
+    assert World(slices, wanted_claims).solve().broken() == set()
     held = [allocated({"device": "p", "shareID": "used"})]
-    assert World(slices, wanted, taken=held).solve().broken() == set()
+    assert World(slices, wanted_claims, taken=held).solve().broken() == set()
 
 
 BROKEN = {
@@ -428,8 +428,10 @@ def mixed_groups(count: int) -> World:
         resource_slice(content, slices=2),
         resource_slice(name="c", slices=2, counters={"gpu": {"mem": "9"}}),
     ]
-    wanted = claim(request("r", count))
-    return World(slices, [wanted], taken=[allocated("p0", name="x"), allocated("p1", name="y")])
+    wanted_claim = claim(request("r", count))
+    return World(
+        slices, [wanted_claim], taken=[allocated("p0", name="x"), allocated("p1", name="y")]
+    )
 
 
 def test_what_others_hold_may_go_together_no_more() -> None:

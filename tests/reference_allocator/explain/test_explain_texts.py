@@ -6,7 +6,7 @@ import pytest
 
 from reference_allocator.cel import CelFeatures
 from reference_allocator.explain import explain
-from reference_allocator.explain.wording import why_false
+from reference_allocator.explain.wording import explain_false
 from tests.reference_allocator.builders import (
     DRIVER,
     Json,
@@ -151,16 +151,16 @@ def test_a_class_that_selects_nothing_says_why() -> None:
 
 def test_the_smallest_conflict_is_named() -> None:
     slices = [resource_slice([device("a", {"x": 1}), device("b", {"x": 2}), device("c", {"x": 2})])]
-    one = f"{ATTRIBUTES}.x == 1"
+    x_is_one = f"{ATTRIBUTES}.x == 1"
     claims = [
         claim(request("r", 1, f"{ATTRIBUTES}.x == 2"), name="free"),
-        claim(request("r", 1, one), name="first"),
-        claim(request("r", 1, one), name="second"),
+        claim(request("r", 1, x_is_one), name="first"),
+        claim(request("r", 1, x_is_one), name="second"),
     ]
     snapshot = make_snapshot(slices, claims)
     (report,) = explain(snapshot).nodes
     assert report.conflict == ("claim default/first", "claim default/second")
-    within = claim(request("p", 1, one), request("q", 2), request("s", 1, one))
+    within = claim(request("p", 1, x_is_one), request("q", 2), request("s", 1, x_is_one))
     (report,) = explain(make_snapshot(slices, [within])).nodes
     assert report.conflict == ("request p", "request s")
 
@@ -189,4 +189,4 @@ def test_the_smallest_conflict_is_named() -> None:
 )
 def test_a_false_selector_is_put_into_words(expression: str, expected: str) -> None:
     tesla = device("d", T4, capacity={"memory": "40Gi"})
-    assert why_false(expression, DRIVER, tesla, CelFeatures()) == expected
+    assert explain_false(expression, DRIVER, tesla, CelFeatures()) == expected

@@ -36,7 +36,7 @@ def test_answers_show_the_limit_exactly() -> None:
 
 
 def test_expressions_that_do_not_compile_cost_nothing() -> None:
-    wanted = {"derivedAttributes": [{"name": "a/b", "expression": "1 +"}, {"name": "a/c"}]}
-    devices = {"requests": [{"name": "r", "exactly": wanted}]}
+    spec = {"derivedAttributes": [{"name": "a/b", "expression": "1 +"}, {"name": "a/c"}]}
+    devices = {"requests": [{"name": "r", "exactly": spec}]}
     assert derived_cost(devices, FEATURES) == 0
     assert derived_cost_problem(devices, FEATURES) is None

@@ -92,7 +92,7 @@ def _allocations(claim: Json, candidates: list[Json]) -> Iterator[Json]:
             ]
         )
     for chosen in product(*per_request):
-        results = [result for part in chosen for result in part]
+        results = [result for results_of_request in chosen for result in results_of_request]
         names = [(item["pool"], item["device"]) for item in results]
         if len(set(names)) == len(names):
             yield {"devices": {"results": results}}

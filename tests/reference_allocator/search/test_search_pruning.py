@@ -58,8 +58,8 @@ def claims(count: int, each: int = 1) -> list[Json]:
 
 
 def requests(count: int, *constraints: Json) -> list[Json]:
-    wanted = [request(f"r{index}") for index in range(count)]
-    return [claim(*wanted, constraints=constraints)]
+    wanted_requests = [request(f"r{index}") for index in range(count)]
+    return [claim(*wanted_requests, constraints=constraints)]
 
 
 def hard(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
@@ -95,8 +95,8 @@ def hard(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
 @pytest.mark.parametrize("n", [12, 24, 48])
 @pytest.mark.parametrize("name", sorted(hard(12)))
 def test_no_solution_is_found_out_in_few_steps(name: str, n: int) -> None:
-    slices, wanted = hard(n)[name]
-    outcome = solve(slices, wanted)
+    slices, claims = hard(n)[name]
+    outcome = solve(slices, claims)
     assert outcome.kind == "none"
     assert outcome.steps < 20 * n
 
@@ -151,9 +151,9 @@ def fallible(n: int) -> dict[str, tuple[list[Json], list[Json]]]:
 
 @pytest.mark.parametrize("name", sorted(fallible(12)))
 def test_an_error_that_is_never_reached_does_not_slow_the_search(name: str) -> None:
-    slices, wanted = fallible(16)[name]
+    slices, claims = fallible(16)[name]
     features = Features.for_version("1.37")
-    outcome = solve(slices, wanted, features=features, deadline=time.monotonic() + 5)
+    outcome = solve(slices, claims, features=features, deadline=time.monotonic() + 5)
     assert (outcome.kind, outcome.error) == ("none", "")
     assert outcome.steps < 5000
 
@@ -169,13 +169,13 @@ def test_an_error_is_found_where_it_is_reached_however_late() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(hard(12)) - {"last request impossible"}))
 def test_with_one_device_less_to_find_there_is_a_solution(name: str) -> None:
-    slices, wanted = hard(12)[name]
-    if len(wanted) > 1:
-        fewer = wanted[:-1]
+    slices, claims = hard(12)[name]
+    if len(claims) > 1:
+        fewer = claims[:-1]
         if name == "counters one short":
-            fewer = [wanted[0], claim(request(count=2), name="less")]
+            fewer = [claims[0], claim(request(count=2), name="less")]
     else:
-        (only,) = wanted
+        (only,) = claims
         content = only["spec"]["devices"]
         if len(content["requests"]) > 1:
             content["requests"].pop()
@@ -196,13 +196,13 @@ def seconds_to_take_a_device(counters: int) -> float:
     names = [f"n{index}" for index in range(counters)]
     item = resource_slice([device("d", counters={"s": dict.fromkeys(names, "1")})], slices=2)
     stock = resource_slice(name="c", slices=2, counters={"s": dict.fromkeys(names, "9")})
-    view = Index(ALL, [item, stock]).views.view(Node(NODE))
+    view = Index(ALL, [item, stock]).views.get_view(Node(NODE))
     ((entry,), (pool,)) = view.candidates, view.pools
-    left = CounterStock(pool)
+    counter_stock = CounterStock(pool)
 
     def take_and_give_back() -> None:
-        assert left.take(entry)
-        left.give_back(entry)
+        assert counter_stock.take(entry)
+        counter_stock.give_back(entry)
 
     return min(timeit.repeat(take_and_give_back, number=300, repeat=15))
 
@@ -216,8 +216,8 @@ def test_counters_are_not_looked_at_where_partitionable_devices_are_off() -> Non
         [*devices(16), *(device(f"p{index}", counters={"s": {"n": "1"}}) for index in range(4))]
     )
     off = Features.from_dict({**ALL.to_dict(), "partitionableDevices": False})
-    wanted = [claim(request("a", 8), request("b", 9)), claim(request("c", 1), name="second")]
-    assert solve([item], wanted, features=off).kind == "none"
+    claims = [claim(request("a", 8), request("b", 9)), claim(request("c", 1), name="second")]
+    assert solve([item], claims, features=off).kind == "none"
 
 
 def test_no_counter_runs_into_the_next_one() -> None:

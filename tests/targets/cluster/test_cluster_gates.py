@@ -11,7 +11,7 @@ from conformance.scenario.registry import load_registry
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
 from kube.errors import ApiError
 from kube.values import Ref
-from reference_allocator.gates import MINORS, gates_for_version, settled
+from reference_allocator.gates import MINORS, gates_for_version, list_fixed_gates
 from tests.kube.fake_api import FakeApi
 from tests.targets.cluster.conftest import MakeTarget
 
@@ -98,7 +98,7 @@ def test_metrics_that_may_be_read_are_believed_and_nothing_is_tried(
 
 def test_who_only_reads_tries_nothing(closed: FakeApi, make_target: MakeTarget) -> None:
     found = make_target(only_read=True).capabilities().feature_gates
-    assert found == settled(closed.git_version)
+    assert found == list_fixed_gates(closed.git_version)
     assert closed.count("POST", "") == 0
 
 

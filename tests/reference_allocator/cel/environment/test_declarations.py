@@ -20,7 +20,7 @@ from reference_allocator.cel.environment.tables import (
     OLDER,
     Table,
     Variant,
-    load,
+    load_table,
 )
 from reference_allocator.cel.library.dispatch import _BY_NAME, IMPLEMENTATIONS
 from reference_allocator.cel.parser.macros import _RECEIVER
@@ -62,27 +62,33 @@ def test_nothing_is_implemented_that_no_minor_declares() -> None:
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_declared_macro_is_expanded(minor: str) -> None:
-    assert load(minor).macros == set(_RECEIVER) | {("has", 1)}
+    assert load_table(minor).macros == set(_RECEIVER) | {("has", 1)}
 
 
 def overloads(table: Table) -> dict[str, tuple[str, CelType]]:
     return {
         overload.id.removesuffix(OLDER): (name, overload.result)
-        for name, found in table.functions.items()
-        for overload in found
+        for name, overloads_of_name in table.functions.items()
+        for overload in overloads_of_name
     }
 
 
 def test_the_minors_differ_in_two_functions() -> None:
     changes = {}
     for older, newer in pairwise(MINORS):
-        before, after = overloads(load(older)), overloads(load(newer))
-        assert {name: before[name] for name in before.keys() & after.keys()} == {
-            name: after[name] for name in before.keys() & after.keys()
+        overloads_before, overloads_after = (
+            overloads(load_table(older)),
+            overloads(load_table(newer)),
+        )
+        assert {
+            name: overloads_before[name]
+            for name in overloads_before.keys() & overloads_after.keys()
+        } == {
+            name: overloads_after[name] for name in overloads_before.keys() & overloads_after.keys()
         }
         changes[newer] = (
-            sorted(before.keys() - after.keys()),
-            sorted(after.keys() - before.keys()),
+            sorted(overloads_before.keys() - overloads_after.keys()),
+            sorted(overloads_after.keys() - overloads_before.keys()),
         )
     assert changes == {
         "1.35": ([], []),
@@ -90,33 +96,37 @@ def test_the_minors_differ_in_two_functions() -> None:
         # duration(int) never had an implementation; includes() became one of the lists library.
         "1.37": (["dra_includes_dyn_dyn", "int64_to_duration"], ["list_includes_dyn_dyn"]),
     }
-    assert all(load(minor).type_names == load(LATEST).type_names for minor in MINORS)
+    assert all(load_table(minor).type_names == load_table(LATEST).type_names for minor in MINORS)
 
 
 def test_what_1_37_evaluates_or_charges_differently_has_a_name_of_its_own_before() -> None:
     for minor in MINORS:
-        found = {overload.id for items in load(minor).functions.values() for overload in items}
-        older = {name.removesuffix(OLDER) for name in found if name.endswith(OLDER)}
+        changed_overloads = {
+            overload.id for items in load_table(minor).functions.values() for overload in items
+        }
+        older = {name.removesuffix(OLDER) for name in changed_overloads if name.endswith(OLDER)}
         assert older == (set() if minor == LATEST else CHANGED)
 
 
 def test_new_expressions_of_1_34_lack_the_list_functions_that_1_33_does_not_have() -> None:
-    absent = load("1.34").variants[(False, True, True)].absent
+    absent = load_table("1.34").variants[(False, True, True)].absent
     assert {"list_distinct", "list_flatten", "list_reverse", "list_slice", "lists_range"} < absent
     assert all("sort" in name for name in absent if name.startswith(("list_int", "list_string")))
     assert len(absent) == 22
-    assert not load("1.35").variants[(False, True, True)].absent
+    assert not load_table("1.35").variants[(False, True, True)].absent
 
 
 def variants(minor: str, *, stored: bool) -> dict[tuple[bool, bool], Variant]:
-    return {key[1:]: found for key, found in load(minor).variants.items() if key[0] is stored}
+    return {
+        key[1:]: variant for key, variant in load_table(minor).variants.items() if key[0] is stored
+    }
 
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_stored_expressions_may_use_every_function_and_field(minor: str) -> None:
-    for found in variants(minor, stored=True).values():
-        assert not found.absent
-        assert "allowMultipleAllocations" in found.device_fields
+    for variant in variants(minor, stored=True).values():
+        assert not variant.absent
+        assert "allowMultipleAllocations" in variant.device_fields
 
 
 @pytest.mark.parametrize(
@@ -135,9 +145,13 @@ def test_stored_expressions_may_use_every_function_and_field(minor: str) -> None
 def test_the_type_of_an_attribute_depends_on_minor_and_gate(
     minor: str, stored: bool, with_gate: CelType, without: CelType
 ) -> None:
-    found = variants(minor, stored=stored)
-    assert {found[(capacity, True)].attribute for capacity in (True, False)} == {with_gate}
-    assert {found[(capacity, False)].attribute for capacity in (True, False)} == {without}
+    variants_of_minor = variants(minor, stored=stored)
+    assert {variants_of_minor[(capacity, True)].attribute for capacity in (True, False)} == {
+        with_gate
+    }
+    assert {variants_of_minor[(capacity, False)].attribute for capacity in (True, False)} == {
+        without
+    }
 
 
 def test_a_minor_without_a_table_is_refused() -> None:

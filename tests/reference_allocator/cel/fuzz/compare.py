@@ -60,18 +60,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"seed {seed}, expressions {options.first} to {last - 1}\n")
     counts: Counter[str] = Counter()
     for start in range(options.first, last, _CHUNK):
-        found = [
+        asked_questions = [
             question(seed, number, options.corner)
             for number in range(start, min(start + _CHUNK, last))
         ]
         if options.kubernetes != LATEST:
-            found = [older(item, options.kubernetes) for item in found if not item.get("derived")]
-        _compare(found, options.oracle, options.kubernetes, counts)
+            asked_questions = [
+                older(item, options.kubernetes)
+                for item in asked_questions
+                if not item.get("derived")
+            ]
+        _compare(asked_questions, options.oracle, options.kubernetes, counts)
         if counts["different"] and not options.keep_going:
             break
-        done = min(start + _CHUNK, last) - options.first
-        if done % _PROGRESS == 0:
-            sys.stdout.write(f"{done} asked, {done - counts['same']} of them not the same text\n")
+        count_done = min(start + _CHUNK, last) - options.first
+        if count_done % _PROGRESS == 0:
+            sys.stdout.write(
+                f"{count_done} asked, {count_done - counts['same']} of them not the same text\n"
+            )
         sys.stdout.flush()
     for kind, count in sorted(counts.items()):
         sys.stdout.write(f"{count:8} {kind}\n")
@@ -127,9 +133,9 @@ def _explained(item: Json, theirs: Json, mine: Json, oracle: Path) -> str:
     if _ZONE.match(mine.get("error", "")) and ".get" in item["expression"]:
         return _known("zone")
     # Only a visit of a map with several entries has an order, and Go's is random.
-    again = [comparable(answer) for answer in ask(oracle, [item] * _ATTEMPTS)]
-    if any(answer != theirs for answer in again):
-        return _known("map order") if mine in again else "different"
+    repeated_answers = [comparable(answer) for answer in ask(oracle, [item] * _ATTEMPTS)]
+    if any(answer != theirs for answer in repeated_answers):
+        return _known("map order") if mine in repeated_answers else "different"
     return "different"
 
 

@@ -144,7 +144,7 @@ def _keys(random: Random) -> Json:
 def _hashed(random: Random) -> str:
     """A key that Go does not tell apart by its address, which is another one here."""
     key = _any(random)
-    return "'a'" if any(part in key for part in ("[", "{", "quantity", "url", "optional")) else key
+    return "'a'" if any(sign in key for sign in ("[", "{", "quantity", "url", "optional")) else key
 
 
 def _any(random: Random) -> str:
@@ -173,8 +173,12 @@ def _zones(random: Random) -> Json:
     """Calendar accessors with odd zones, near the ends of the calendar too."""
     zone = random.choice(_ZONES)
     if random.random() < 0.2:
-        place = random.randint(0, len(zone))
-        zone = zone[:place] + random.choice("0123456789:+-") + zone[place + random.randint(0, 1) :]
+        position = random.randint(0, len(zone))
+        zone = (
+            zone[:position]
+            + random.choice("0123456789:+-")
+            + zone[position + random.randint(0, 1) :]
+        )
     seconds = random.choice(_MOMENTS) + random.choice((0, 0, 3600, 86400 * 200))
     moment = f"timestamp({min(seconds, 253402300799)})"
     return {"expression": f"{moment}.{random.choice(_ACCESSORS)}('{zone}')", "derived": True}
@@ -182,9 +186,9 @@ def _zones(random: Random) -> Json:
 
 def _nesting(random: Random) -> Json:
     """Nests at the parser's limits."""
-    before, inner, after = random.choice(_NESTS)
+    prefix, inner, suffix = random.choice(_NESTS)
     count = random.choice((60, 82, 83, 84, 123, 124, 125, 126, 248, 249, 250, 251))
-    text = before * count + inner + after * count
+    text = prefix * count + inner + suffix * count
     return {"expression": f"{text} == {random.choice(('1', 'true', 'dyn(1)'))}"}
 
 

@@ -41,13 +41,13 @@ _SIMPLE = ["int", "uint", "double", "bool", "string", "bytes"]
 
 @cache
 def _by_result() -> dict[str, list[tuple[str, Overload]]]:
-    found: dict[str, list[tuple[str, Overload]]] = {}
+    functions_by_result: dict[str, list[tuple[str, Overload]]] = {}
     for name, overloads in device_environment(CelFeatures()).table.functions.items():
         if "@" in name.replace("@in", "") or "authorization" in str(overloads):
             continue
         for overload in overloads:
-            found.setdefault(overload.result.text, []).append((name, overload))
-    return found
+            functions_by_result.setdefault(overload.result.text, []).append((name, overload))
+    return functions_by_result
 
 
 class Generator:
@@ -81,9 +81,9 @@ class Generator:
             return self._dyn(depth)
         if kind == "bool" and roll < 0.55:
             return self._boolean(depth)
-        found = self._by_result.get(kind)
-        if found and roll < 0.8:
-            return self._call(*self._random.choice(found), depth)
+        candidates = self._by_result.get(kind)
+        if candidates and roll < 0.8:
+            return self._call(*self._random.choice(candidates), depth)
         if kind.startswith(("list(", "map(", "optional_type(")):
             return self._aggregate(kind, depth)
         if roll < 0.9 and self._random.random() < 0.3:

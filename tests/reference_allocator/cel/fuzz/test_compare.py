@@ -34,8 +34,8 @@ def oracle(tmp_path: Path) -> Path:
 
 def test_one_question_that_takes_all_memory_costs_no_other_answer(oracle: Path) -> None:
     names = ["a", "dies", "b", "dies"]
-    found = compare.ask(oracle, [{"id": name} for name in names])
-    assert found == [
+    answers = compare.ask(oracle, [{"id": name} for name in names])
+    assert answers == [
         {"id": "a", "match": True},
         {"exhausted": True},
         {"id": "b", "match": True},
@@ -47,8 +47,8 @@ def test_one_question_that_never_ends_costs_no_other_answer(
     oracle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare, "_SECONDS", 1)
-    found = compare.ask(oracle, [{"id": name} for name in ("a", "hangs", "b")])
-    assert [item.get("id", "exhausted") for item in found] == ["a", "exhausted", "b"]
+    answers = compare.ask(oracle, [{"id": name} for name in ("a", "hangs", "b")])
+    assert [item.get("id", "exhausted") for item in answers] == ["a", "exhausted", "b"]
 
 
 def test_a_seed_and_a_number_name_a_question_for_good() -> None:
@@ -57,15 +57,15 @@ def test_a_seed_and_a_number_name_a_question_for_good() -> None:
 
 @pytest.mark.parametrize("corner", CORNERS)
 def test_a_corner_asks_many_questions_that_all_have_an_answer(corner: str) -> None:
-    asked = [question("1", number, corner) for number in range(20)]
-    assert len({item["expression"] + str(item["device"]) for item in asked}) > 10
-    for item in asked:
+    corner_questions = [question("1", number, corner) for number in range(20)]
+    assert len({item["expression"] + str(item["device"]) for item in corner_questions}) > 10
+    for item in corner_questions:
         assert set(ours(item)) & {"match", "attribute", "error", "compileError"}
 
 
 def test_older_minors_are_asked_for_no_endless_lists() -> None:
     device = {"driver": "", "attributes": {"n": {"int": 2**63 - 1}, "l": {"ints": [1]}}}
     item = {"expression": "lists.range(9223372036854775807) == []", "device": device}
-    asked = compare.older(item, "1.35")
-    assert asked["expression"] == "lists.range(1000) == []"
-    assert asked["device"]["attributes"] == {"n": {"int": 5}}
+    older_question = compare.older(item, "1.35")
+    assert older_question["expression"] == "lists.range(1000) == []"
+    assert older_question["device"]["attributes"] == {"n": {"int": 5}}

@@ -110,9 +110,9 @@ def text_question(dice: random.Random) -> tuple[str, str]:
     family = dice.choice(_FAMILIES)
     text = dice.choice(family.texts)
     for _ in range(dice.choice((0, 1, 1, 2))):
-        place = dice.randint(0, len(text))
+        position = dice.randint(0, len(text))
         new = dice.choice((dice.choice(family.characters), dice.choice(family.characters), ""))
-        text = text[:place] + new + text[place + (dice.randint(0, 1) if new else 1) :]
+        text = text[:position] + new + text[position + (dice.randint(0, 1) if new else 1) :]
     if dice.random() < 0.1:
         text = "".join(dice.choice(family.characters) for _ in range(dice.randint(0, 12)))
     # Ours refuses an exponent of a quantity beyond 10000, which Go takes its time for.

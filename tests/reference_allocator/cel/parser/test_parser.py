@@ -40,28 +40,28 @@ def parsed() -> object:
 
 
 def kept_in(cache: Path) -> Path:
-    [kept] = (file for file in cache.iterdir() if file.suffix != ".lock")
-    return kept
+    [cache_file] = (file for file in cache.iterdir() if file.suffix != ".lock")
+    return cache_file
 
 
 def test_a_kept_parser_reads_what_a_new_one_reads(cache: Path) -> None:
     new = parsed()
-    kept = kept_in(cache)
-    written = kept.stat().st_mtime_ns
+    cache_file = kept_in(cache)
+    written = cache_file.stat().st_mtime_ns
     assert parsed() == new
-    assert kept.stat().st_mtime_ns == written
+    assert cache_file.stat().st_mtime_ns == written
 
 
 @pytest.mark.parametrize("content", [b"", b"half a", b"0" * 64 + b"\nnot a pickle"])
 def test_a_damaged_file_is_passed_over_and_replaced(cache: Path, content: bytes) -> None:
     new = parsed()
-    kept = kept_in(cache)
-    kept.write_bytes(content)
+    cache_file = kept_in(cache)
+    cache_file.write_bytes(content)
     assert parsed() == new
-    assert len(kept.read_bytes()) > 1000
-    written = kept.stat().st_mtime_ns
+    assert len(cache_file.read_bytes()) > 1000
+    written = cache_file.stat().st_mtime_ns
     assert parsed() == new
-    assert kept.stat().st_mtime_ns == written
+    assert cache_file.stat().st_mtime_ns == written
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
