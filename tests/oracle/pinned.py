@@ -29,8 +29,14 @@ _COPIED = {"config", "node-selector", "result-fields", "share"}
 
 
 def snapshot_of(problem: Json) -> Snapshot:
-    """A problem as a snapshot of Kubernetes 1.37."""
+    """A problem as a snapshot of Kubernetes 1.37.
+
+    A snapshot has each object once; of two classes of one name both allocators take the last.
+    """
     parts = {key: problem.get(key, []) for key in _PARTS}
+    parts["deviceClasses"] = [
+        *{item["metadata"]["name"]: item for item in parts["deviceClasses"]}.values()
+    ]
     return Snapshot.from_dict(
         {"apiVersion": API_VERSION, "kind": KIND, "kubernetes": "1.37.1", **parts}
         | {"features": problem.get("features", {})}
