@@ -38,7 +38,7 @@ def too_large(file: Path, most: int) -> OSError:
     return OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB", str(file))
 
 
-def write_whole(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes | bytearray) -> None:
     """Replace a file by one that is complete; a full disk leaves what was there, and no scrap.
 
     Raises OSError: it cannot be written.

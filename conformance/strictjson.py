@@ -38,8 +38,9 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # beyond Latin-1 begins with C4 or more, one beyond 16 bits with F0 or more; escaped, with D8 to DB.
 _UP_TO_C3 = bytes(range(0xC4))
 _UP_TO_EF = bytes(range(0xF0))
-_ESCAPED_BEYOND_LATIN_1 = re.compile(rb"\\u(?!00)")
-_ESCAPED_BEYOND_16_BITS = re.compile(rb"\\u[dD][89abAB]")
+# Only behind an odd number of backslashes is it an escape; what a string quotes is none yet.
+_ESCAPED_BEYOND_LATIN_1 = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00)")
+_ESCAPED_BEYOND_16_BITS = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 
 
 class BoundsError(ValueError):
@@ -75,7 +76,7 @@ def check_bounds(
     would meet it, an empty list or object as two values.
     Raises BoundsError.
     """
-    if len(data) * _bytes_of_character(data) > most_text:
+    if len(data) * bytes_of_character(data) > most_text:
         raise BoundsError(f"its text takes more than {most_text >> 20} MiB of memory")
     # Every value but the first follows one of these; with those in strings it is too many at most.
     opening = data.count(b"[") + data.count(b"{")
@@ -133,11 +134,8 @@ def _unpacked(data: bytes) -> bytes:
     return unpacked
 
 
-def _bytes_of_character(data: bytes | bytearray) -> int:
-    """The most bytes that Python needs for a character of the text, or of a string in it.
-
-    What looks like an escape in a string in a string counts too: too much, never too little.
-    """
+def bytes_of_character(data: bytes | bytearray) -> int:
+    """The most bytes that Python needs for a character of the text, or of a string in it."""
     if _ESCAPED_BEYOND_16_BITS.search(data):
         return 4
     if not data.isascii():
