@@ -213,7 +213,7 @@ def test_what_needs_much_memory_to_unpack_is_refused(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted.write()
-    monkeypatch.setattr(evidence, "MAX_MEMORY", 32 << 20)
+    monkeypatch.setattr(evidence, "MAX_MEMORY", 8 << 20)
     with pytest.raises(UsageError, match="Memory usage limit"):
         submitted.check()
 
