@@ -109,7 +109,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     "line.ndjson": lambda: _HEADER + _LISTS + b"}\n",
     "different.ndjson": different,
     "errors.ndjson": lambda: _HEADER + b"[" + b"0," * 999_990 + b"0]}\n",
-    "lines.ndjson": lambda: b"x" + b"\n" * (60 << 20),
+    "lines.ndjson": lambda: b"\n" * (60 << 20),
     "deep.ndjson": lambda: _HEADER + b"[" * 900_000 + b"\n",
     "lists.yaml": lambda: b"[" + b"[]," * 349_000 + b"[]]",
     "documents.yaml": lambda: b"---\n-\n" * 170_000,
