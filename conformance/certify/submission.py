@@ -7,7 +7,7 @@ and, where it was signed, an SSH signature of the evidence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -113,10 +113,14 @@ def write_submission(
 def check_evidence(
     path: Path,
     profiles: ProfileSet,
-    catalogue: Sequence[PlannedScenario],
+    catalogue: Callable[[], Sequence[PlannedScenario]],
     signers: Path | None = None,
 ) -> Checked:
-    """Check an evidence file, and the signature beside it. Raises UsageError or SignatureError."""
+    """Check an evidence file, and the signature beside it.
+
+    ``catalogue``: gives every scenario that the suite ships.
+    Raises UsageError or SignatureError.
+    """
     if signers is not None and not signers.is_file():
         raise UsageError(f"{signers}: is not an allowed signers file; see ssh-keygen(1)")
     found = verify_evidence(path, profiles, catalogue)
@@ -130,7 +134,7 @@ def check_evidence(
 def check_folder(
     folder: Path,
     profiles: ProfileSet,
-    catalogue: Sequence[PlannedScenario],
+    catalogue: Callable[[], Sequence[PlannedScenario]],
     signers: Path | None = None,
 ) -> Checked:
     """Check a submission: its evidence, and that all else in its folder fits it.

@@ -8,7 +8,7 @@ judged again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -164,16 +164,19 @@ def verify_report(
 
 
 def verify_evidence(
-    path: Path, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
+    path: Path, profiles: ProfileSet, catalogue: Callable[[], Sequence[PlannedScenario]]
 ) -> Verification:
     """Check an evidence file by the scenarios and profiles in it; report where they are not ours.
 
+    ``catalogue``: gives every scenario that the suite ships; called once the file was read, because
+    it takes seconds, in which a file that is refused would not be refused.
     Raises UsageError: it cannot be read, is malformed, or of another version of the format.
     """
     evidence = read_evidence(path)
     report = evidence.report
     try:
         result = evidence.run(path)
+        evidence = evidence.model_copy(update={"results": ""})  # so that it takes no memory twice
     except ResultFileError as error:
         found = Verification(report, (Discrepancy("results", "result-file", str(error)),))
     else:
@@ -182,7 +185,7 @@ def verify_evidence(
         )
         readme = Readme(report, result.run.options, evidence.reproduce, path.name)
         found = replace(found, readme=readme)
-    return replace(found, departures=tuple(_departures(evidence, profiles, catalogue)))
+    return replace(found, departures=tuple(_departures(evidence, profiles, catalogue())))
 
 
 def _verified(

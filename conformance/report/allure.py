@@ -11,7 +11,6 @@ outcome only. :func:`apply_to_current_test` adds the rest.
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -40,7 +39,7 @@ from conformance.results.events.dispatch import Event
 from conformance.results.events.result import RunCollector, RunResult
 from conformance.results.events.run import RunFinished, RunStarted
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
-from kube.base.redaction import redact, redact_json
+from kube.base.redaction import redact, redacted_text
 from kube.base.strictjson import loads
 from kube.base.text import is_address, public_text, visible
 
@@ -217,7 +216,9 @@ def attachments_of(
         ("decisions", list(event.decisions)),
         ("undecided", list(event.undecided)),
     ]
-    found += [(name, _json(value), AttachmentType.JSON) for name, value in evidence if value]
+    found += [
+        (name, redacted_text(value, 2), AttachmentType.JSON) for name, value in evidence if value
+    ]
     if compared is not None and compared.notes:
         found.append(("comparison", redact("\n".join(compared.notes)), AttachmentType.TEXT))
     return found
@@ -233,10 +234,6 @@ def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
 
 def _public(text: str, scenario: PlannedScenario) -> str:
     return visible(redact(public_text(text, scenario.file, scenario.id)))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(redact_json(value), indent=2, sort_keys=True)
 
 
 def _type_of(name: str, text: str) -> AttachmentType:

@@ -10,7 +10,6 @@ code, and what would end the code is replaced.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -30,7 +29,7 @@ from conformance.results.events.dispatch import ReportError
 from conformance.results.events.result import ScenarioResult, count_verdicts
 from conformance.results.read import RecordedRun, load_results
 from kube.base.files import write_whole
-from kube.base.redaction import redact, redact_json
+from kube.base.redaction import redact, redacted_text
 from kube.base.strictjson import loads
 from kube.base.text import inline_code, is_address, shorten, visible
 
@@ -83,7 +82,7 @@ class _Room:
 
     def of(self, value: object) -> str:
         """The evidence as it is shown; "" where there is no room for it."""
-        text = fit(value if isinstance(value, str) else _json(value))
+        text = fit(value if isinstance(value, str) else redacted_text(value, 1))
         return text if self._takes(len(escape(text))) else ""
 
     def drawings(self, row: ScenarioResult) -> list[Drawing]:
@@ -163,10 +162,6 @@ def _when(text: str) -> str:
         return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else fit(text)
     except (ValueError, OverflowError):
         return fit(text)
-
-
-def _json(value: object) -> str:
-    return json.dumps(redact_json(value), indent=1, sort_keys=True)
 
 
 def _code(text: object) -> str:

@@ -7,11 +7,10 @@ Each message names ``file:line`` and what to do.
 from __future__ import annotations
 
 import hashlib
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from pydantic import ValidationError
 
@@ -19,21 +18,26 @@ from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.result import RunCollector, RunResult
 from conformance.results.events.run import RunFinished, RunStarted
 from conformance.results.events.scenario import PlannedScenario, ScenarioFinished
+from conformance.results.sharing import Sharing
 from conformance.results.write import FILE_NAME, Recorded, from_line
 from conformance.scenario.base import API_VERSION
 from kube.base.errors import UsageError
-from kube.base.files import read_regular
-from kube.base.strictjson import BoundsError, check_bounds, loads
+from kube.base.files import open_regular, too_large
+from kube.base.strictjson import BoundsError, loads
 from kube.base.text import cut
 
-MAX_BYTES = 64 << 20
-"""Of a file, as it takes memory; that of the shipped scenarios has 14 MB. An evidence file has it
-as a text, so that it is there some six times when that is read."""
+MAX_BYTES: Final = 512 << 20
+"""Of a file, of which a line is there at a time, and what differs (`sharing.MAX_KEPT`). That of the
+shipped scenarios has 14 MB; on a cluster of 50 nodes with 8 GPUs each it would have 270 MB."""
 
-MAX_LINE_VALUES = 1_000_000
+MAX_LINE: Final = 48 << 20
+"""Bytes of a line, as it takes memory; the longest of the shipped scenarios have 1.8 MB, on such a
+cluster 23 MB."""
+
+MAX_LINE_VALUES: Final = 1_000_000
 """Of a line, which is judged as a whole; the longest of the shipped scenarios have 83,000."""
 
-MAX_LINES = 100_000
+MAX_LINES: Final = 100_000
 """Of a file; that of the shipped scenarios has 800."""
 
 
@@ -63,53 +67,77 @@ def result_file(path: Path) -> Path:
     return path / FILE_NAME if path.is_dir() else path
 
 
-def load_results(path: Path, *, truncated_ok: bool = False) -> RecordedRun:
+def load_results(
+    path: Path, *, truncated_ok: bool = False, sharing: Sharing | None = None
+) -> RecordedRun:
     """Read and check a result file.
 
+    Equal parts of its snapshots are the same objects, which nobody may change.
     With ``truncated_ok`` a file without footer is read for what it has: everything without a result
     is lost, and a last line that was cut off is left out.
+    ``sharing``: of files that are kept together.
 
     Raises:
         UsageError: it cannot be read, or is of another version of the format.
         ResultFileError: it is not as a run writes it.
     """
     try:
-        content = read_regular(path, MAX_BYTES)
+        with open_regular(path) as file:
+            return parse_results(
+                path, _lines_of(path, file), truncated_ok=truncated_ok, sharing=sharing
+            )
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be read: {error.strerror}; give the result file of a run"
         ) from None
-    return parse_results(path, content, truncated_ok=truncated_ok)
 
 
-def parse_results(path: Path, content: bytes, *, truncated_ok: bool = False) -> RecordedRun:
-    """As `load_results`, of a file's content; ``path`` is what messages name."""
-    if not content.strip():
-        raise ResultFileError(f"{path}: is empty; nothing was run, or the disk was full")
-    try:
-        check_bounds(content, most_depth=None, most_text=MAX_BYTES)
-    except BoundsError as error:
-        raise ResultFileError(f"{path}: is not read, {error}; run fewer scenarios") from None
-    if content.count(b"\n") > MAX_LINES:
-        raise ResultFileError(
-            f"{path}: is not read, it has more than {MAX_LINES} lines; run fewer scenarios"
-        )
-    return _Reader(path, content).read(truncated_ok)
+def parse_results(
+    path: Path,
+    lines: Iterable[bytes],
+    *,
+    truncated_ok: bool = False,
+    sharing: Sharing | None = None,
+) -> RecordedRun:
+    """As `load_results`, of a file's lines with their ends; ``path`` is what messages name."""
+    return _Reader(path, sharing or Sharing()).read(lines, truncated_ok)
+
+
+def _lines_of(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, the start of one that is too long. Raises OSError."""
+    size = 0
+    while line := file.readline(MAX_LINE + 1):
+        size += len(line)
+        if size > MAX_BYTES:
+            raise too_large(path, MAX_BYTES)
+        yield line
 
 
 class _Reader:
-    def __init__(self, path: Path, content: bytes) -> None:
+    def __init__(self, path: Path, sharing: Sharing) -> None:
         self.path = path
-        self.content = content
+        self.sharing = sharing
+        self.digest = hashlib.sha256()  # of the lines before the present one
         self.collector = RunCollector()
         self.planned: dict[str, PlannedScenario] = {}
         self.numbers: dict[tuple[str, str], int] = {}
 
-    def read(self, truncated_ok: bool) -> RecordedRun:
-        for number, offset, line in self._lines():
-            document = self._parse(number, line)
-            if document is not None:
-                self._take(number, offset, document)
+    def read(self, lines: Iterable[bytes], truncated_ok: bool) -> RecordedRun:
+        is_empty = True
+        for number, line in enumerate(lines, start=1):
+            if number > MAX_LINES:
+                raise ResultFileError(
+                    f"{self.path}: is not read, it has more than {MAX_LINES} lines; run fewer"
+                    " scenarios"
+                )
+            if line.strip():
+                is_empty = False
+                document = self._parse(number, line)
+                if document is not None:
+                    self._take(number, document)
+            self.digest.update(line)
+        if is_empty:
+            raise ResultFileError(f"{self.path}: is empty; nothing was run, or the disk was full")
         if self.collector.run is None:
             raise ResultFileError(f"{self.path}:1: was cut off in its header; run again")
         result = self.collector.result()
@@ -132,30 +160,24 @@ class _Reader:
             compared=result.compared,
             diagnostics=result.diagnostics,
             footer=result.footer,
-            digest=_digest(self.content),
+            digest=self._digest_so_far(),
             path=str(self.path),
             lines=self.numbers,
         )
 
-    def _lines(self) -> Iterator[tuple[int, int, bytes]]:
-        """Line number, offset of its first byte, the line without its end."""
-        offset = 0
-        for number, line in enumerate(io.BytesIO(self.content), start=1):  # not a second whole copy
-            if line.strip():
-                yield number, offset, line.removesuffix(b"\n")
-            offset += len(line)
-
     def _parse(self, number: int, line: bytes) -> dict[str, Any] | None:
         """The document of a line; None for a last line that was cut off."""
         try:
-            document = loads(line, MAX_LINE_VALUES)
+            document = loads(line.removesuffix(b"\n"), MAX_LINE_VALUES, MAX_LINE)
+            if isinstance(document, dict):
+                self.sharing.share(document)
         except BoundsError as error:
             raise ResultFileError(
-                f"{self.path}:{number}: is not read, {error}; give the file as a run wrote it"
+                f"{self.path}:{number}: is not read, {error}; run fewer scenarios"
             ) from None
         except (ValueError, RecursionError) as error:
             # A whole line ends with a newline.
-            if self.collector.footer is None and number == self.content.count(b"\n") + 1:
+            if self.collector.footer is None and not line.endswith(b"\n"):
                 return None
             raise ResultFileError(
                 f"{self.path}:{number}: is not JSON as a run writes it"
@@ -165,7 +187,7 @@ class _Reader:
             raise ResultFileError(f"{self.path}:{number}: is not a JSON object")
         return document
 
-    def _take(self, number: int, offset: int, document: dict[str, Any]) -> None:
+    def _take(self, number: int, document: dict[str, Any]) -> None:
         where = f"{self.path}:{number}"
         if self.collector.footer is not None:
             raise ResultFileError(f"{where}: follows the footer; keep one run to a file")
@@ -177,7 +199,7 @@ class _Reader:
         except ValueError as error:
             raise ResultFileError(f"{where}: {first_problem(error)}") from None
         self._check(where, event)
-        if isinstance(event, RunFinished) and digest != _digest(self.content[:offset]):
+        if isinstance(event, RunFinished) and digest != self._digest_so_far():
             raise ResultFileError(
                 f"{where}: the footer's digest is not that of the lines before it; the file was"
                 " changed after the run"
@@ -186,6 +208,9 @@ class _Reader:
             (str(document["record"]), str(document.get("scenario", ""))), number
         )
         self.collector.handle(event)
+
+    def _digest_so_far(self) -> str:
+        return f"sha256:{self.digest.hexdigest()}"
 
     def _check(self, where: str, event: Recorded) -> None:
         match event:
@@ -225,10 +250,6 @@ def _check_version(where: str, document: Mapping[str, Any]) -> None:
             f"{where}: $.apiVersion is {found}, this suite reads {API_VERSION}; use the version of"
             " the suite that wrote the file"
         )
-
-
-def _digest(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 _FEW_PROBLEMS = 10_000  # pydantic describes all or none, each in a kilobyte.

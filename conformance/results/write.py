@@ -243,9 +243,12 @@ def from_line(line: Json, planned: Mapping[str, PlannedScenario]) -> Recorded:
 
 
 def results_digest(result: RunResult, scenarios: Collection[str]) -> str:
-    """The digest of all that is recorded of these scenarios (by id), in whatever order."""
+    """The digest of all that is recorded of these scenarios (by id), in whatever order.
+
+    It is that of the sorted digests of the lines, so that never more than a line is there as text.
+    """
     lines = [
-        json.dumps(redact_json(to_line(event)), sort_keys=True)
+        document_digest(redact_json(to_line(event)))
         for event in retold(result)
         if (isinstance(event, Diagnostics | ScenarioCompared) and event.scenario in scenarios)
         or (isinstance(event, ScenarioFinished) and event.scenario.id in scenarios)

@@ -8,6 +8,7 @@ no harm.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -129,6 +130,17 @@ def redact_json(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [redact_json(item) for item in value]
     return value
+
+
+_INDENTED = 1 << 20
+"""Characters of JSON that are indented; nested deeply, they would come to a hundred times more."""
+
+
+def redacted_text(value: Any, indent: int) -> str:
+    """A redacted JSON value as text with sorted keys, indented where it is not too long for it."""
+    redacted = redact_json(value)
+    text = json.dumps(redacted, sort_keys=True)
+    return text if len(text) > _INDENTED else json.dumps(redacted, indent=indent, sort_keys=True)
 
 
 def redact_log(text: str) -> str:

@@ -38,8 +38,9 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # beyond Latin-1 begins with C4 or more, one beyond 16 bits with F0 or more; escaped, with D8 to DB.
 _UP_TO_C3 = bytes(range(0xC4))
 _UP_TO_EF = bytes(range(0xF0))
-_ESCAPED_BEYOND_LATIN_1 = re.compile(rb"\\u(?!00)")
-_ESCAPED_BEYOND_16_BITS = re.compile(rb"\\u[dD][89abAB]")
+# Only behind an odd number of backslashes is it an escape; what a string quotes is none yet.
+_ESCAPED_BEYOND_LATIN_1 = re.compile(rb"(?<!\\)(?:\\\\)*\\u(?!00)")
+_ESCAPED_BEYOND_16_BITS = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB]")
 
 
 class BoundsError(ValueError):
@@ -52,30 +53,35 @@ def loads(data: bytes, most_values: int = MAX_VALUES, most_text: int = MAX_TEXT)
     Raises BoundsError: as `check_bounds`; ValueError: it is not JSON that reads the same for all.
     """
     check_bounds(data, most_values, most_text)
-    return json.loads(
-        data.decode("utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates
-    )
+    return parse(data.decode("utf-8-sig"))
+
+
+def parse(text: str) -> Any:
+    """The document of a JSON text whose bounds were checked.
+
+    Raises ValueError: it is not JSON that reads the same for all.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
 
 
 def check_bounds(
-    data: bytes,
+    data: bytes | bytearray,
     most_values: int = MAX_VALUES,
     most_text: int = MAX_TEXT,
-    most_depth: int | None = MAX_DEPTH,
+    most_depth: int = MAX_DEPTH,
 ) -> None:
     """Refuse a JSON text that would take too much memory once it is parsed.
 
     Whether it is JSON at all is not looked at: up to where it is not, it is counted as a parser
-    would meet it, an empty list or object as two values. With a ``most_depth`` of None it may be
-    several texts, one to a line.
+    would meet it, an empty list or object as two values.
     Raises BoundsError.
     """
-    if len(data) * _bytes_of_character(data) > most_text:
+    if len(data) * bytes_of_character(data) > most_text:
         raise BoundsError(f"its text takes more than {most_text >> 20} MiB of memory")
     # Every value but the first follows one of these; with those in strings it is too many at most.
     opening = data.count(b"[") + data.count(b"{")
     values = opening + data.count(b",") + 1
-    if values <= most_values and (most_depth is None or opening <= most_depth):
+    if values <= most_values and opening <= most_depth:
         return
     values, brackets = 1, []
     for part in _outside_strings(data):
@@ -83,7 +89,7 @@ def check_bounds(
         if values > most_values:
             raise BoundsError(f"it has more than {most_values} values")
         brackets.append(part.translate(_BRACKETS, _NO_BRACKETS))
-    if most_depth is not None and _is_deeper(b"".join(brackets), most_depth):
+    if _is_deeper(b"".join(brackets), most_depth):
         raise BoundsError(f"it is nested deeper than {most_depth}")
 
 
@@ -128,11 +134,8 @@ def _unpacked(data: bytes) -> bytes:
     return unpacked
 
 
-def _bytes_of_character(data: bytes) -> int:
-    """The most bytes that Python needs for a character of the text, or of a string in it.
-
-    What looks like an escape in a string in a string counts too: too much, never too little.
-    """
+def bytes_of_character(data: bytes | bytearray) -> int:
+    """The most bytes that Python needs for a character of the text, or of a string in it."""
     if _ESCAPED_BEYOND_16_BITS.search(data):
         return 4
     if not data.isascii():
@@ -142,7 +145,7 @@ def _bytes_of_character(data: bytes) -> int:
     return 2 if _ESCAPED_BEYOND_LATIN_1.search(data) else 1
 
 
-def _outside_strings(data: bytes) -> Iterator[bytes]:
+def _outside_strings(data: bytes | bytearray) -> Iterator[bytes]:
     """A JSON text without its strings, part by part, so that no second copy of it is made."""
     start, within = 0, 0
     while start < len(data):

@@ -83,7 +83,7 @@ class Submitted:
         self.evidence.write_bytes(lzma.compress(json.dumps(document).encode(), preset=0))
 
     def check(self, signers: Path | None = None) -> Checked:
-        return check_folder(self.folder, PROFILES, self.catalogue, signers)
+        return check_folder(self.folder, PROFILES, lambda: self.catalogue, signers)
 
 
 def new_key(path: Path) -> Path:

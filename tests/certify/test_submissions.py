@@ -17,7 +17,13 @@ from conformance.certify import evidence
 from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
 from conformance.certify.model import DriverCheckSummary
 from conformance.certify.profiles import CORE, load_profiles
-from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
+from conformance.certify.submission import (
+    EVIDENCE,
+    SIGNATURE,
+    check_evidence,
+    check_folder,
+    submissions,
+)
 from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
@@ -48,7 +54,7 @@ def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
 
 @pytest.mark.parametrize("folder", list(submissions(KEPT)), ids=lambda path: path.name)
 def test_a_kept_submission_says_what_its_evidence_says(folder: Path) -> None:
-    checked = check_folder(folder, load_profiles(), catalogue())
+    checked = check_folder(folder, load_profiles(), catalogue)
     assert checked.verification.discrepancies == ()
     assert (folder / EVIDENCE).stat().st_size < 1 << 20
     report = checked.verification.report
@@ -192,15 +198,22 @@ def test_what_is_no_evidence_file_is_refused(
 def test_a_text_that_is_no_unicode_is_refused(submitted: Submitted) -> None:
     submitted.write()
     submitted.change(lambda it: it.update(results="\ud800"))
-    with pytest.raises(UsageError, match=r"is not an evidence file .*hex escape"):
+    with pytest.raises(UsageError, match=r"is not an evidence file .*surrogates not allowed"):
         submitted.check()
+
+
+def test_evidence_that_is_refused_is_refused_before_scenarios_are_read(tmp_path: Path) -> None:
+    path = tmp_path / EVIDENCE
+    path.write_bytes(lzma.compress(b"[]"))
+    with pytest.raises(UsageError, match="is not an evidence file"):
+        check_evidence(path, PROFILES, lambda: pytest.fail("scenarios were read"))
 
 
 def test_what_needs_much_memory_to_unpack_is_refused(
     submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     submitted.write()
-    monkeypatch.setattr(evidence, "MAX_MEMORY", 32 << 20)
+    monkeypatch.setattr(evidence, "MAX_MEMORY", 8 << 20)
     with pytest.raises(UsageError, match="Memory usage limit"):
         submitted.check()
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import lzma
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,12 +23,71 @@ from kube.base.errors import UsageError
 from tests.report.builders import finished, planned, play, stream
 
 GIB = 1 << 30
-SECONDS = 120  # Much more than any takes, since tests run beside one another.
+SECONDS = 300  # Much more than any takes, since tests run beside one another.
 
 _HEADER = (
     b'{"record": "header", "apiVersion": "dra-conformance/v1", "kind": "RunResult", "planned": '
 )
 _LISTS = b"[" + b"[]," * 20_000_000 + b"[]]"
+_LISTS_OF_A_LINE = b"[" + b"[]," * 10_000_000 + b"[]]"
+
+
+def different() -> bytes:
+    """A result file whose snapshots have no object in common: 18 MB, of which 375 would be kept."""
+    scenarios = [planned(f"core/s{number}") for number in range(3)]
+    events = [finished(item, decisions=({"snapshot": item.id},)) for item in scenarios]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "r")
+        play(ResultFile(path), stream(scenarios, events))
+        content = path.read_bytes()
+    for number, item in enumerate(scenarios):
+        start = number * 480_000
+        objects = ",".join(f'{{"{at:x}":0}}' for at in range(start, start + 480_000))
+        content = content.replace(
+            b'"snapshot": "%s"' % item.id.encode(),
+            b'"snapshot": {"slices": [%s]}' % objects.encode(),
+        )
+    return content
+
+
+def of_large_cluster(folder: Path, nodes: int) -> Path:
+    """The shipped run, if its cluster had so many more nodes with 8 GPUs of another driver each."""
+    packed = next((Path(__file__).parents[2] / "reports").glob("*/*nvml*/evidence.json.xz"))
+    document = json.loads(lzma.decompress(packed.read_bytes()))
+    slices = json.dumps([slice_of(f"other-{number}") for number in range(nodes)])[1:-1]
+    digest = hashlib.sha256()
+    path = folder / "large.ndjson"
+    with path.open("wb") as file:
+        for line in document["results"].encode().splitlines(keepends=True):
+            if line.startswith(b'{"record": "footer"'):
+                footer = json.loads(line) | {"digest": f"sha256:{digest.hexdigest()}"}
+                line = json.dumps(footer).encode() + b"\n"
+            line = line.replace(b'"slices": [{', b'"slices": [%s, {' % slices.encode())
+            digest.update(line)
+            file.write(line)
+    return path
+
+
+def slice_of(node: str) -> dict[str, Any]:
+    devices = [
+        {
+            "name": f"gpu-{index}",
+            "attributes": {
+                f"attribute-{at}": {"string": f"{node}-{index}-{at}"} for at in range(16)
+            },
+            "capacity": {f"capacity-{at}": {"value": "80Gi"} for at in range(8)},
+        }
+        for index in range(8)
+    ]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "other.example", "nodeName": node, "pool": pool, "devices": devices}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": node},
+        "spec": spec,
+    }
+
 
 # Name of the file -> what it has. Each would take more than a GiB if it were built as it is, but
 # for those that Python or libyaml limit by themselves.
@@ -40,10 +103,13 @@ FILES: dict[str, Callable[[], bytes]] = {
     "digits.json.gz": lambda: b'{"kind": ' + b"1" * (100 << 20) + b"}",
     "zeros.json.gz": lambda: bytes(500 << 20),
     "lists.json.xz": lambda: _LISTS,
-    "escaped.json.xz": lambda: b'{"results": "\\ud83d\\ude00' + b"a" * (60 << 20) + b'"}',
-    "lists.ndjson": lambda: _HEADER + _LISTS + b"}\n",
+    "escaped.json.xz": lambda: b'{"results": "\\ud83d\\ude00' + b"a" * (70 << 20) + b'"}',
+    "zeros.json.xz": lambda: bytes(500 << 20),
+    "lists.ndjson": lambda: _HEADER + _LISTS_OF_A_LINE + b"}\n",
+    "line.ndjson": lambda: _HEADER + _LISTS + b"}\n",
+    "different.ndjson": different,
     "errors.ndjson": lambda: _HEADER + b"[" + b"0," * 999_990 + b"0]}\n",
-    "lines.ndjson": lambda: b"x" + b"\n" * (60 << 20),
+    "lines.ndjson": lambda: b"\n" * (60 << 20),
     "deep.ndjson": lambda: _HEADER + b"[" * 900_000 + b"\n",
     "lists.yaml": lambda: b"[" + b"[]," * 349_000 + b"[]]",
     "documents.yaml": lambda: b"---\n-\n" * 170_000,
@@ -67,6 +133,8 @@ FILES: dict[str, Callable[[], bytes]] = {
 }
 
 _VALUES = "has more than 2500000 values"
+_LINE_VALUES = "has more than 1000000 values"
+_DIFFERENT = "what differs in it takes more than 256 MiB of memory"
 _TEXT = "its text takes more than 128 MiB of memory"
 _ABOUT = [
     "--organization=a",
@@ -132,14 +200,19 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ("replay", [], "lists.json.gz", _VALUES),
             ("shrink", [], "lists.json.gz", _VALUES),
             ("verify", [], "lists.json.xz", "has more than 100000 values"),
-            ("verify", [], "escaped.json.xz", "its text takes more than 64 MiB of memory"),
-            ("render", _OUTPUT, "lists.ndjson", _VALUES),
+            ("verify", [], "escaped.json.xz", "its text takes more than 256 MiB of memory"),
+            ("verify", [], "zeros.json.xz", "it holds more than 256 MiB"),
+            ("render", _OUTPUT, "lists.ndjson", _LINE_VALUES),
+            ("render", _OUTPUT, "line.ndjson", "its text takes more than 48 MiB of memory"),
+            ("render", _OUTPUT, "different.ndjson", _DIFFERENT),
+            ("shrink", [], "different.ndjson", _DIFFERENT),
+            ("report", _ABOUT, "different.ndjson", _DIFFERENT),
             ("render", _OUTPUT, "errors.ndjson", " values are not as expected"),
             ("render", _OUTPUT, "lines.ndjson", "has more than 100000 lines"),
             ("render", _OUTPUT, "deep.ndjson", "is nested deeper than 128"),
-            ("replay", [], "lists.ndjson", _VALUES),
-            ("merge", _OUTPUT, "lists.ndjson", _VALUES),
-            ("report", _ABOUT, "lists.ndjson", _VALUES),
+            ("replay", [], "lists.ndjson", _LINE_VALUES),
+            ("merge", _OUTPUT, "lists.ndjson", _LINE_VALUES),
+            ("report", _ABOUT, "lists.ndjson", _LINE_VALUES),
             ("run", ["--simulate"], "gpus.json", "values are not as expected"),
             ("lint", [], "lists.yaml", "more than 200000 keys and values"),
             ("lint", [], "documents.yaml", "more than 200000 keys and values"),
@@ -186,6 +259,36 @@ def test_shards_that_are_too_large_together_are_refused(tmp_path: Path) -> None:
     paths = [tmp_path / "a.ndjson", tmp_path / "b.ndjson"]
     for path in paths:
         with path.open("wb") as file:
-            file.truncate(33 << 20)
-    with pytest.raises(UsageError, match=r"a\.ndjson and the others are more than 64 MiB"):
+            file.truncate(257 << 20)
+    with pytest.raises(UsageError, match=r"a\.ndjson and the others are more than 512 MiB"):
         merge(paths, tmp_path / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.everything
+def test_the_run_of_a_large_cluster_can_be_judged_rendered_and_certified(tmp_path: Path) -> None:
+    """Its result file has 100 MB, nearly all of it repetitions, the evidence more still."""
+    path = of_large_cluster(tmp_path, nodes=20)
+    assert path.stat().st_size > 100_000_000
+    for command, said in (
+        (["replay"], "conformant; verdicts: "),
+        (["render", *_OUTPUT], "reports in out"),
+        (["submit", *_ABOUT, "--into=reports"], "submission in reports"),
+    ):
+        done = call(tmp_path, *command, path.name)
+        assert said in done.stdout + done.stderr, (command, done.stderr[-2000:])
+    [evidence] = (tmp_path / "reports").rglob("evidence.json.xz")
+    assert len(lzma.decompress(evidence.read_bytes())) > 100_000_000
+    done = call(tmp_path, "verify", str(evidence))
+    assert "the report matches the result file" in done.stdout, done.stderr[-2000:]
+    assert done.returncode == 0
+
+
+def test_evidence_whose_snapshots_have_nothing_in_common_is_refused(tmp_path: Path) -> None:
+    packed = next((Path(__file__).parents[2] / "reports").rglob("evidence.json.xz"))
+    document = json.loads(lzma.decompress(packed.read_bytes())) | {"results": different().decode()}
+    path = tmp_path / "different.json.xz"
+    path.write_bytes(lzma.compress(json.dumps(document).encode(), preset=0))
+    done = call(tmp_path, "verify", path.name)
+    assert f"different.json.xz/results.ndjson:4: is not read, {_DIFFERENT}" in done.stdout
+    assert done.returncode == 1

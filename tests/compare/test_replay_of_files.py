@@ -171,7 +171,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: str) -
         pytest.param("{}", r"saved\.json: is neither a decision", id="something else"),
         pytest.param('{"allocations": []}', r"saved\.json: \$\.claims", id="half a decision"),
         pytest.param('{"kind": "Snapshot"}', r"saved\.json: \$\.apiVersion", id="half a snapshot"),
-        pytest.param("[" * 100_000, r"saved\.json: is not JSON", id="too deep"),
+        pytest.param("[" * 100_000, r"saved\.json: is not read, it is nested", id="too deep"),
     ],
 )
 def test_another_file_is_a_usage_error(tmp_path: Path, content: str, message: str) -> None:

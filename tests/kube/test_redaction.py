@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.base.redaction import REDACTED, redact, redact_json, redact_log
+from kube.base.redaction import REDACTED, redact, redact_json, redact_log, redacted_text
 
 JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl-_x"
 
@@ -139,3 +139,11 @@ def test_in_a_log_a_credential_in_the_middle_of_a_line_is_taken_out() -> None:
     shown = redact_log(text)
     assert shown == f'level=error msg=no password: {REDACTED} "token": "{REDACTED}" rest'
     assert redact_log(shown) == shown
+
+
+def test_json_is_indented_unless_that_would_make_it_many_times_as_long() -> None:
+    assert redacted_text({"b": [1], "token": "x"}, 2).splitlines()[1] == '  "b": ['
+    deep: Any = [0] * 400_000
+    for _ in range(100):
+        deep = [deep]
+    assert len(redacted_text(deep, 2)) < 1_500_000

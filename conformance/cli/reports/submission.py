@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -161,12 +162,12 @@ def _checked(
     path: Path, results: Path | None, driver_check: Path | None, signers: Path | None
 ) -> Iterator[Checked | ConformanceError]:
     """Each check; in a folder, an unreadable submission does not stop the rest."""
-    profiles, shipped = load_profiles(), catalogue()
+    profiles, shipped = load_profiles(), cache(catalogue)
     if driver_check is not None and results is None:
         raise UsageError(f"--driver-check {driver_check}: is for a report and its RESULTS")
     if results is not None:
         no_folder(results)
-        found = verify_report(path, results, profiles, shipped, driver_check)
+        found = verify_report(path, results, profiles, shipped(), driver_check)
         yield Checked(path, found, None)
     elif path.is_dir():
         for folder in submissions(path):
@@ -223,7 +224,7 @@ def page(
     Submissions that fail verification, or share name and minor with another one, are listed and
     left out; the exit code is then 1.
     """
-    profiles, shipped = load_profiles(), catalogue()
+    profiles, shipped = load_profiles(), cache(catalogue)
     entries: list[Entry] = []
     refused: list[str] = []
     for folder in submissions(reports):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,10 @@ from conformance.results.events.run import RunFinished
 from conformance.results.events.scenario import count
 from conformance.results.merge import merge as joined
 from conformance.results.read import MAX_BYTES, load_results
+from conformance.results.sharing import Sharing
 from conformance.results.times import parse_time
 from conformance.scenario.documents.validate import hint
-from kube.base.errors import UsageError
+from kube.base.errors import ExitCode, UsageError
 
 ALL = (*PAGES, *FORMATS)
 
@@ -104,12 +106,22 @@ def merge(
             f"{places[0]} and the others are more than {MAX_BYTES >> 20} MiB, so the joined file"
             " could not be read; give the shards fewer scenarios"
         )
-    result = joined([load_results(place, truncated_ok=True) for place in places])
     with OutputFolder(output, print_progress) as folder:
-        with reporters(folder, clock=lambda: _ended(result)) as told:
-            retell(retold(result), told)
+        code = _join(places, folder)
         finish_reports(output)
-    raise typer.Exit(conclude_run(result).code)
+    raise typer.Exit(code)
+
+
+def _join(places: Sequence[Path], folder: OutputFolder) -> ExitCode:
+    """Write the joined result file and its reports, but for the pages that are made from that.
+
+    Nothing of what was read stays, so that it is not there twice when the joined file is read.
+    """
+    sharing = Sharing()
+    result = joined([load_results(place, truncated_ok=True, sharing=sharing) for place in places])
+    with reporters(folder, clock=lambda: _ended(result)) as told:
+        retell(retold(result), told)
+    return conclude_run(result).code
 
 
 def _ended(result: RunResult) -> float:

@@ -68,6 +68,8 @@ def test_values_and_depth_are_those_of_the_document(monkeypatch: pytest.MonkeyPa
         (b'"\\u2192"', 2),
         ('"😀"'.encode(), 4),
         (b'"\\ud83d\\ude00"', 4),
+        (b'"\\\\ud83d"', 1),
+        (b'"\\\\\\u2192"', 2),
         (b'"\\uD83D\\uDE00"', 4),
     ],
 )
