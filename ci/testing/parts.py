@@ -38,11 +38,12 @@ def _test() -> Iterator[Part]:
     yield Part(
         "lint",
         "test",
-        "style, types, import layers",
+        "style, names, types, import layers",
         (
             (str(BIN / "ruff"), "check", "."),
             (str(BIN / "ruff"), "format", "--check", "."),
             (str(BIN / "lint-imports"),),
+            python("-m", "ci.words"),
             (str(BIN / "mypy"),),
         ),
         seconds=60,
