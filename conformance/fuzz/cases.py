@@ -10,7 +10,7 @@ from conformance.compare.evidence import claim_names
 from conformance.compare.judging import judge, judge_undecided
 from conformance.engine.events.comparison import Judgement, Verdict
 from conformance.errors import UsageError
-from conformance.fuzz.placing import Place
+from conformance.fuzz.isolate_problems import Place
 from conformance.fuzz.problem import Problem
 from conformance.targets.cluster.decisions.snapshots import (
     allocation_of,

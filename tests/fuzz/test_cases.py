@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.fuzz.cases import Case
-from conformance.fuzz.placing import Place
+from conformance.fuzz.isolate_problems import Place
 from conformance.fuzz.problem import Problem, pod_of
 from conformance.targets.cluster.decisions.snapshots import unallocated
 

@@ -10,7 +10,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.fuzz.scenario import scenario_of
 from conformance.kubeapi.api import Api
 from conformance.scenario.selection import Selection, select

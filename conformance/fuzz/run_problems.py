@@ -18,7 +18,7 @@ from itertools import count
 
 from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
-from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
+from conformance.fuzz.isolate_problems import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informer import Informer

@@ -10,7 +10,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.fuzz.problem import pod_of
-from conformance.fuzz.smaller import shrink_file, verdict_of
+from conformance.fuzz.shrink_evidence import shrink_file, verdict_of
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.features import Features
 from reference_allocator.snapshot import Snapshot

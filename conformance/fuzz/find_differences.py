@@ -19,8 +19,8 @@ from conformance.compare.witness import REFERENCE
 from conformance.errors import UsageError
 from conformance.fuzz.cases import UNJUDGED, Answer
 from conformance.fuzz.problem import Generator, claims_of, pod_of, resources_of, snapshot_of
-from conformance.fuzz.running import SETTLE, Runner
-from conformance.fuzz.shrink import shrink_together
+from conformance.fuzz.run_problems import SETTLE, Runner
+from conformance.fuzz.shrink_json import shrink_together
 from conformance.targets.seam.values import Obj
 
 BATCH = 25

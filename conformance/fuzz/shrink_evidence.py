@@ -13,7 +13,7 @@ from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
 from conformance.errors import ConformanceError, UsageError
-from conformance.fuzz.shrink import Json, shrink
+from conformance.fuzz.shrink_json import Json, shrink
 from conformance.resultfile.read import load_results
 from conformance.strictjson import read_object
 from reference_allocator.explain import explain

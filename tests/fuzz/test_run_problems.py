@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.kubeapi.api import Api
 from conformance.targets.cluster.objects.ownership import owned
 

@@ -11,9 +11,9 @@ from conformance.compare.judging import judge
 from conformance.compare.witness import REFERENCE
 from conformance.errors import UsageError
 from conformance.fuzz.cases import UNJUDGED, Answer
-from conformance.fuzz.hunting import Hunt
+from conformance.fuzz.find_differences import Hunt
 from conformance.fuzz.problem import Generator, Problem, snapshot_of
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.fuzz.scenario import scenario_of
 from conformance.scenario.selection import Selection, select
 
