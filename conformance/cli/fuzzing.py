@@ -94,8 +94,10 @@ def fuzz(
         hunt = Hunt(runner, Generator(version, gates), seed, workers)
         print_progress(f"seed {seed}, Kubernetes {version}")
         differences = 0
-        with runner.opened():
-            for answer in hunt.differences(first, count, seconds or math.inf, _told(hunt, count)):
+        with runner.open_namespace():
+            for answer in hunt.find_differences(
+                first, count, seconds or math.inf, _told(hunt, count)
+            ):
                 differences += 1
                 _write(output, answer, version)
     typer.echo(_line(hunt))

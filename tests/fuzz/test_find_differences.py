@@ -56,7 +56,7 @@ class CountsNothing:
 
 def test_a_defect_is_found_and_made_small(tmp_path: Path) -> None:
     hunt = Hunt(cast("Runner", CountsNothing()), Generator(VERSION, {}), "s", workers=1)
-    answer = next(hunt.differences(30, 100, 60.0, lambda: None))
+    answer = next(hunt.find_differences(30, 100, 60.0, lambda: None))
     document = answer.problem.document
     counting = [
         device
@@ -94,6 +94,6 @@ class SaysNothing:
 
 def test_what_is_not_judged_is_asked_again_and_named() -> None:
     hunt = Hunt(cast("Runner", SaysNothing()), Generator(VERSION, {}), "s", workers=1)
-    assert list(hunt.differences(0, 3, 60.0, lambda: None)) == []
+    assert list(hunt.find_differences(0, 3, 60.0, lambda: None)) == []
     assert hunt.counts == {UNJUDGED: 1, "waits": 2}
     assert hunt.unjudged == ["s-0: silence"]
