@@ -15,7 +15,7 @@ from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Result
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
-from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
+from conformance.drivercheck.result import DriverCheckResult, Outcome, judge_checks
 from conformance.engine.events.run import RunStarted
 from conformance.errors import UsageError
 from conformance.files import read_regular
@@ -95,7 +95,7 @@ def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[
     ``ours``: the run was of this version of the suite, whose checks are known.
     """
     result = checked.result
-    if result.verdict != (right := verdict(result.checks)):
+    if result.verdict != (right := judge_checks(result.checks)):
         yield "driver-check", f"says {result.verdict}, its checks come to {right}"
     if result.suite_version != run.suite_version:
         yield (

@@ -24,7 +24,7 @@ from conformance.certify.profiles import load_profiles
 from conformance.certify.values import Hardware, Result
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.drivercheck.result import CheckResult, DriverCheckResult, verdict
+from conformance.drivercheck.result import CheckResult, DriverCheckResult, judge_checks
 from conformance.drivercheck.result import Outcome as CheckOutcome
 from conformance.drivercheck.run import CHECKS
 from conformance.engine.events.scenario import Outcome, PlannedScenario
@@ -58,7 +58,7 @@ def checked(edit: Callable[[Document], object] = lambda _: None) -> DriverChecke
         suite_version=__version__,
         started_at="2026-11-21T09:00:00+00:00",
         driver="gpu.nvidia.com",
-        verdict=verdict(checks),
+        verdict=judge_checks(checks),
         checks=checks,
     )
     document = json.loads(result.model_dump_json(by_alias=True))
@@ -70,7 +70,7 @@ def ended(outcome: str, place: int = 0) -> Callable[[Document], object]:
     def edit(document: Document) -> None:
         document["checks"][place]["outcome"] = outcome
         whole = DriverCheckResult.model_validate_json(json.dumps(document))
-        document["verdict"] = verdict(whole.checks)
+        document["verdict"] = judge_checks(whole.checks)
 
     return edit
 
