@@ -33,7 +33,7 @@ from conformance.certify.values import (
     Suite,
     UsedProfile,
 )
-from conformance.compare.conclude import conclude, uncertified, without
+from conformance.compare.conclude import conclude, excused_scenarios, explain_uncertified
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario
@@ -127,7 +127,7 @@ def believed(
             interrupted=result.interrupted,
             joined=run.joined_runs,
         ),
-        uncertified=uncertified(result),
+        uncertified=explain_uncertified(result),
         comparison=_comparison(result) if run.compared else None,
         known_issues=tuple(
             MetIssue(name=issue.name, link=issue.link, scenarios=names)
@@ -176,7 +176,7 @@ def profile_result(
     }
     part = _restricted(result, wanted)
     outcomes = part.outcomes
-    nature = without(part)
+    nature = excused_scenarios(part)
     skipped = [name for name in outcomes[Outcome.SKIPPED] if name not in nature]
     reasons = {event.scenario.id: event.message for event in part.finished}
     not_selected = sorted(wanted - {item.id for item in part.run.planned})
@@ -196,7 +196,7 @@ def profile_result(
     if profile.driver_check is not None:
         driver_check = "missing" if checked is None else checked.result
         verdict = min(verdict, Result.PARTIAL if checked is None else checked.result, key=_worse)
-    if verdict is Result.SUCCESS and uncertified(result):
+    if verdict is Result.SUCCESS and explain_uncertified(result):
         verdict = Result.UNCERTIFIED
     return ProfileResult(
         name=profile.name,

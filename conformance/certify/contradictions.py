@@ -17,8 +17,8 @@ from typing import Any, Final
 from conformance.certify.codes import Code, Finding
 from conformance.certify.joined import joined_contradictions
 from conformance.certify.times import TimeCheck
-from conformance.compare.compare import compare_scenario
-from conformance.compare.conclude import inabilities
+from conformance.compare.compare_scenarios import compare_scenario
+from conformance.compare.conclude import list_inabilities
 from conformance.digest import document_digest, set_digest
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
@@ -146,7 +146,7 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
         yield "skipped-and-ran", "was skipped, and has steps or decisions"
     for name in event.scenario.needs:
-        if event.steps and name in inabilities(run):
+        if event.steps and name in list_inabilities(run):
             yield "cannot", f"ran, and the driver profile says that it cannot {name}"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
@@ -255,7 +255,7 @@ def _simulated(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
 def _crowded(run: RunStarted, snapshot: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Nodes with several devices of a driver that cannot have them, by its profile."""
     try:
-        if SEVERAL not in inabilities(run):
+        if SEVERAL not in list_inabilities(run):
             return []
         on = Counter(
             str(item["spec"]["nodeName"])

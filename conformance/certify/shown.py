@@ -9,7 +9,7 @@ from typing import Any
 from conformance.certify.contradictions import snapshots
 from conformance.certify.model import Devices, FeatureResult, Inventory, Support
 from conformance.clusters.base import RUN_LABEL
-from conformance.compare.conclude import without
+from conformance.compare.conclude import excused_scenarios
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.run import RunStarted
 from conformance.engine.events.scenario import Outcome, PlannedScenario
@@ -40,7 +40,7 @@ def feature_results(
     """
     version = result.run.kubernetes_version
     by_feature: dict[str, list[PlannedScenario]] = {}
-    nature = without(result)
+    nature = excused_scenarios(result)
     for item in catalogue:
         if not item.provisional and is_in(version, item.kubernetes) and item.id not in nature:
             by_feature.setdefault(item.feature, []).append(item)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance.compare.evidence import name_of, obstacle, reading, selectors_of
+from conformance.compare.evidence import ask_reference, find_obstacle, name_of, selectors_of
 from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
@@ -78,12 +78,12 @@ def verdict_of(document: Mapping[str, Any], subject: str = "") -> Verdict:
         pods = [document["pod"]] if document.get("pod") else []
         document = {**document["snapshot"], "pods": pods}
     snapshot = read_snapshot(document)
-    return reading(lambda: _explain_waiting(snapshot, subject))
+    return ask_reference(lambda: _explain_waiting(snapshot, subject))
 
 
 def _only_waiting(document: Mapping[str, Any]) -> str:
     """Return the pod of a snapshot that waits. Raises UsageError: none, or several."""
-    names = [item.name for item in reading(lambda: all_waiting(read_snapshot(document)))]
+    names = [item.name for item in ask_reference(lambda: all_waiting(read_snapshot(document)))]
     if len(names) != 1:
         few = ", ".join(names[:4]) or "nothing"
         raise UsageError(f"{few} waits in it; name one pod or claim as NAMESPACE/NAME")
@@ -101,7 +101,7 @@ def _explain_waiting(snapshot: Snapshot, subject: str) -> Verdict:
     nodes = {name_of(node): node for node in snapshot.nodes}
     reasons: set[str] = set()
     for report in explanation.nodes:
-        problem = obstacle(nodes[report.node], case.pod_spec, claim_selectors)
+        problem = find_obstacle(nodes[report.node], case.pod_spec, claim_selectors)
         if problem is None and report.kind == "allocated":
             return ("fits",)
         if problem is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.compare.audit.once import Finding
-from conformance.compare.explain import Told
+from conformance.compare.explain import PendingExplanation
 from conformance.engine.events.comparison import Judgement
 from conformance.report.drawing import Drawing, DrawnNode, drawing_of
 from conformance.report.templating import environment
@@ -31,7 +31,7 @@ class _Subject:
     ``removed``: node -> device -> what removed it; ``reasons``: node -> why it does not do.
     """
 
-    told: Told | None
+    told: PendingExplanation | None
     map: Drawing | None
     removed: Mapping[str, Mapping[str, str]]
     reasons: Mapping[str, str]
@@ -41,7 +41,7 @@ def render_cluster(
     what: str,
     snapshot: Mapping[str, Any],
     *,
-    told: Sequence[Told] = (),
+    told: Sequence[PendingExplanation] = (),
     explained: Mapping[str, Explanation] | None = None,
     findings: Sequence[Finding] | None = None,
     judgements: Sequence[Judgement] | None = None,
@@ -82,7 +82,7 @@ def render_cluster(
 
 
 def _subjects(
-    whole: Drawing | None, told: Sequence[Told], explained: Mapping[str, Explanation]
+    whole: Drawing | None, told: Sequence[PendingExplanation], explained: Mapping[str, Explanation]
 ) -> Iterator[_Subject]:
     room = MAX_DEVICES
     for item in told:

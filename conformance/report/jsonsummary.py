@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.events.comparison import recorded
 from conformance.engine.events.result import ScenarioResult
 from conformance.redaction import redact
@@ -103,7 +103,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         verdict=VERDICTS[conclusion.code][0],
         exit_code=int(conclusion.code),
         reasons=conclusion.reasons,
-        certifies_nothing=uncertified(result),
+        certifies_nothing=explain_uncertified(result),
         run=run.run,
         target=run.target,
         kubernetes_version=run.kubernetes_version,

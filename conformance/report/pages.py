@@ -19,7 +19,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.events.dispatch import ReportError
 from conformance.engine.events.result import ScenarioResult, count_verdicts
 from conformance.files import write_whole
@@ -124,7 +124,7 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[.
         verdict=VERDICTS[conclusion.code][0],
         code=int(conclusion.code),
         reasons=conclusion.reasons,
-        uncertified=uncertified(result),
+        uncertified=explain_uncertified(result),
         counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
         judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
         latency=result.latency,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.events.result import RunResult, ScenarioResult
 from conformance.engine.events.scenario import Outcome
 from conformance.errors import ExitCode
@@ -77,8 +77,10 @@ def closing_lines(
     if conclusion.reasons:
         line.append(f": {'; '.join(conclusion.reasons)}", style="")
     yield line.append(f" (exit code {int(conclusion.code)})", style="")
-    if conclusion.code is ExitCode.CONFORMANT and uncertified(result):
-        yield Text(one_line(f"certifies nothing: {'; '.join(uncertified(result))}"), style="dim")
+    if conclusion.code is ExitCode.CONFORMANT and explain_uncertified(result):
+        yield Text(
+            one_line(f"certifies nothing: {'; '.join(explain_uncertified(result))}"), style="dim"
+        )
 
 
 def _not_run(result: RunResult) -> Iterator[Text]:

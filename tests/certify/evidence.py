@@ -15,7 +15,7 @@ from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.profiles import Profile, load_profiles
 from conformance.certify.values import Implementation
 from conformance.certify.verify import Verification, verify_report
-from conformance.compare.compare import against
+from conformance.compare.compare_scenarios import compare_with
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
@@ -56,7 +56,7 @@ def genuine(path: Path) -> list[PlannedScenario]:
     scenarios = [item for item in select() if item.id in (WAITS, SHARED, REJECTED, JOB)]
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
-        comparer = against(run_suite(scenarios, Setup("r1", reference), ()).finished)
+        comparer = compare_with(run_suite(scenarios, Setup("r1", reference), ()).finished)
     with open_reference(options) as opened, closing(ResultFile(path)) as file:
         run_suite(scenarios, Setup("r1", opened, comparer), [file])
     return [planned(item) for item in scenarios]

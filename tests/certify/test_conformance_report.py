@@ -18,7 +18,7 @@ from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, empty_parts, find_foundations, load_profiles
 from conformance.certify.values import Implementation, Result, implementation
 from conformance.cli.scenarios.schemas import schema_of
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
 from conformance.engine.events.scenario import Attempt, Outcome, PlannedScenario, ScenarioFinished

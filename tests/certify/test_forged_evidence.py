@@ -13,9 +13,9 @@ import pytest
 from conformance.certify.build import OtherSuiteError, believed, build_report
 from conformance.certify.codes import Code
 from conformance.certify.contradictions import EvidenceError
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.conclude import conclude_run
-from conformance.compare.demands import WantedClaim, demand_of, unrecorded
+from conformance.compare.demands import WantedClaim, demand_of, list_unrecorded
 from conformance.digest import set_digest
 from conformance.engine.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.errors import ExitCode, UsageError
@@ -356,9 +356,9 @@ def test_no_shipped_scenario_demands_what_a_genuine_run_does_not_record(
     passed = [event for event in result.finished if event.outcome is Outcome.PASSED]
     assert len(passed) > 50
     assert {item.id for item in shipped} == {event.scenario.id for event in result.finished}
-    assert {event.scenario.id: unrecorded(event) for event in passed if unrecorded(event)} == {}, (
-        SAMPLE
-    )
+    assert {
+        event.scenario.id: list_unrecorded(event) for event in passed if list_unrecorded(event)
+    } == {}, SAMPLE
     assert sum(bool(claims_of(event)) for event in passed) > 20
 
 

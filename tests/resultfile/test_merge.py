@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.certify.contradictions import contradictions
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.events.result import retold
 from conformance.engine.events.scenario import Outcome, PlannedScenario
 from conformance.engine.options import Shard
@@ -73,7 +73,7 @@ def test_a_shard_knows_what_the_others_run(
 ) -> None:
     for result in _loaded(files):
         assert {item.id for item in result.run.whole_plan} == {item.id for item in scenarios}
-        assert "is shard" in uncertified(result)[0]
+        assert "is shard" in explain_uncertified(result)[0]
 
 
 def test_more_shards_than_scenarios_are_refused(scenarios: list[LoadedScenario]) -> None:
@@ -87,7 +87,7 @@ def test_the_joined_file_is_a_run_of_all(
     result = _written(files, tmp_path / "all.ndjson")
     assert result.outcomes[Outcome.PASSED] == tuple(item.id for item in scenarios)
     assert conclude_run(result).code is ExitCode.CONFORMANT
-    assert not any("shard" in reason for reason in uncertified(result))
+    assert not any("shard" in reason for reason in explain_uncertified(result))
     assert contradictions(result, [planned(item) for item in select()]) == ()
     _written(files[::-1], tmp_path / "again.ndjson")
     assert (tmp_path / "again.ndjson").read_bytes() == (tmp_path / "all.ndjson").read_bytes()

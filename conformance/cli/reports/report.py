@@ -20,8 +20,8 @@ from conformance.cli.diagnosis import Html, write_page
 from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
-from conformance.compare.explain import Seen
-from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
+from conformance.compare.explain import ExplanationTrace
+from conformance.compare.replay import WhatIf, make_answerer, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
 from conformance.engine.events.comparison import ScenarioCompared
 from conformance.engine.events.result import count_verdicts
@@ -167,10 +167,10 @@ def replay(
         )
     if questions is not None:
         asked = None if str(questions) == "-" else questions
-        answer_lines(asked, answering(file, what_if))
+        answer_lines(asked, make_answerer(file, what_if))
         return
     if what_if != WhatIf():
-        seen = Seen()
+        seen = ExplanationTrace()
         told = replay_if(file, what_if, seen)
         if html is not None:
             write_page(html, "What would fit if", told=told, seen=seen)

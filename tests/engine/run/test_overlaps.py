@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.engine.events.comparison import Verdict
 from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.scenario import Outcome, ScenarioFinished

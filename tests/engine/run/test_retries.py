@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from conformance.certify.contradictions import contradictions
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.events.comparison import Judgement, ScenarioCompared, Verdict
 from conformance.engine.events.result import RunResult
 from conformance.engine.events.scenario import Outcome
@@ -141,7 +141,7 @@ def test_time_limits_are_multiplied_and_such_a_run_certifies_nothing(tmp_path: P
     with open_reference(TargetOptions()) as opened:
         result = run_suite(select([scenario]), Setup("r1", opened, time_factor=3.0), [])
     assert "within 6 s" in result.finished[0].message
-    assert "time limits were multiplied by 3" in uncertified(result)
+    assert "time limits were multiplied by 3" in explain_uncertified(result)
 
 
 def test_a_run_ends_at_its_timeout_and_removes_what_it_made(
