@@ -90,8 +90,8 @@ ADAPTER: TypeAdapter[Any] = TypeAdapter(RunSummary)
 
 def summary_schema() -> dict[str, Any]:
     schema = ADAPTER.json_schema(by_alias=True, mode="serialization")
-    for part in (schema, *schema["$defs"].values()):
-        part["description"] = part["description"].split("\n\n")[0]
+    for definition in (schema, *schema["$defs"].values()):
+        definition["description"] = definition["description"].split("\n\n")[0]
     return schema
 
 
@@ -121,7 +121,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         },
         not_passed=tuple(_not_passed(row) for row in result.scenarios if row.bad),
         result_file_digest=result.digest,
-        resumed=tuple(part.run for part in run.resumed),
+        resumed=tuple(earlier.run for earlier in run.resumed),
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from conformance.certify.build import believed
+from conformance.certify.build import build_believed_report
 from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.profiles import Profile, load_profiles
 from conformance.certify.values import Implementation
@@ -130,8 +130,8 @@ class Forgery:
 
     def claim(self, checked: DriverChecked | None = None) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
-        result, core = load_results(self.results), PROFILES.named([CORE])
-        report = believed(result, IMPLEMENTATION, core, self.catalogue, checked)
+        result, core = load_results(self.results), PROFILES.select([CORE])
+        report = build_believed_report(result, IMPLEMENTATION, core, self.catalogue, checked)
         self.report.write_text(report.to_yaml())
         return str(report.profiles[0].result)
 

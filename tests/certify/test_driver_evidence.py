@@ -15,7 +15,7 @@ from conformance.certify.build import build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.driverchecked import (
     DriverChecked,
-    misfits,
+    find_misfits,
     parse_driver_check,
     read_driver_check,
 )
@@ -36,7 +36,7 @@ from tests.certify.test_conformance_report import REAL, recorded
 from tests.compare.cluster import decision
 from tests.report.builders import finished, planned
 
-DRIVER = load_profiles().named(["dra-core-driver"])
+DRIVER = load_profiles().select(["dra-core-driver"])
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 Document = dict[str, Any]
 
@@ -164,7 +164,7 @@ def test_a_result_of_another_suites_driver_check_must_make_sense_too(
     tmp_path: Path, edit: Callable[[Document], object], said: str
 ) -> None:
     run = run_of(tmp_path, {A: PASSED}).run
-    assert any(said in text for _, text in misfits(checked(edit), run, ours=False))
+    assert any(said in text for _, text in find_misfits(checked(edit), run, ours=False))
 
 
 @pytest.mark.parametrize(("lie", "said"), LIES)

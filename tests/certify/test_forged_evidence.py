@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from conformance.certify.build import OtherSuiteError, believed, build_report
+from conformance.certify.build import OtherSuiteError, build_believed_report, build_report
 from conformance.certify.codes import Code
 from conformance.certify.contradictions import EvidenceError
 from conformance.compare.compare_scenarios import compare_scenario
@@ -37,7 +37,7 @@ from tests.scenario.sampling import SAMPLE, sample
 
 def report_of(forgery: Forgery) -> Any:
     result = load_results(forgery.results)
-    return build_report(result, IMPLEMENTATION, PROFILES.named([CORE]), forgery.catalogue)
+    return build_report(result, IMPLEMENTATION, PROFILES.select([CORE]), forgery.catalogue)
 
 
 def test_genuine_evidence_is_reported_and_verified(forgery: Forgery) -> None:
@@ -314,7 +314,7 @@ def test_a_selection_is_partial_whatever_the_report_says(forgery: Forgery) -> No
 def test_a_profile_that_is_named_twice_is_there_once(forgery: Forgery) -> None:
     forgery.write()
     result = load_results(forgery.results)
-    twice = [*PROFILES.named([CORE, CORE]), *PROFILES.named([CORE])]
+    twice = [*PROFILES.select([CORE, CORE]), *PROFILES.select([CORE])]
     report = build_report(result, IMPLEMENTATION, twice, forgery.catalogue)
     assert [item.name for item in report.profiles] == [CORE]
 
@@ -341,7 +341,9 @@ def test_a_comparison_that_judged_nothing_is_inconclusive_for_the_run_too(forger
     assert unjudged == (WAITS, SHARED, JOB)
     result = replace(result, compared=compared)
     assert conclude_run(result).code is ExitCode.INCONCLUSIVE
-    report = believed(result, IMPLEMENTATION, PROFILES.named([CORE]), forgery.catalogue)
+    report = build_believed_report(
+        result, IMPLEMENTATION, PROFILES.select([CORE]), forgery.catalogue
+    )
     assert report.profiles[0].comparison is not None
     assert report.profiles[0].comparison.not_judged == unjudged
     assert report.exit_code is ExitCode.INCONCLUSIVE

@@ -17,7 +17,7 @@ from conformance.certify import evidence
 from conformance.certify.evidence import SignatureError, read_evidence, write_evidence
 from conformance.certify.model import DriverCheckSummary
 from conformance.certify.profiles import CORE, load_profiles
-from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, submissions
+from conformance.certify.submission import EVIDENCE, SIGNATURE, check_folder, find_submissions
 from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
 from conformance.cli.reports.report import catalogue
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 
 def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
     assert submitted.write() is False
-    assert list(submissions(submitted.root)) == [submitted.folder]
+    assert list(find_submissions(submitted.root)) == [submitted.folder]
     checked = submitted.check()
     assert checked.verification.discrepancies == ()
     assert checked.verification.departures == ()
@@ -46,7 +46,7 @@ def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
     assert "uncertified | " in text
 
 
-@pytest.mark.parametrize("folder", list(submissions(KEPT)), ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", list(find_submissions(KEPT)), ids=lambda path: path.name)
 def test_a_kept_submission_says_what_its_evidence_says(folder: Path) -> None:
     checked = check_folder(folder, load_profiles(), catalogue())
     assert checked.verification.discrepancies == ()
@@ -405,13 +405,13 @@ def test_a_report_without_its_evidence_is_reported(submitted: Submitted) -> None
     submitted.write()
     submitted.evidence.unlink()
     with pytest.raises(UsageError, match="has a report without its evidence"):
-        list(submissions(submitted.root))
+        list(find_submissions(submitted.root))
     nothing = submitted.root.parent / "nothing"
     with pytest.raises(UsageError, match="nothing: is not a folder"):
-        list(submissions(nothing))
+        list(find_submissions(nothing))
     nothing.mkdir()
     with pytest.raises(UsageError, match="has no submission"):
-        list(submissions(nothing))
+        list(find_submissions(nothing))
 
 
 def test_a_file_of_signers_that_is_not_there_is_said_also_without_a_signature(

@@ -15,7 +15,7 @@ from conformance.certify.build import build_report
 from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
-from conformance.certify.values import Implementation, implementation
+from conformance.certify.values import Implementation, build_implementation
 from conformance.cli.diagnosis import Html, write_page
 from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
@@ -61,7 +61,7 @@ class Certified:
     @property
     def implementation(self) -> Implementation:
         """Who made what. Raises UsageError: one of the options is malformed."""
-        return implementation(
+        return build_implementation(
             **{
                 name: value
                 for name, value in asdict(self).items()
@@ -77,7 +77,7 @@ class Certified:
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """The requested profiles; without a request, those of the core. Raises UsageError."""
-        return load_profiles().named(dict.fromkeys(self.profile or CORE))
+        return load_profiles().select(dict.fromkeys(self.profile or CORE))
 
 
 def summary(made: ConformanceReport) -> Iterator[str]:
