@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Literal
 
 from conformance import __version__
-from conformance.certify.contradictions import Discrepancy, EvidenceError, contradictions
-from conformance.certify.driverchecked import DriverChecked, misfits, summarized
+from conformance.certify.contradictions import Discrepancy, EvidenceError, find_contradictions
+from conformance.certify.driverchecked import DriverChecked, find_misfits, summarize_driver_check
 from conformance.certify.model import (
     ConformanceReport,
     DriverCheckSummary,
@@ -20,7 +20,7 @@ from conformance.certify.model import (
     ProfileResult,
 )
 from conformance.certify.profiles import Profile
-from conformance.certify.shown import claimed, feature_results, inventory
+from conformance.certify.shown import claimed_features, count_inventory, feature_results
 from conformance.certify.values import (
     ComparisonSummary,
     Evidence,
@@ -33,7 +33,11 @@ from conformance.certify.values import (
     Suite,
     UsedProfile,
 )
-from conformance.compare.conclude import conclude, uncertified, without
+from conformance.compare.conclude import (
+    conclude,
+    excused_scenarios,
+    explain_uncertified,
+)
 from conformance.engine.requirements import is_in
 from conformance.results.events.result import RunResult
 from conformance.results.events.run import RunStarted
@@ -62,7 +66,7 @@ def build_report(
     catalogue: Sequence[PlannedScenario],
     checked: DriverChecked | None = None,
 ) -> ConformanceReport:
-    """The report on a run.
+    """Return the report on a run.
 
     Args:
         profiles: what to certify for; one that is given twice is reported once.
@@ -78,35 +82,40 @@ def build_report(
     """
     if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
-    if found := [*contradictions(result, catalogue), *not_fitting(result, checked, ours=True)]:
-        raise EvidenceError(found)
-    return believed(result, implementation, profiles, catalogue, checked)
+    if discrepancies := [
+        *find_contradictions(result, catalogue),
+        *driver_check_misfits(result, checked, ours=True),
+    ]:
+        raise EvidenceError(discrepancies)
+    return build_believed_report(result, implementation, profiles, catalogue, checked)
 
 
-def not_fitting(
+def driver_check_misfits(
     result: RecordedRun, checked: DriverChecked | None, *, ours: bool
 ) -> list[Discrepancy]:
-    """Where the result of driver-check contradicts itself, or does not fit the run.
+    """Yield where the result of driver-check contradicts itself, or does not fit the run.
 
     ``ours``: the run was of this version of the suite.
     """
     if checked is None:
         return []
-    return [Discrepancy(checked.path, *item) for item in misfits(checked, result.run, ours=ours)]
+    return [
+        Discrepancy(checked.path, *item) for item in find_misfits(checked, result.run, ours=ours)
+    ]
 
 
-def believed(
+def build_believed_report(
     result: RecordedRun,
     implementation: Implementation,
     profiles: Sequence[Profile],
     catalogue: Sequence[PlannedScenario],
     checked: DriverChecked | None = None,
 ) -> ConformanceReport:
-    """The report on a run whose result file is believed as it stands. Raises UsageError."""
+    """Return the report on a run whose result file is believed as it stands. Raises UsageError."""
     if result.footer is None:
         raise UsageError("the result file has no footer, so there is nothing to certify; run again")
     run = result.run
-    summary = None if checked is None else summarized(checked)
+    summary = None if checked is None else summarize_driver_check(checked)
     return ConformanceReport(
         date=result.footer.finished_at,
         implementation=implementation,
@@ -117,9 +126,9 @@ def believed(
         driver_profile=_used_profile(run),
         feature_gates=dict(sorted(run.feature_gates.items())),
         components=dict(sorted(run.versions.items())),
-        inventory=inventory(result),
+        inventory=count_inventory(result),
         simulated=run.simulated,
-        hardware=hardware(result, catalogue),
+        hardware=shown_hardware(result, catalogue),
         suite=Suite(version=run.suite_version, scenario_set_digest=run.scenario_set_digest),
         evidence=Evidence(
             run=run.run,
@@ -127,7 +136,7 @@ def believed(
             interrupted=result.interrupted,
             joined=run.joined_runs,
         ),
-        uncertified=uncertified(result),
+        uncertified=explain_uncertified(result),
         comparison=_comparison(result) if run.compared else None,
         known_issues=tuple(
             MetIssue(name=issue.name, link=issue.link, scenarios=names)
@@ -135,68 +144,69 @@ def believed(
         ),
         driver_check=summary,
         profiles=tuple(
-            profile_result(result, item, catalogue, summary) for item in dict.fromkeys(profiles)
+            build_profile_result(result, item, catalogue, summary)
+            for item in dict.fromkeys(profiles)
         ),
         features=feature_results(result, catalogue),
     )
 
 
-def others(result: RunResult, catalogue: Sequence[PlannedScenario]) -> list[str]:
-    """Ids of the run's scenarios that the suite does not ship; they count for no profile."""
+def foreign_scenarios(result: RunResult, catalogue: Sequence[PlannedScenario]) -> list[str]:
+    """Return ids of the run's scenarios that the suite does not ship; they count for no profile."""
     shipped = {item.id for item in catalogue}
     return sorted(item.id for item in result.run.planned if item.id not in shipped)
 
 
-def hardware(result: RunResult, catalogue: Sequence[PlannedScenario]) -> Hardware:
-    """What a run shows of hardware; only the suite's own scenarios of the tier ``device`` count."""
+def shown_hardware(result: RunResult, catalogue: Sequence[PlannedScenario]) -> Hardware:
+    """Return what a run shows of hardware; only the suite's of the tier ``device`` count."""
     run = result.run
     spec = (run.driver_profile or {}).get("spec")
     made_up = isinstance(spec, Mapping) and bool(spec.get("syntheticDevices"))
     if run.simulated or made_up or run.target == "reference":
         return Hardware.SIMULATED
     tier = {item.id for item in catalogue if item.tier == "device"}
-    seen = {row.outcome for row in result.scenarios if row.scenario.id in tier}
-    shown = Outcome.PASSED in seen and seen <= {Outcome.PASSED, Outcome.SKIPPED}
-    return Hardware.SHOWN if shown else Hardware.NOT_SHOWN
+    outcomes = {row.outcome for row in result.scenarios if row.scenario.id in tier}
+    is_shown = Outcome.PASSED in outcomes and outcomes <= {Outcome.PASSED, Outcome.SKIPPED}
+    return Hardware.SHOWN if is_shown else Hardware.NOT_SHOWN
 
 
-def profile_result(
+def build_profile_result(
     result: RunResult,
     profile: Profile,
     catalogue: Sequence[PlannedScenario],
     checked: DriverCheckSummary | None = None,
 ) -> ProfileResult:
-    """What one profile came to in a run: of its scenarios, those of the cluster's Kubernetes.
+    """Return what a profile came to in a run: of its scenarios, those of the cluster's Kubernetes.
 
     ``checked``: what driver-check came to; it counts where the profile asks for it.
     """
     version = result.run.kubernetes_version
-    wanted = {
-        item.id for item in catalogue if profile.has(item) and is_in(version, item.kubernetes)
+    scenario_ids = {
+        item.id for item in catalogue if profile.includes(item) and is_in(version, item.kubernetes)
     }
-    part = _restricted(result, wanted)
-    outcomes = part.outcomes
-    nature = without(part)
-    skipped = [name for name in outcomes[Outcome.SKIPPED] if name not in nature]
-    reasons = {event.scenario.id: event.message for event in part.finished}
-    not_selected = sorted(wanted - {item.id for item in part.run.planned})
+    restricted = _restrict_result(result, scenario_ids)
+    outcomes = restricted.outcomes
+    excused = excused_scenarios(restricted)
+    skipped = [name for name in outcomes[Outcome.SKIPPED] if name not in excused]
+    reasons = {event.scenario.id: event.message for event in restricted.finished}
+    not_selected = sorted(scenario_ids - {item.id for item in restricted.run.planned})
     strict = profile.skips == "partial"
     conclusion = conclude(
-        part,
+        restricted,
         skipped=skipped if strict else (),
         not_selected=not_selected if strict else (),
     )
     unproven = sorted(
         item.id
-        for item in part.run.planned
-        if item.feature in claimed(result.run) and item.id in skipped
+        for item in restricted.run.planned
+        if item.feature in claimed_features(result.run) and item.id in skipped
     )
     verdict = Result.FAILURE if unproven else Result.of(conclusion.code)
     driver_check: Result | Literal["missing"] | None = None
     if profile.driver_check is not None:
         driver_check = "missing" if checked is None else checked.result
         verdict = min(verdict, Result.PARTIAL if checked is None else checked.result, key=_worse)
-    if verdict is Result.SUCCESS and uncertified(result):
+    if verdict is Result.SUCCESS and explain_uncertified(result):
         verdict = Result.UNCERTIFIED
     return ProfileResult(
         name=profile.name,
@@ -205,25 +215,25 @@ def profile_result(
         failed=outcomes[Outcome.FAILED],
         known=tuple(
             Known(scenario=name, issue=issue.name, link=issue.link)
-            for issue, names in part.known_issues.items()
+            for issue, names in restricted.known_issues.items()
             for name in names
         ),
         error=outcomes[Outcome.ERROR],
         skipped=tuple(Skipped(scenario=name, reason=reasons.get(name, "")) for name in skipped),
-        without=tuple(Skipped(scenario=name, reason=why) for name, why in sorted(nature.items())),
+        without=tuple(Skipped(scenario=name, reason=why) for name, why in sorted(excused.items())),
         driver_check=driver_check,
         lost=outcomes[Outcome.LOST],
         not_selected=tuple(not_selected),
         unproven=tuple(unproven),
-        comparison=_comparison(part) if part.run.compared else None,
+        comparison=_comparison(restricted) if restricted.run.compared else None,
     )
 
 
 _worse = [Result.FAILURE, Result.INCONCLUSIVE, Result.PARTIAL, Result.SUCCESS].index
 
 
-def _restricted(result: RunResult, ids: set[str]) -> RunResult:
-    """The part of a run that is about these scenarios."""
+def _restrict_result(result: RunResult, ids: set[str]) -> RunResult:
+    """Return the part of a run that is about these scenarios."""
     return RunResult(
         run=replace(
             result.run, planned=tuple(item for item in result.run.planned if item.id in ids)
@@ -235,7 +245,7 @@ def _restricted(result: RunResult, ids: set[str]) -> RunResult:
 
 
 def _used_profile(run: RunStarted) -> UsedProfile | None:
-    """The driver profile, with name and digest."""
+    """Return the driver profile, with name and digest."""
     if run.driver_profile is None or run.driver_profile_digest is None:
         return None
     return UsedProfile(

@@ -17,8 +17,8 @@ from typing import Any, Final
 from conformance.certify.codes import Code, Finding
 from conformance.certify.joined import joined_contradictions
 from conformance.certify.times import TimeCheck
-from conformance.compare.compare import compare_scenario
-from conformance.compare.conclude import inabilities
+from conformance.compare.compare_scenarios import compare_scenario
+from conformance.compare.conclude import list_inabilities
 from conformance.digest import document_digest, set_digest
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.result import count_verdicts
@@ -68,41 +68,44 @@ class EvidenceError(ConformanceError):
         super().__init__("\n".join(lines))
 
 
-def contradictions(
+def find_contradictions(
     result: RecordedRun, catalogue: Sequence[PlannedScenario]
 ) -> tuple[Discrepancy, ...]:
-    """Every contradiction in a result file, in the order of its parts.
+    """Return every contradiction in a result file, in the order of its parts.
 
     ``catalogue``: every scenario that the suite ships. Scenarios of others are no contradiction.
     """
     run = result.run
     times = TimeCheck(result)
     header = (
-        *_header(run),
+        *_check_header(run),
         *times.of_run(),
         *joined_contradictions(result),
-        *_scenarios(run, catalogue),
+        *_check_scenarios(run, catalogue),
     )
-    found = [Discrepancy(result.where("header"), *item) for item in header]
+    discrepancies = [Discrepancy(result.where("header"), *item) for item in header]
     compared = {item.scenario: item for item in result.compared}
-    seen: set[Finding] = set()
+    reported: set[Finding] = set()
     for event in result.finished:
         name = event.scenario.id
-        around = [item for item in _surroundings(event, run) if item not in seen]
-        seen.update(around)  # what is wrong in the header is reported once
+        around = [item for item in _check_snapshots(event, run) if item not in reported]
+        reported.update(around)  # what is wrong in the header is reported once
         for record, findings in (
-            ("scenario", (*_scenario(event, run), *times.of_scenario(event), *around)),
-            ("compared", _compared(run, event, compared.get(name))),
+            ("scenario", (*_check_scenario(event, run), *times.of_scenario(event), *around)),
+            ("compared", _check_comparison(run, event, compared.get(name))),
         ):
             where = result.where(record, name)
-            found += [Discrepancy(where, code, f"{name}: {text}") for code, text in findings]
-    return tuple(found)
+            discrepancies += [
+                Discrepancy(where, code, f"{name}: {text}") for code, text in findings
+            ]
+    return tuple(discrepancies)
 
 
-def _header(run: RunStarted) -> Iterator[Finding]:
-    said, digest = run.scenario_set_digest, set_digest(run.planned)
-    if digest != said:
-        text = f"the header's scenario-set digest is {said}, that of its scenarios is {digest}"
+def _check_header(run: RunStarted) -> Iterator[Finding]:
+    stated_digest, digest = run.scenario_set_digest, set_digest(run.planned)
+    if digest != stated_digest:
+        stated = f"the header's scenario-set digest is {stated_digest}"
+        text = f"{stated}, that of its scenarios is {digest}"
         yield "scenario-set-digest", text
     if run.driver_profile is not None:
         profile, digest = run.driver_profile_digest, document_digest(run.driver_profile)
@@ -111,8 +114,8 @@ def _header(run: RunStarted) -> Iterator[Finding]:
             yield "driver-profile-digest", f"{text} {digest}"
 
 
-def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[Finding]:
-    """Whether scenarios with the ids of the suite's are the suite's."""
+def _check_scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterator[Finding]:
+    """Check that scenarios with the ids of the suite's are the suite's."""
     shipped = {item.id: item for item in catalogue}
     for item in sorted(run.planned, key=lambda item: item.id):
         ours = shipped.get(item.id)
@@ -141,12 +144,12 @@ def _scenarios(run: RunStarted, catalogue: Sequence[PlannedScenario]) -> Iterato
         yield "scenario-differs", f"{item.id}: {text}"
 
 
-def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
-    """Whether an outcome is that of the steps and the cleanup."""
+def _check_scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
+    """Check that an outcome is that of the steps and the cleanup."""
     if event.outcome is Outcome.SKIPPED and (event.steps or event.decisions or event.undecided):
         yield "skipped-and-ran", "was skipped, and has steps or decisions"
     for name in event.scenario.needs:
-        if event.steps and name in inabilities(run):
+        if event.steps and name in list_inabilities(run):
             yield "cannot", f"ran, and the driver profile says that it cannot {name}"
     if event.outcome is Outcome.KNOWN or event.known_issues:
         failed = replace(event, outcome=Outcome.FAILED, known_issues=())
@@ -181,34 +184,36 @@ def _scenario(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
         )
 
 
-def _surroundings(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
-    """Where the snapshots of a scenario contradict the header."""
-    seen: set[Finding] = set()
-    for snapshot in snapshots(event):
+def _check_snapshots(event: ScenarioFinished, run: RunStarted) -> Iterator[Finding]:
+    """Yield where the snapshots of a scenario contradict the header."""
+    reported: set[Finding] = set()
+    for snapshot in recorded_snapshots(event):
         version = str(snapshot.get("kubernetes", run.kubernetes_version))
         if version != run.kubernetes_version:
             text = f"a snapshot is of Kubernetes {version}"
-            seen.add(("kubernetes-version", f"{text}, the header says {run.kubernetes_version}"))
-        for what in _simulated(run.driver, snapshot):
-            if what not in run.simulated and REFERENCE_DEVICES not in run.simulated:
-                text = f"{what} are simulated in the ResourceSlices, not in the header"
-                seen.add(("simulated", text))
-        for node, count in _crowded(run, snapshot):
+            reported.add(
+                ("kubernetes-version", f"{text}, the header says {run.kubernetes_version}")
+            )
+        for simulation in _signs_of_simulation(run.driver, snapshot):
+            if simulation not in run.simulated and REFERENCE_DEVICES not in run.simulated:
+                text = f"{simulation} are simulated in the ResourceSlices, not in the header"
+                reported.add(("simulated", text))
+        for node, count in _crowded_nodes(run, snapshot):
             text = f"{node} has {count} devices, and the driver profile says that it cannot"
-            seen.add(("cannot", f"{text} {SEVERAL}"))
+            reported.add(("cannot", f"{text} {SEVERAL}"))
     if event.scenario.tier != "allocation":
         for decision in event.decisions:
             drivers = _drivers(decision)
             if drivers and run.driver not in drivers:
                 text = f"devices of {', '.join(sorted(drivers))} were allocated"
-                seen.add(("driver", f"{text}, the header says that the driver is {run.driver}"))
-    yield from sorted(seen)
+                reported.add(("driver", f"{text}, the header says that the driver is {run.driver}"))
+    yield from sorted(reported)
 
 
-def _compared(
+def _check_comparison(
     run: RunStarted, event: ScenarioFinished, claimed: ScenarioCompared | None
 ) -> Iterator[Finding]:
-    """Whether judging the decisions of a scenario again gives what the file says.
+    """Check that judging the decisions of a scenario again gives what the file says.
 
     What the reference observed is not in a result file, so that differences and what the reference
     itself did not reach are believed.
@@ -223,39 +228,42 @@ def _compared(
     if claimed is None:
         yield "not-compared", "was not compared, but the header has a comparison"
         return
-    again = compare_scenario(event)
-    said, found = ([str(item.verdict) for item in one.judgements] for one in (claimed, again))
-    if said != found:
-        yield "verdicts", f"the verdicts are {_counted(claimed)}, judged again {_counted(again)}"
-    for problem in again.problems:
+    judged_again = compare_scenario(event)
+    claimed_verdicts, verdicts = (
+        [str(item.verdict) for item in compared.judgements] for compared in (claimed, judged_again)
+    )
+    if claimed_verdicts != verdicts:
+        counts, counts_again = _count_verdicts(claimed), _count_verdicts(judged_again)
+        yield "verdicts", f"the verdicts are {counts}, judged again {counts_again}"
+    for problem in judged_again.problems:
         if problem not in claimed.problems:
             yield "not-judged", f"cannot be judged again: {problem}"
 
 
-def _counted(compared: ScenarioCompared) -> str:
+def _count_verdicts(compared: ScenarioCompared) -> str:
     counts = count_verdicts([compared])
     return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "none"
 
 
-def snapshots(event: ScenarioFinished) -> Iterator[Mapping[str, Any]]:
-    """What was recorded of the target in a scenario, one for each decision."""
+def recorded_snapshots(event: ScenarioFinished) -> Iterator[Mapping[str, Any]]:
+    """Yield what was recorded of the target in a scenario, one for each decision."""
     for item in (*event.decisions, *event.undecided):
         snapshot = item.get("snapshot", item)
         if isinstance(snapshot, Mapping):
             yield snapshot
 
 
-def _simulated(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
+def _signs_of_simulation(driver: str | None, snapshot: Mapping[str, Any]) -> list[str]:
     try:
         return simulated_devices(driver, snapshot.get("slices") or ())
     except (AttributeError, KeyError, TypeError):
         return []  # a snapshot of another form is reported where it is judged
 
 
-def _crowded(run: RunStarted, snapshot: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Nodes with several devices of a driver that cannot have them, by its profile."""
+def _crowded_nodes(run: RunStarted, snapshot: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return nodes with several devices of a driver that cannot have them, by its profile."""
     try:
-        if SEVERAL not in inabilities(run):
+        if SEVERAL not in list_inabilities(run):
             return []
         on = Counter(
             str(item["spec"]["nodeName"])

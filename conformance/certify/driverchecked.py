@@ -15,7 +15,7 @@ from conformance.certify.times import CLOCK_SKEW
 from conformance.certify.values import Result
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
-from conformance.drivercheck.result import DriverCheckResult, Outcome, verdict
+from conformance.drivercheck.result import DriverCheckResult, Outcome, judge_checks
 from conformance.results.events.run import RunStarted
 from conformance.results.read import first_problem
 from conformance.results.times import parse_time
@@ -46,13 +46,13 @@ def read_driver_check(path: Path) -> DriverChecked:
     try:
         content = read_regular(path, MAX_BYTES)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path}: cannot be read: {said}; check the path") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path}: cannot be read: {reason}; check the path") from None
     return parse_driver_check(str(path), content)
 
 
 def parse_driver_check(path: str, content: bytes) -> DriverChecked:
-    """The result of driver-check in these bytes. Raises UsageError: they are something else."""
+    """Return the result of driver-check in these bytes. Raises UsageError: they are none."""
     try:
         if len(content) > MAX_BYTES:
             raise BoundsError(f"it is larger than {MAX_BYTES >> 20} MiB")
@@ -67,13 +67,15 @@ def parse_driver_check(path: str, content: bytes) -> DriverChecked:
     return DriverChecked(path, text, result)
 
 
-def summarized(checked: DriverChecked) -> DriverCheckSummary:
-    """What a report says of it."""
+def summarize_driver_check(checked: DriverChecked) -> DriverCheckSummary:
+    """Return what a report says of a result of driver-check."""
     result = checked.result
 
     def named(level: Level, *outcomes: Outcome) -> tuple[str, ...]:
         return tuple(
-            one.name for one in result.checks if one.level is level and one.outcome in outcomes
+            check.name
+            for check in result.checks
+            if check.level is level and check.outcome in outcomes
         )
 
     return DriverCheckSummary(
@@ -89,13 +91,13 @@ def summarized(checked: DriverChecked) -> DriverCheckSummary:
     )
 
 
-def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[Finding]:
-    """Where a result of driver-check contradicts itself, or is not of this run's driver and suite.
+def find_misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[Finding]:
+    """Yield where a result contradicts itself, or is not of this run's driver and suite.
 
     ``ours``: the run was of this version of the suite, whose checks are known.
     """
     result = checked.result
-    if result.verdict != (right := verdict(result.checks)):
+    if result.verdict != (right := judge_checks(result.checks)):
         yield "driver-check", f"says {result.verdict}, its checks come to {right}"
     if result.suite_version != run.suite_version:
         yield (
@@ -109,7 +111,7 @@ def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[
     else:
         if began > datetime.now(UTC) + CLOCK_SKEW:
             yield "times", f"began on {result.started_at}, which is in the future"
-    names = Counter(one.name for one in result.checks)
+    names = Counter(check.name for check in result.checks)
     if twice := sorted(name for name, number in names.items() if number > 1):
         yield "driver-check", f"has checks twice: {', '.join(twice[:3])}"
     if result.driver != run.driver:
@@ -118,9 +120,11 @@ def misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iterator[
         return
     from conformance.drivercheck.run import CHECKS  # half a second, and not needed elsewhere
 
-    said = [(one.name, one.level) for one in result.checks]
-    shipped = [(one.name, one.level) for one in CHECKS]
-    if said != shipped:
-        odd = {name for name, _ in {*said} ^ {*shipped}} or {name for name, _ in said}
+    stated_checks = [(check.name, check.level) for check in result.checks]
+    shipped = [(check.name, check.level) for check in CHECKS]
+    if stated_checks != shipped:
+        odd = {name for name, _ in {*stated_checks} ^ {*shipped}} or {
+            name for name, _ in stated_checks
+        }
         text = f"its checks are not all of driver-check's, each once: {', '.join(sorted(odd)[:3])}"
         yield "driver-check", f"{text}; run it without -k"

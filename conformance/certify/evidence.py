@@ -73,7 +73,7 @@ class Evidence(Strict):
         return self
 
     def run(self, path: Path) -> RecordedRun:
-        """The run in the result file; messages name it as if ``path`` were a folder.
+        """Return the run in the result file; messages name it as if ``path`` were a folder.
 
         Raises:
             UsageError: it is of another version of the format.
@@ -91,7 +91,7 @@ class Evidence(Strict):
             start = end
 
     def checked(self, path: Path) -> DriverChecked | None:
-        """The result of driver-check. Raises UsageError: it is none."""
+        """Return the result of driver-check. Raises UsageError: it is none."""
         if self.driver_check is None:
             return None
         return parse_driver_check(f"{path}: driverCheck", self.driver_check.encode())
@@ -116,7 +116,7 @@ def write_evidence(
         OSError: it cannot be written.
         UsageError: it would be refused for its size when it is read.
     """
-    named = profiles.named([item.name for item in report.profiles])
+    named = profiles.select([item.name for item in report.profiles])
     evidence = Evidence(
         report=report,
         results="",
@@ -217,8 +217,8 @@ class Signature:
     identity: str | None
 
 
-def signed(content: bytes, key: Path) -> bytes:
-    """The SSH signature of these bytes, armoured.
+def sign_content(content: bytes, key: Path) -> bytes:
+    """Return the SSH signature of these bytes, armoured.
 
     ``key``: an SSH private key; or a public one whose private key is in an agent.
     Raises UsageError: there is no ssh-keygen, or it cannot sign with that key.
@@ -228,7 +228,7 @@ def signed(content: bytes, key: Path) -> bytes:
     ).encode()
 
 
-def verified(signature: Path, content: bytes, signers: Path | None) -> Signature:
+def verify_signature(signature: Path, content: bytes, signers: Path | None) -> Signature:
     """Check the signature of these bytes.
 
     ``signers``: ssh-keygen's file of allowed signers; None: anybody may have signed.
@@ -238,8 +238,8 @@ def verified(signature: Path, content: bytes, signers: Path | None) -> Signature
         UsageError: there is no ssh-keygen.
     """
     about = ["-n", NAMESPACE, "-s", str(signature)]
-    said = _ssh_keygen(["-Y", "check-novalidate", *about], content, str(signature))
-    key = next((word for word in said.split() if word.startswith("SHA256:")), "?")
+    output = _ssh_keygen(["-Y", "check-novalidate", *about], content, str(signature))
+    key = next((word for word in output.split() if word.startswith("SHA256:")), "?")
     if signers is None:
         return Signature(key, None)
     allowed = ["-s", str(signature), "-f", str(signers)]
@@ -252,7 +252,7 @@ def verified(signature: Path, content: bytes, signers: Path | None) -> Signature
 
 def _ssh_keygen(arguments: list[str], given: bytes, what: str) -> str:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["ssh-keygen", *arguments], input=given, capture_output=True, timeout=60, check=False
         )
     except FileNotFoundError:
@@ -261,7 +261,9 @@ def _ssh_keygen(arguments: list[str], given: bytes, what: str) -> str:
         raise UsageError(
             f"{what}: ssh-keygen does not answer; does it ask for a passphrase?"
         ) from None
-    if done.returncode:
-        said = one_line((done.stderr or done.stdout).decode("utf-8", "replace"), 200)
-        raise SignatureError(f"{what}: ssh-keygen refuses it: {said or 'no reason given'}")
-    return done.stdout.decode("utf-8", "replace")
+    if completed.returncode:
+        error_text = one_line(
+            (completed.stderr or completed.stdout).decode("utf-8", "replace"), 200
+        )
+        raise SignatureError(f"{what}: ssh-keygen refuses it: {error_text or 'no reason given'}")
+    return completed.stdout.decode("utf-8", "replace")

@@ -21,49 +21,51 @@ from conformance.scenario.driver.variables import namespace, suffix
 
 
 def joined_contradictions(result: RecordedRun) -> Iterator[Finding]:
-    """Where the header's shards and resumed runs do not fit each other or the results."""
+    """Yield where the header's shards and resumed runs do not fit each other or the results."""
     run = result.run
-    if twice := _twice(run.joined_runs):
+    if twice := _first_duplicate(run.joined_runs):
         yield "joined-runs", f"run {twice} is joined twice"
-    for kept_by, kept in _resumptions(run):
-        if twice := _twice(kept):
+    for kept_by, kept_scenarios in _resumptions(run):
+        if twice := _first_duplicate(kept_scenarios):
             yield "joined-runs", f"{twice} was kept of two runs that {kept_by} resumed"
     if run.merged is not None:
-        yield from _shards(result, run.merged)
-    yield from _namespaces(result)
+        yield from _check_shards(result, run.merged)
+    yield from _check_namespaces(result)
 
 
-def _shards(result: RecordedRun, merged: Merged) -> Iterator[Finding]:
-    run, parts = result.run, merged.parts
-    indexes = [part.index for part in parts]
+def _check_shards(result: RecordedRun, merged: Merged) -> Iterator[Finding]:
+    run, shards = result.run, merged.parts
+    indexes = [shard.index for shard in shards]
     if indexes != sorted(set(indexes)) or not indexes or indexes[-1] > merged.count:
         numbers = ", ".join(map(str, indexes)) or "none"
         yield "joined-runs", f"its shards are {numbers}, of {merged.count}, each to be there once"
     if run.run != (right := merged_id(merged)):
         yield "joined-runs", f"is run {run.run}, of its shards' digests it would be {right}"
-    dealt = [name for part in parts for name in part.scenarios]
-    if twice := _twice(dealt):
+    dealt = [name for shard in shards for name in shard.scenarios]
+    if twice := _first_duplicate(dealt):
         yield "joined-runs", f"{twice} is a scenario of two shards"
     plan = {item.id for item in run.planned}
     if foreign := set(dealt) - plan:
-        yield "joined-runs", f"shards have {_some(foreign)}, which the run did not plan"
+        yield "joined-runs", f"shards have {_join_some(foreign)}, which the run did not plan"
     nobodys = plan - set(dealt)
     if not merged.missing and nobodys:
-        yield "joined-runs", f"no shard has {_some(nobodys)}"
+        yield "joined-runs", f"no shard has {_join_some(nobodys)}"
     if reported := nobodys & {event.scenario.id for event in result.finished}:
-        yield "joined-runs", f"there are results of {_some(reported)}, which no shard has"
-    for part in parts:
-        if strange := {name for one in part.resumed for name in one.scenarios} - {*part.scenarios}:
-            text = f"shard {part.index} kept {_some(strange)}, which it has not"
+        yield "joined-runs", f"there are results of {_join_some(reported)}, which no shard has"
+    for shard in shards:
+        if strange := {name for resumption in shard.resumed for name in resumption.scenarios} - {
+            *shard.scenarios
+        }:
+            text = f"shard {shard.index} kept {_join_some(strange)}, which it has not"
             yield "joined-runs", text
-        digest = results_digest(result, frozenset(part.scenarios))
-        if digest != part.digest:
-            text = f"the digest of shard {part.index} is {part.digest}, that of its results is"
+        digest = results_digest(result, frozenset(shard.scenarios))
+        if digest != shard.digest:
+            text = f"the digest of shard {shard.index} is {shard.digest}, that of its results is"
             yield "joined-runs", f"{text} {digest}"
 
 
-def _namespaces(result: RecordedRun) -> Iterator[Finding]:
-    """Whether each result is of the run that it is said to be of, or was kept of one before it."""
+def _check_namespaces(result: RecordedRun) -> Iterator[Finding]:
+    """Check that each result is of the run that it is said to be of, or was kept of one before."""
     run_of = _run_of_each(result.run)
     for event in result.finished:
         name = event.scenario.id
@@ -76,32 +78,32 @@ def _namespaces(result: RecordedRun) -> Iterator[Finding]:
 
 
 def _run_of_each(run: RunStarted) -> dict[str, str]:
-    """Scenario id -> id of the run that ended it; none for one that no shard has."""
+    """Return scenario id -> id of the run that ended it; none for one that no shard has."""
     if run.merged is None:
         run_of = {item.id: run.run for item in run.planned}
     else:
-        run_of = {name: part.run for part in run.merged.parts for name in part.scenarios}
+        run_of = {name: dealt.run for dealt in run.merged.parts for name in dealt.scenarios}
     resumed = [*run.resumed]
     for shard in run.merged.parts if run.merged else ():
         resumed += shard.resumed
-    for part in resumed:
-        run_of |= dict.fromkeys(part.scenarios, part.run)
+    for resumption in resumed:
+        run_of |= dict.fromkeys(resumption.scenarios, resumption.run)
     return run_of
 
 
 def _resumptions(run: RunStarted) -> Iterator[tuple[str, list[str]]]:
-    """For each run that resumed others, itself in words, and what it kept of each of them."""
-    yield "the run", [name for part in run.resumed for name in part.scenarios]
+    """Yield each run that resumed others, in words, and what it kept of each of them."""
+    yield "the run", [name for resumption in run.resumed for name in resumption.scenarios]
     for shard in run.merged.parts if run.merged else ():
-        kept = [name for part in shard.resumed for name in part.scenarios]
-        yield f"shard {shard.index}", kept
+        kept_scenarios = [name for resumption in shard.resumed for name in resumption.scenarios]
+        yield f"shard {shard.index}", kept_scenarios
 
 
-def _twice(names: Iterable[str]) -> str:
-    """The first name that is there more than once; empty where none is."""
+def _first_duplicate(names: Iterable[str]) -> str:
+    """Return the first name that is there more than once; empty where none is."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
-def _some(names: Iterable[str]) -> str:
+def _join_some(names: Iterable[str]) -> str:
     ordered = sorted(names)
     return ", ".join(ordered[:3]) + (", ..." if ordered[3:] else "")

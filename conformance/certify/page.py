@@ -17,7 +17,7 @@ from conformance.certify.model import ConformanceReport, FeatureResult, Support
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
-from conformance.report.templating import environment
+from conformance.report.templating import build_environment
 from conformance.scenario.base import release
 from kube.base.files import write_whole
 from kube.base.text import counted
@@ -66,11 +66,11 @@ class Entry:
         return self.report.implementation.project
 
     def feature(self, name: str) -> FeatureResult | None:
-        """Its result for a feature; None where the suite had no scenario of it."""
+        """Return its result for a feature; None where the suite had no scenario of it."""
         return next((item for item in self.report.features if item.name == name), None)
 
     def badge(self, profile: str) -> str:
-        """Path of a profile's badge below the page.
+        """Return the path of a profile's badge below the page.
 
         Each submission has a folder of its own: names joined by a dash could be cut in two ways.
         """
@@ -87,7 +87,7 @@ class Change:
 
 
 def find_clashes(entries: Sequence[Entry]) -> dict[Path, list[Path]]:
-    """Folder -> the other folders of each submission whose name and minor others have, too.
+    """Return folder -> the other folders of each submission whose name and minor others have, too.
 
     A name is made of organization and project, so that it can be that of two implementations. Whose
     the badges are cannot be seen: they are nobody's.
@@ -103,8 +103,8 @@ def find_clashes(entries: Sequence[Entry]) -> dict[Path, list[Path]]:
     }
 
 
-def pages(entries: Sequence[Entry]) -> dict[str, str]:
-    """Path below the site -> text of every file; the same entries give the same texts.
+def render_pages(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return path below the site -> text of every file; the same entries give the same texts.
 
     Raises ValueError: two of them clash, see :func:`find_clashes`.
     """
@@ -125,38 +125,38 @@ def pages(entries: Sequence[Entry]) -> dict[str, str]:
     }
     for entry in ordered:
         for item in entry.report.profiles:
-            said = f"{item.name}: {item.result}"
+            summary = f"{item.name}: {item.result}"
             colour = _COLOURS.get(item.result, _GREY)
             if item.without:
-                said = f"{said} without {counted(len(item.without), 'rule')}"
+                summary = f"{summary} without {counted(len(item.without), 'rule')}"
             if item.driver_check is not None and entry.report.hardware is not Hardware.SHOWN:
-                said = f"{said}, hardware {entry.report.hardware}"
+                summary = f"{summary}, hardware {entry.report.hardware}"
                 colour = _BLUE if item.result is Result.SUCCESS else colour
             if entry.departures:  # whoever makes a bundle could have asked for less
-                said, colour = f"{said} (other suite)", _GREY
+                summary, colour = f"{summary} (other suite)", _GREY
             about = f"DRA, Kubernetes {entry.minor}"
             files[entry.badge(item.name)] = _render(
                 "badge.svg.j2",
                 about=about,
-                said=said,
+                said=summary,
                 left=len(about) * _CHARACTER + 12,
-                right=len(said) * _CHARACTER + 12,
+                right=len(summary) * _CHARACTER + 12,
                 colour=colour,
             )
     return files
 
 
 def without(report: ConformanceReport) -> list[str]:
-    """What the profiles are without, each reason once, with how many scenarios that are."""
-    counts = Counter(one.reason for item in report.profiles for one in item.without)
+    """Return what the profiles are without, each reason once, with its number of scenarios."""
+    counts = Counter(skipped.reason for item in report.profiles for skipped in item.without)
     return [f"{reason} ({counted(number, 'scenario')})" for reason, number in counts.items()]
 
 
-def changes(before: Entry, after: Entry) -> Iterator[Change]:
-    """The features that two submissions show differently, by name."""
-    names = {item.name for entry in (before, after) for item in entry.report.features}
+def find_changes(earlier: Entry, later: Entry) -> Iterator[Change]:
+    """Yield the features that two submissions show differently, by name."""
+    names = {item.name for entry in (earlier, later) for item in entry.report.features}
     for name in sorted(names):
-        old, new = before.feature(name), after.feature(name)
+        old, new = earlier.feature(name), later.feature(name)
         change = Change(name, old.support if old else None, new.support if new else None)
         if change.before is not change.after:
             yield change
@@ -168,15 +168,15 @@ def _all_changes(ordered: Sequence[Entry]) -> Iterator[tuple[Entry, Entry, list[
         about = entry.report.implementation
         key = (entry.name, about.organization, about.project)  # two may have one name
         by_implementation.setdefault(key, []).append(entry)
-    for _, own in sorted(by_implementation.items()):
-        for before, after in pairwise(own):
-            yield before, after, list(changes(before, after))
+    for _, own_entries in sorted(by_implementation.items()):
+        for earlier, later in pairwise(own_entries):
+            yield earlier, later, list(find_changes(earlier, later))
 
 
 def _features(entries: Sequence[Entry]) -> list[FeatureResult]:
-    """One of each feature that any of them has, by name: for its enhancement, stage and summary."""
-    found = {item.name: item for entry in entries for item in entry.report.features}
-    return [found[name] for name in sorted(found)]
+    """Return one of each feature that any of them has, by name, for its stage and summary."""
+    features = {item.name: item for entry in entries for item in entry.report.features}
+    return [features[name] for name in sorted(features)]
 
 
 def _order(minor: str) -> tuple[int, ...]:
@@ -185,10 +185,10 @@ def _order(minor: str) -> tuple[int, ...]:
 
 
 def _render(template: str, **values: object) -> str:
-    made = environment("conformance.certify")
-    made.globals["without"] = without
-    made.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
-    return made.get_template(template).render(**values)
+    templates = build_environment("conformance.certify")
+    templates.globals["without"] = without
+    templates.globals["marks"] = {str(key): mark for key, mark in MARKS.items()}
+    return templates.get_template(template).render(**values)
 
 
 def write_pages(folder: Path, files: dict[str, str]) -> None:

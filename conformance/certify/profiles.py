@@ -48,8 +48,8 @@ class Profile(Strict):
     skips: Literal["partial", "allowed"] = "partial"
     driver_check: Literal["required"] | None = Field(default=None, alias="driverCheck")
 
-    def has(self, scenario: PlannedScenario) -> bool:
-        """Whether the scenario belongs to the profile; a provisional one belongs to none."""
+    def includes(self, scenario: PlannedScenario) -> bool:
+        """Return whether the scenario belongs to the profile; a provisional one belongs to none."""
         return (
             not scenario.provisional
             and scenario.level in self.levels
@@ -75,44 +75,44 @@ class ProfileSet(Strict):
             raise ValueError(f"profiles with the same name: {', '.join(twice)}")
         return self
 
-    def named(self, names: Iterable[str]) -> tuple[Profile, ...]:
-        """The profiles with these names, in the order of the file. Raises UsageError."""
-        wanted = set(names)
-        unknown = sorted(wanted - {profile.name for profile in self.profiles})
+    def select(self, names: Iterable[str]) -> tuple[Profile, ...]:
+        """Return the profiles with these names, in the order of the file. Raises UsageError."""
+        wanted_names = set(names)
+        unknown = sorted(wanted_names - {profile.name for profile in self.profiles})
         if unknown:
-            known = ", ".join(profile.name for profile in self.profiles)
-            raise UsageError(f"unknown profile {', '.join(unknown)}; known are {known}")
-        return tuple(profile for profile in self.profiles if profile.name in wanted)
+            known_names = ", ".join(profile.name for profile in self.profiles)
+            raise UsageError(f"unknown profile {', '.join(unknown)}; known are {known_names}")
+        return tuple(profile for profile in self.profiles if profile.name in wanted_names)
 
 
 def find_foundations(profile: Profile, catalogue: Collection[PlannedScenario]) -> tuple[str, ...]:
-    """The core profiles that a profile stands on: what it shows is beside or within theirs.
+    """Return the core profiles that a profile stands on: what it shows is beside or within theirs.
 
     The profiles of whole parts of the core stand alone. All others stand on what a cluster owes,
     and where containers see devices in them, on what a driver owes as well.
     """
     if profile.levels == ("core",) and not profile.features and not profile.scenarios:
         return ()
-    tiers = {item.tier for item in catalogue if profile.has(item)}
+    tiers = {item.tier for item in catalogue if profile.includes(item)}
     return CORE if tiers - {"allocation"} else CORE[:1]
 
 
 def empty_parts(profiles: ProfileSet, catalogue: Collection[PlannedScenario]) -> Iterator[Problem]:
-    """Each part of a profile that no scenario belongs to, and so could promise nothing."""
+    """Yield each part of a profile that no scenario belongs to: it could promise nothing."""
     for index, profile in enumerate(profiles.profiles):
         where = ("profiles", index)
-        if not any(map(profile.has, catalogue)):
+        if not any(map(profile.includes, catalogue)):
             yield Problem(where, "no scenario belongs to it, so that it could promise nothing")
             continue
-        ids = {item.id for item in catalogue if profile.has(item)}
+        ids = {item.id for item in catalogue if profile.includes(item)}
         features = {item.feature for item in catalogue if item.id in ids}
-        for place, name in enumerate(profile.features):
+        for number, name in enumerate(profile.features):
             if name not in features:
-                yield Problem((*where, "features", place), f"no scenario of {name} belongs to it")
-        for place, name in enumerate(profile.scenarios):
+                yield Problem((*where, "features", number), f"no scenario of {name} belongs to it")
+        for number, name in enumerate(profile.scenarios):
             if name not in ids:
                 text = f"{name} is not a scenario of the levels and features of this profile"
-                yield Problem((*where, "scenarios", place), text)
+                yield Problem((*where, "scenarios", number), text)
 
 
 def load_profiles(file: Path | None = None) -> ProfileSet:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.certify.model import ConformanceReport, Support
 from conformance.jsondiff import json_text
-from conformance.report.templating import environment
+from conformance.report.templating import build_environment
 from kube.base.redaction import redact
 from kube.base.text import inline_code, one_line, visible
 
@@ -44,7 +44,7 @@ class Readme:
         return self.report.suite.version == __version__
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         features = {
             str(support): [item.name for item in self.report.features if item.support is support]
             for support in Support
@@ -55,9 +55,11 @@ class Readme:
             "   # with the options below\n"
             "dra-conformance submit results/results.ndjson ..."
         )
-        made = environment("conformance.certify")  # it is Markdown; all foreign text becomes code
-        made.filters.update(code=_code, block=_block)
-        return made.get_template("README.md.j2").render(
+        templates = build_environment(
+            "conformance.certify"
+        )  # it is Markdown; all foreign text becomes code
+        templates.filters.update(code=_code, block=_block)
+        return templates.get_template("README.md.j2").render(
             report=self.report,
             about=self.report.implementation,
             features=features,
@@ -77,27 +79,27 @@ class Readme:
         return replace(self, reproduce=commands[1])
 
     def find_difference(self, content: bytes) -> str | None:
-        """Where a file is not this README, in words; None where it is."""
+        """Return where a file is not this README, in words; None where it is."""
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
             return f"is not UTF-8 (byte {error.start})"
         made_again = self.with_commands_of(text).text()
         pairs = zip_longest(text.split("\n"), made_again.split("\n"))
-        for number, (is_there, wanted) in enumerate(pairs, start=1):
+        for number, (is_there, expected) in enumerate(pairs, start=1):
             if is_there is None:
-                return f"ends before line {number}, the evidence gives {json_text(wanted, 200)}"
-            if wanted is None:
+                return f"ends before line {number}, the evidence gives {json_text(expected, 200)}"
+            if expected is None:
                 return f"has line {number}, {json_text(is_there, 200)}; the evidence gives none"
-            if is_there != wanted:
+            if is_there != expected:
                 # A long line is shown from shortly before the place.
                 same = takewhile(
-                    lambda pair: pair[0] == pair[1], zip(is_there, wanted, strict=False)
+                    lambda pair: pair[0] == pair[1], zip(is_there, expected, strict=False)
                 )
                 start = max(0, sum(1 for _ in same) - 40)
                 return (
                     f"line {number} has {json_text(is_there[start:], 200)}, the evidence gives"
-                    f" {json_text(wanted[start:], 200)}"
+                    f" {json_text(expected[start:], 200)}"
                 )
         return None
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conformance.certify.contradictions import snapshots
+from conformance.certify.contradictions import recorded_snapshots
 from conformance.certify.model import Devices, FeatureResult, Inventory, Support
-from conformance.compare.conclude import without
+from conformance.compare.conclude import excused_scenarios
 from conformance.engine.requirements import is_in
 from conformance.results.events.result import RunResult
 from conformance.results.events.run import RunStarted
@@ -19,8 +19,8 @@ from kube.nodes import RUN_LABEL
 from reference_allocator.gates import gates_for_version, nearest_minor
 
 
-def claimed(run: RunStarted) -> frozenset[str]:
-    """The features that the driver profile of a run claims beside the core."""
+def claimed_features(run: RunStarted) -> frozenset[str]:
+    """Return the features that the driver profile of a run claims beside the core."""
     spec = (run.driver_profile or {}).get("spec")
     names = spec.get("claims") if isinstance(spec, Mapping) else None
     return frozenset(map(str, names)) if isinstance(names, list | tuple) else frozenset()
@@ -29,7 +29,7 @@ def claimed(run: RunStarted) -> frozenset[str]:
 def feature_results(
     result: RunResult, catalogue: Sequence[PlannedScenario]
 ) -> tuple[FeatureResult, ...]:
-    """Each feature of which the suite has a scenario for this Kubernetes, in the order of names.
+    """Return each feature of which the suite has a scenario for this Kubernetes, by name.
 
     A claimed feature (``claims`` of the driver profile) that is not shown to work has failed; one
     that is not claimed and whose scenarios were all skipped is unsupported, which is no failure.
@@ -40,7 +40,7 @@ def feature_results(
     """
     version = result.run.kubernetes_version
     by_feature: dict[str, list[PlannedScenario]] = {}
-    nature = without(result)
+    nature = excused_scenarios(result)
     for item in catalogue:
         if not item.provisional and is_in(version, item.kubernetes) and item.id not in nature:
             by_feature.setdefault(item.feature, []).append(item)
@@ -48,23 +48,27 @@ def feature_results(
         row.scenario.id: Outcome.FAILED if row.against_rules else row.outcome
         for row in result.scenarios
     }
-    claims = claimed(result.run)
+    claims = claimed_features(result.run)
     return tuple(
-        _feature(name, by_feature[name], outcomes, name in claims, version)
+        _feature_result(name, by_feature[name], outcomes, name in claims, version)
         for name in sorted(by_feature)
     )
 
 
-def _feature(
+def _feature_result(
     name: str,
     scenarios: Sequence[PlannedScenario],
     outcomes: Mapping[str, Outcome],
     claims: bool,
     version: str,
 ) -> FeatureResult:
-    known = load_registry().features.get(name)
+    registered = load_registry().features.get(name)
     gates = gates_for_version(nearest_minor(version))
-    gate = gates.get(known.gate) if known is not None and known.gate is not None else None
+    gate = (
+        gates.get(registered.gate)
+        if registered is not None and registered.gate is not None
+        else None
+    )
 
     def ended(*wanted: Outcome | None) -> tuple[str, ...]:
         return tuple(sorted(i.id for i in scenarios if outcomes.get(i.id) in wanted))
@@ -84,8 +88,8 @@ def _feature(
         support = Support.UNSUPPORTED if skipped else Support.NOT_TESTED
     return FeatureResult(
         name=name,
-        summary=known.summary if known is not None else "",
-        kep=known.kep if known is not None else "",
+        summary=registered.summary if registered is not None else "",
+        kep=registered.kep if registered is not None else "",
         stage=gate.stage if gate is not None else None,
         claimed=claims,
         support=support,
@@ -100,8 +104,8 @@ def _feature(
 UNKNOWN = "unknown"
 
 
-def inventory(result: RunResult) -> Inventory | None:
-    """Nodes and devices in all snapshots together; None where there is no snapshot.
+def count_inventory(result: RunResult) -> Inventory | None:
+    """Count nodes and devices in all snapshots together; None where there is no snapshot.
 
     A snapshot of another form than the suite's adds nothing: it is reported where it is judged.
     """
@@ -109,7 +113,7 @@ def inventory(result: RunResult) -> Inventory | None:
     holding: set[str] = set()
     devices: dict[tuple[str, str], str] = {}
     some = False
-    for snapshot in (item for event in result.finished for item in snapshots(event)):
+    for snapshot in (item for event in result.finished for item in recorded_snapshots(event)):
         some = True
         try:
             names = list(_nodes(snapshot))
@@ -137,7 +141,7 @@ def _nodes(snapshot: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _devices(run: RunStarted, snapshot: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Node, pool, name and product of each device of the run's driver."""
+    """Yield node, pool, name and product of each device of the run's driver."""
     attribute = _product_attribute(run)
     for item in snapshot["slices"]:
         spec = item["spec"]

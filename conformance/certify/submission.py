@@ -18,8 +18,8 @@ from conformance.certify.evidence import (
     MAX_PACKED,
     Signature,
     read_evidence,
-    signed,
-    verified,
+    sign_content,
+    verify_signature,
     write_evidence,
 )
 from conformance.certify.model import ConformanceReport
@@ -57,7 +57,7 @@ class Checked:
 
 
 def folder_of(report: ConformanceReport) -> Path:
-    """Where a submission belongs below ``reports/``. Raises UsageError."""
+    """Return where a submission belongs below ``reports/``. Raises UsageError."""
     version = release(report.kubernetes_version)
     if version is None:
         raise UsageError(f"{report.kubernetes_version!r:.40} is not a Kubernetes version")
@@ -104,7 +104,7 @@ def write_submission(
         write_whole(folder / README, readme.text().encode())
         (folder / SIGNATURE).unlink(missing_ok=True)
         if key is not None:
-            write_whole(folder / SIGNATURE, signed(evidence.read_bytes(), key))
+            write_whole(folder / SIGNATURE, sign_content(evidence.read_bytes(), key))
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error.strerror}") from None
     return other
@@ -123,12 +123,12 @@ def check_evidence(
     """
     if signers is not None and not signers.is_file():
         raise UsageError(f"{signers}: is not an allowed signers file; see ssh-keygen(1)")
-    found = verify_evidence(path, profiles, catalogue)
-    beside = path.with_name(f"{path.name}.sig")
+    verification = verify_evidence(path, profiles, catalogue)
+    signature_path = path.with_name(f"{path.name}.sig")
     signature = None
-    if beside.is_file():
-        signature = verified(beside, read_regular(path, MAX_PACKED), signers)
-    return Checked(path, found, signature)
+    if signature_path.is_file():
+        signature = verify_signature(signature_path, read_regular(path, MAX_PACKED), signers)
+    return Checked(path, verification, signature)
 
 
 def check_folder(
@@ -143,44 +143,48 @@ def check_folder(
     """
     checked = check_evidence(folder / EVIDENCE, profiles, catalogue, signers)
     report = checked.verification.report
-    found = list(checked.verification.discrepancies)
+    discrepancies = list(checked.verification.discrepancies)
     if not folder.resolve().match(str(folder_of(report))):
-        found.append(Discrepancy(str(folder), "folder", f"it belongs in {folder_of(report)}"))
+        discrepancies.append(
+            Discrepancy(str(folder), "folder", f"it belongs in {folder_of(report)}")
+        )
     if _read(folder / REPORT) != report.to_yaml().encode():
         text = "is not the report in the evidence"
-        found.append(Discrepancy(str(folder / REPORT), "report-file", text))
+        discrepancies.append(Discrepancy(str(folder / REPORT), "report-file", text))
     notes = list(checked.verification.notes)
     if (readme := checked.verification.readme) is not None and not readme.ours:
         notes.append(f"{README} was not compared: suite {report.suite.version} wrote it")
     elif readme is not None and (wrong := _check_readme(folder / README, readme)):
-        found.append(Discrepancy(str(folder / README), "readme", wrong))
-    found += [
+        discrepancies.append(Discrepancy(str(folder / README), "readme", wrong))
+    discrepancies += [
         Discrepancy(str(path), "stray-file", f"does not belong here; {', '.join(FILES)} do")
         for path in sorted(folder.iterdir())
         if path.name not in FILES or path.is_symlink() or not path.is_file()
     ]
-    verification = replace(checked.verification, discrepancies=tuple(found), notes=tuple(notes))
+    verification = replace(
+        checked.verification, discrepancies=tuple(discrepancies), notes=tuple(notes)
+    )
     return replace(checked, verification=verification)
 
 
-def submissions(folder: Path) -> Iterator[Path]:
-    """Every folder of a submission below one, itself included, in the order of their paths.
+def find_submissions(folder: Path) -> Iterator[Path]:
+    """Yield every folder of a submission below one, itself included, in the order of their paths.
 
     Raises UsageError: there is none.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: is not a folder; give the folder of submissions")
-    found = sorted({path.parent for path in folder.rglob(EVIDENCE)})
-    strays = {path.parent for path in folder.rglob(REPORT)} - set(found)
+    folders = sorted({path.parent for path in folder.rglob(EVIDENCE)})
+    strays = {path.parent for path in folder.rglob(REPORT)} - set(folders)
     for stray in sorted(strays):
         raise UsageError(f"{stray}: has a report without its {EVIDENCE}; remove it or add that")
-    if not found:
+    if not folders:
         raise UsageError(f"{folder}: has no submission ({EVIDENCE}) in it")
-    yield from found
+    yield from folders
 
 
 def _is_of_another_run(folder: Path, report: ConformanceReport) -> bool:
-    """Whether a folder has the submission of another run, or one that cannot be read."""
+    """Return whether a folder has the submission of another run, or one that cannot be read."""
     if not (folder / EVIDENCE).exists() and not (folder / REPORT).exists():
         return False
     try:
@@ -190,7 +194,7 @@ def _is_of_another_run(folder: Path, report: ConformanceReport) -> bool:
 
 
 def _check_readme(path: Path, readme: Readme) -> str | None:
-    """Why a file is not the README that the evidence gives; None where it is."""
+    """Return why a file is not the README that the evidence gives; None where it is."""
     if path.is_symlink():
         return "is a link, and must be the file itself"
     try:

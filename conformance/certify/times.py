@@ -45,7 +45,7 @@ class TimeCheck:
         self._span: tuple[datetime, datetime] | None = None
 
     def of_run(self) -> Iterator[Finding]:
-        """What is wrong with the times in header and footer; to be called before `of_scenario`."""
+        """Yield what is wrong with the times in header and footer; call it before `of_scenario`."""
         footer = self._result.footer
         if footer is None:
             return
@@ -66,7 +66,7 @@ class TimeCheck:
         yield from self._last(footer, end)
 
     def _length(self, footer: RunFinished, span: timedelta) -> Iterator[Finding]:
-        """Whether the seconds of the footer are those between the times of header and footer."""
+        """Check that the seconds of the footer are those between the times of header and footer."""
         took = timedelta(seconds=min(footer.seconds, timedelta.max.total_seconds() / 2))
         # Between a run and what resumes it nothing runs, however long that is.
         paused = bool(self._result.run.resumed)
@@ -86,7 +86,7 @@ class TimeCheck:
             yield "times", f"{text} {max(ends).isoformat(timespec='seconds')}"
 
     def of_scenario(self, event: ScenarioFinished) -> Iterator[Finding]:
-        """What is wrong with the times of a scenario and its steps."""
+        """Yield what is wrong with the times of a scenario and its steps."""
         steps = sum(step.seconds for step in event.steps)
         if steps > event.seconds + STEP_SLACK * (1 + len(event.steps)):
             yield "times", f"took {event.seconds:g} s, and its steps {steps:g} s"
@@ -109,7 +109,7 @@ class TimeCheck:
         yield from self._creations(event)
 
     def _creations(self, event: ScenarioFinished) -> Iterator[Finding]:
-        """Whether the claims of its allocations were created in the run, by the API server's clock.
+        """Check that claims of its allocations were created in the run, by the API server's clock.
 
         ``creationTimestamp`` is the one time in them that no client can choose. The clock of the
         reference is virtual, and begins when it likes.

@@ -95,8 +95,8 @@ _FORMS = {
 }
 
 
-def implementation(**options: object) -> Implementation:
-    """The implementation as described by command-line options: field -> what was given.
+def build_implementation(**options: object) -> Implementation:
+    """Return the implementation that command-line options describe: field -> what was given.
 
     Raises UsageError: one of them has not its form; names the option.
     """

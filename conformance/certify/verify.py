@@ -14,8 +14,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from conformance import __version__
-from conformance.certify.build import OtherSuiteError, believed, not_fitting, others
-from conformance.certify.contradictions import Discrepancy, contradictions
+from conformance.certify.build import (
+    OtherSuiteError,
+    build_believed_report,
+    driver_check_misfits,
+    foreign_scenarios,
+)
+from conformance.certify.contradictions import Discrepancy, find_contradictions
 from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.evidence import Evidence, read_evidence
 from conformance.certify.model import ConformanceReport
@@ -60,7 +65,7 @@ class Verification:
         return ExitCode.NOT_CONFORMANT if self.discrepancies else ExitCode.CONFORMANT
 
     def no_success(self) -> Iterator[str]:
-        """Why not every profile is a success, and each core profile that they stand on."""
+        """Yield why not every profile is a success, and each core profile that they stand on."""
         for item in self.report.profiles:
             if item.result is not Result.SUCCESS:
                 yield f"{item.name} is {item.result}"
@@ -68,7 +73,7 @@ class Verification:
         yield from self._no_basis()
 
     def no_success_of(self, profile: str) -> Iterator[str]:
-        """Why a profile is no success; others do not matter."""
+        """Yield why a profile is no success; others do not matter."""
         results = {item.name: item.result for item in self.report.profiles}
         if profile not in results:
             yield "the report does not have it"
@@ -77,30 +82,30 @@ class Verification:
         yield from self._no_basis()
 
     def _no_basis(self) -> Iterator[str]:
-        """Why no success is one by the scenarios and profiles of this suite, with devices."""
+        """Yield why no success is one by the scenarios and profiles of this suite, with devices."""
         yield from self._judged_otherwise()
         if self.report.inventory is None or not self.report.inventory.devices:
             yield "no device of the driver was seen in a snapshot"
 
     def not_compared(self) -> Iterator[str]:
-        """Why allocations were not judged, if so."""
+        """Yield why allocations were not judged, if so."""
         comparison = self.report.comparison
         if comparison is None or not any(comparison.verdicts.values()):
             yield "no allocation was judged"
 
     def no_hardware(self) -> Iterator[str]:
-        """Why the run shows nothing of hardware, if so."""
+        """Yield why the run shows nothing of hardware, if so."""
         match self.report.hardware:
             case Hardware.SIMULATED:
-                what = "; ".join(self.report.simulated)
-                yield f"simulated: {what or 'the devices, as the driver profile says'}"
+                simulation = "; ".join(self.report.simulated)
+                yield f"simulated: {simulation or 'the devices, as the driver profile says'}"
             case Hardware.NOT_SHOWN:
                 yield "not shown: no scenario of the tier `device` passed, or one did not"
         # Which scenarios are of the tier `device` is said by the evidence itself.
         yield from self._judged_otherwise()
 
     def _judged_otherwise(self) -> Iterator[str]:
-        """Whether the evidence was judged by scenarios and profiles that may ask for less."""
+        """Yield whether the evidence was judged by scenarios and profiles that may ask for less."""
         if self.departures:
             yield (
                 "its scenarios and profiles are not those of this suite; verify it with"
@@ -108,7 +113,7 @@ class Verification:
             )
 
     def other_suite(self, version: str) -> Iterator[str]:
-        """Why the run was not of that version of the suite and its scenarios, if so."""
+        """Yield why the run was not of that version of the suite and its scenarios, if so."""
         if self.report.suite.version != version:
             yield f"the run was of {self.report.suite.version}"
         elif version != __version__:
@@ -117,21 +122,21 @@ class Verification:
             yield "its scenarios are not those of that version"
 
     def too_old(self, most: timedelta, now: datetime) -> Iterator[str]:
-        """Why the run did not end, or driver-check not begin, within that time before ``now``."""
+        """Yield why the run did not end, or driver-check not begin, in that time before ``now``."""
         checked = self.report.driver_check
         dates = [("the run ended", self.report.date)]
         if checked is not None:
             dates.append(("driver-check began", checked.date))
-        for what, date in dates:
+        for subject, date in dates:
             try:
                 moment = parse_time(date)
             except ValueError as error:
-                yield f"{what}: {error}"
+                yield f"{subject}: {error}"
                 continue
             if moment > now + CLOCK_SKEW:
-                yield f"{what} on {date}, which is in the future"
+                yield f"{subject} on {date}, which is in the future"
             elif now - moment > most:
-                yield f"{what} on {date}, {(now - moment).days} days ago"
+                yield f"{subject} on {date}, {(now - moment).days} days ago"
 
 
 def verify_report(
@@ -160,7 +165,7 @@ def verify_report(
     if result.run.suite_version != __version__:
         raise OtherSuiteError(result)
     checked = None if driver_check is None else read_driver_check(driver_check)
-    return _verified(report, result, profiles, catalogue, checked)
+    return _verify(report, result, profiles, catalogue, checked)
 
 
 def verify_evidence(
@@ -178,50 +183,61 @@ def verify_evidence(
         result = evidence.run(path)
         evidence = evidence.model_copy(update={"results": ""})  # so that it takes no memory twice
     except ResultFileError as error:
-        found = Verification(report, (Discrepancy("results", "result-file", str(error)),))
+        verification = Verification(report, (Discrepancy("results", "result-file", str(error)),))
     else:
-        found = _verified(
+        verification = _verify(
             report, result, evidence.profiles, evidence.catalogue, evidence.checked(path)
         )
         readme = Readme(report, result.run.options, evidence.reproduce, path.name)
-        found = replace(found, readme=readme)
-    return replace(found, departures=tuple(_departures(evidence, profiles, catalogue())))
+        verification = replace(verification, readme=readme)
+    return replace(
+        verification, departures=tuple(_find_departures(evidence, profiles, catalogue()))
+    )
 
 
-def _verified(
+def _verify(
     report: ConformanceReport,
     result: RecordedRun,
     profiles: ProfileSet,
     catalogue: Sequence[PlannedScenario],
     checked: DriverChecked | None,
 ) -> Verification:
-    known, found = _profiles(report, profiles)
-    found += contradictions(result, catalogue)
-    found += not_fitting(result, checked, ours=result.run.suite_version == __version__)
-    if known:
-        again = believed(result, report.implementation, known, catalogue, checked)
-        found += [
+    known_profiles, discrepancies = _find_profiles(report, profiles)
+    discrepancies += find_contradictions(result, catalogue)
+    discrepancies += driver_check_misfits(
+        result, checked, ours=result.run.suite_version == __version__
+    )
+    if known_profiles:
+        rebuilt = build_believed_report(
+            result, report.implementation, known_profiles, catalogue, checked
+        )
+        discrepancies += [
             Discrepancy(
                 path,
                 "report",
-                f"the report says {json_text(said, 200)}, its result file says"
+                f"the report says {json_text(stated, 200)}, its result file says"
                 f" {json_text(is_there, 200)}",
             )
-            for path, said, is_there in differences(report.to_json(), again.to_json())
+            for path, stated, is_there in differences(report.to_json(), rebuilt.to_json())
         ]
     notes = ["implementation is what the submitter says; nothing in a result file shows it"]
     notes += _own_profile(result.run)
     if runs := result.run.joined_runs:
         notes.append(f"the results of {len(runs)} runs were joined: {', '.join(runs)}")
-    if foreign := others(result, catalogue):
+    if foreign := foreign_scenarios(result, catalogue):
         notes.append(f"not of the suite, and counted for no profile: {', '.join(foreign)}")
     return Verification(
-        report, tuple(found), tuple(notes), lacking=tuple(_lacking(known, catalogue))
+        report,
+        tuple(discrepancies),
+        tuple(notes),
+        lacking=tuple(_missing_foundations(known_profiles, catalogue)),
     )
 
 
-def _lacking(profiles: Sequence[Profile], catalogue: Sequence[PlannedScenario]) -> Iterator[str]:
-    """Each core profile that another one stands on and that is not among them, in words."""
+def _missing_foundations(
+    profiles: Sequence[Profile], catalogue: Sequence[PlannedScenario]
+) -> Iterator[str]:
+    """Yield each core profile that another one stands on and that is not among them, in words."""
     names = {profile.name for profile in profiles}
     for core in CORE:
         above = [item.name for item in profiles if core in find_foundations(item, catalogue)]
@@ -230,7 +246,7 @@ def _lacking(profiles: Sequence[Profile], catalogue: Sequence[PlannedScenario]) 
 
 
 def _own_profile(run: RunStarted) -> Iterator[str]:
-    """Whether the driver's profile is not one of the suite's; by what it says devices are seen."""
+    """Yield that the driver's profile is not the suite's; by what it says devices are seen."""
     if run.driver_profile is None:
         return
     name, folder = run.driver_profile_name, scenarios_dir() / "drivers"
@@ -249,7 +265,7 @@ def _own_profile(run: RunStarted) -> Iterator[str]:
     )
 
 
-def _departures(
+def _find_departures(
     evidence: Evidence, profiles: ProfileSet, catalogue: Sequence[PlannedScenario]
 ) -> Iterator[str]:
     if (version := evidence.report.suite.version) != __version__:
@@ -259,35 +275,37 @@ def _departures(
         for items in (catalogue, evidence.catalogue)
     )
     both = ours.keys() & theirs.keys()
-    for what, names in (
+    for kind, names in (
         ("changed since", {name for name in both if ours[name] != theirs[name]}),
         ("in this suite and not in the evidence", ours.keys() - theirs.keys()),
         ("in the evidence and not in this suite", theirs.keys() - ours.keys()),
     ):
         if names:
             some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
-            yield f"{counted(len(names), 'scenario')} {what}: {some}"
-    known = {profile.name: profile for profile in profiles.profiles}
+            yield f"{counted(len(names), 'scenario')} {kind}: {some}"
+    known_profiles = {profile.name: profile for profile in profiles.profiles}
     for profile in evidence.profiles.profiles:
-        if known.get(profile.name) != profile:
+        if known_profiles.get(profile.name) != profile:
             yield f"the profile {profile.name} is not the one of this suite"
 
 
-def _profiles(
+def _find_profiles(
     report: ConformanceReport, profiles: ProfileSet
 ) -> tuple[list[Profile], list[Discrepancy]]:
-    """The report's profiles in its order, as the suite knows them."""
+    """Return the report's profiles in its order, as the suite knows them."""
     by_name = {profile.name: profile for profile in profiles.profiles}
-    known: list[Profile] = []
-    found: list[Discrepancy] = []
+    known_profiles: list[Profile] = []
+    discrepancies: list[Discrepancy] = []
     for index, item in enumerate(report.profiles):
         path = f"$.profiles[{index}].name"
         if item.name not in by_name:
-            found.append(Discrepancy(path, "profile-unknown", f"unknown profile {item.name!r}"))
-        elif by_name[item.name] in known:
-            found.append(
+            discrepancies.append(
+                Discrepancy(path, "profile-unknown", f"unknown profile {item.name!r}")
+            )
+        elif by_name[item.name] in known_profiles:
+            discrepancies.append(
                 Discrepancy(path, "profile-repeated", f"profile {item.name} is listed twice")
             )
         else:
-            known.append(by_name[item.name])
-    return known, found
+            known_profiles.append(by_name[item.name])
+    return known_profiles, discrepancies

@@ -19,7 +19,7 @@ from kube.base.errors import ExitCode, TargetError, UsageError
 
 if TYPE_CHECKING:
     from conformance.compare.audit.once import Finding
-    from conformance.compare.explain import Seen
+    from conformance.compare.explain import ExplanationTrace
 
 _CLUSTER = ("cluster", "kubeconfig", "context", "name")
 Html = Annotated[
@@ -99,9 +99,14 @@ def explain(
 
     Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
     """
-    from conformance.compare.explain import Seen, explain_file, explain_snapshot, read_snapshot
+    from conformance.compare.explain import (
+        ExplanationTrace,
+        explain_file,
+        explain_snapshot,
+        read_snapshot,
+    )
 
-    seen = Seen()
+    seen = ExplanationTrace()
     if options.cluster is not None:
         if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
             raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
@@ -177,7 +182,7 @@ def audit(
 
         cluster_of(options)
         raise typer.Exit(watch_cluster(options, settle, metrics, output == "json"))
-    from conformance.compare.audit.once import NOT_JUDGED, of_kubelets
+    from conformance.compare.audit.once import NOT_JUDGED, kubelet_findings
     from conformance.compare.audit.once import audit as audit_document
     from kube.base.strictjson import read_object
 
@@ -190,7 +195,7 @@ def audit(
         document = captured(options) if snapshot is None else read_object(snapshot)
         found = audit_document(document)
         if kubelets:
-            found += of_kubelets(document, _prepared(options, document))
+            found += kubelet_findings(document, _prepared(options, document))
         return document, found
 
     document, found = look()
@@ -259,15 +264,15 @@ def write_page(
     file: Path,
     what: str,
     *,
-    seen: Seen | None = None,
+    seen: ExplanationTrace | None = None,
     document: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> None:
     """Write a page of a cluster (`report.clusterpage`). Raises UsageError: it cannot be written."""
-    from conformance.compare.evidence import reading
+    from conformance.compare.evidence import ask_reference
     from conformance.report.clusterpage import render_cluster
 
     if seen is not None and seen.snapshot is not None:
         document, more["explained"] = seen.snapshot.to_dict(), seen.explanations
     shown = document or {}
-    write_named(file, reading(lambda: render_cluster(what, shown, **more)).encode())
+    write_named(file, ask_reference(lambda: render_cluster(what, shown, **more)).encode())

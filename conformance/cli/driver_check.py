@@ -101,10 +101,15 @@ def driver_check(
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
     from conformance.drivercheck.rbac.policy import read_policy
-    from conformance.drivercheck.result import access, junit_xml, lines_of, summary
-    from conformance.drivercheck.run import chosen, run
+    from conformance.drivercheck.result import (
+        describe_access,
+        junit_xml,
+        lines_of,
+        summarize_result,
+    )
+    from conformance.drivercheck.run import choose_checks, run
 
-    checks = chosen(check or ())
+    checks = choose_checks(check or ())
     if list_checks:
         for one in checks:
             typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
@@ -138,11 +143,11 @@ def driver_check(
                 for name, value in bench.environment.items():
                     typer.echo(f"{name}={shlex.quote(value)}")
             result = run(bench, checks, lambda one: _say(lines_of(one)))
-            slices = bench.slices() if bench.info is not None else []
+            slices = bench.list_slices() if bench.info is not None else []
         finally:
             bench.close()
-    _say(access(result))
-    _say(summary(result, time.monotonic() - began))
+    _say(describe_access(result))
+    _say(summarize_result(result, time.monotonic() - began))
     if output is not None:
         text = result.model_dump_json(by_alias=True, indent=2)
         write_named(output, f"{text}\n".encode())

@@ -21,7 +21,7 @@ from kube.base.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from conformance.fuzz.cases import Answer
-    from conformance.fuzz.hunting import Hunt
+    from conformance.fuzz.find_differences import Hunt
     from kube.api import Api
 
 _TARGET = (
@@ -74,9 +74,9 @@ def fuzz(
     Exit code: 0 all judged and no difference, 1 differences, 2 usage error, 3 no answer, or some
     problems were not judged.
     """
-    from conformance.fuzz.hunting import Hunt
+    from conformance.fuzz.find_differences import Hunt
     from conformance.fuzz.problem import Generator
-    from conformance.fuzz.running import Runner
+    from conformance.fuzz.run_problems import Runner
     from conformance.targets.cluster.capabilities import feature_gates, server_versions
 
     if options.cluster in ("kubeconfig", "kind") and not here:
@@ -94,8 +94,10 @@ def fuzz(
         hunt = Hunt(runner, Generator(version, gates), seed, workers)
         print_progress(f"seed {seed}, Kubernetes {version}")
         differences = 0
-        with runner.opened():
-            for answer in hunt.differences(first, count, seconds or math.inf, _told(hunt, count)):
+        with runner.open_namespace():
+            for answer in hunt.find_differences(
+                first, count, seconds or math.inf, _told(hunt, count)
+            ):
                 differences += 1
                 _write(output, answer, version)
     typer.echo(_line(hunt))
@@ -132,7 +134,7 @@ def shrink(
 
     Exit code: 0 written, 2 usage error, or there is nothing that waits or breaks a rule.
     """
-    from conformance.fuzz.smaller import shrink_file
+    from conformance.fuzz.shrink_evidence import shrink_file
 
     verdict, document = shrink_file(file, subject)
     data = json.dumps(document, indent=1).encode()

@@ -132,10 +132,10 @@ def _look(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: boo
             time.sleep(pause)
             changed = {**changed, **cluster.changes(0)}
         began = time.monotonic()
-        auditor.take(changed)
+        auditor.take_changes(changed)
         news = auditor.judge(began)
         took = time.monotonic() - began
-        for word, findings in (("found", news.found), ("passed", news.passed)):
+        for word, findings in (("found", news.new), ("passed", news.passed)):
             for item in findings:
                 _tell(word, item, as_json)
         metrics.judged(auditor, took)

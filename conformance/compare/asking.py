@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from conformance.compare.evidence import Object, name_of, reading
-from conformance.compare.explain import Told, explain_snapshot
-from conformance.compare.remedies import about
-from conformance.compare.whatif import cordoned, ended, with_objects
+from conformance.compare.evidence import Object, ask_reference, name_of
+from conformance.compare.explain import PendingExplanation, explain_snapshot
+from conformance.compare.remedies import restrict_to_nodes
+from conformance.compare.whatif import add_objects, cordon_node, end_pod
 from kube.base.errors import UsageError
 from reference_allocator.api import Node, ResourceSlice
 from reference_allocator.api.reading import (
@@ -31,43 +31,43 @@ from reference_allocator.wire.lines import answer_line
 _FIELDS = ("id", "pod", "add", "cordon", "end")
 
 
-def answer(snapshot: Snapshot, line: bytes) -> str:
-    """The answer to one line; never raises for what the line says."""
+def answer_question(snapshot: Snapshot, line: bytes) -> str:
+    """Return the answer to one line; never raise for what the line says."""
 
     def respond(question: Mapping[str, Any]) -> dict[str, Any]:
         refuse_unknown_keys(question, _FIELDS)
-        add = read_items(question, "add", _object)
-        cordon, end = (read_items(question, field, _text) for field in ("cordon", "end"))
+        add = read_items(question, "add", _parse_object)
+        cordon, end = (read_items(question, field, _parse_text) for field in ("cordon", "end"))
         try:
-            changed = reading(lambda: changed_by(snapshot, add, "add", cordon, end))
+            changed = ask_reference(lambda: change_snapshot(snapshot, add, "add", cordon, end))
             nodes = {name_of(obj) for obj in add if obj.get("kind") == "Node"}
-            asked = about(changed, nodes) if nodes else changed
-            told = explain_snapshot(asked, read_string(question, "pod"), suggest=False)
+            relevant = restrict_to_nodes(changed, nodes) if nodes else changed
+            explained = explain_snapshot(relevant, read_string(question, "pod"), suggest=False)
         except UsageError as error:
             raise InputError(str(error)) from None
-        return {"pods": list(map(_answer, told))}
+        return {"pods": list(map(_answer_fields, explained))}
 
     return answer_line(line, respond)
 
 
-def changed_by(
+def change_snapshot(
     snapshot: Snapshot,
     objects: Iterable[Object],
     where: str,
     cordon: Iterable[str],
     end: Iterable[str],
 ) -> Snapshot:
-    """With objects added, nodes cordoned and pods ended. Raises UsageError: that cannot be."""
+    """Return it with objects added, nodes cordoned and pods ended. Raises UsageError: it cannot."""
     added = list(objects)
-    snapshot = with_objects(snapshot, added, where) if added else snapshot
+    snapshot = add_objects(snapshot, added, where) if added else snapshot
     for node in cordon:
-        snapshot = cordoned(snapshot, node)
+        snapshot = cordon_node(snapshot, node)
     for pod in end:
-        snapshot = ended(snapshot, pod)
+        snapshot = end_pod(snapshot, pod)
     return snapshot
 
 
-def _object(value: object) -> Object:
+def _parse_object(value: object) -> Object:
     obj = expect_object(value)
     for kind in (Node, ResourceSlice):
         if obj.get("kind") == kind.__name__:
@@ -75,13 +75,13 @@ def _object(value: object) -> Object:
     return obj
 
 
-def _text(value: object) -> str:
+def _parse_text(value: object) -> str:
     if not isinstance(value, str):
         raise InputError("expected a string")
     return value
 
 
-def _answer(told: Told) -> dict[str, Any]:
-    reasons = [asdict(item) for item in told.reasons]
-    found = {"pod": told.subject, "fits": list(told.fits), "reasons": reasons}
-    return {**found, "note": told.note} if told.note else found
+def _answer_fields(explained: PendingExplanation) -> dict[str, Any]:
+    reasons = [asdict(item) for item in explained.reasons]
+    fields = {"pod": explained.subject, "fits": list(explained.fits), "reasons": reasons}
+    return {**fields, "note": explained.note} if explained.note else fields

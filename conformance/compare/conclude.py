@@ -27,36 +27,38 @@ class Conclusion:
 
 
 def conclude_run(result: RunResult) -> Conclusion:
-    """The conclusion of a whole run; only core scenarios of its Kubernetes count as skipped."""
+    """Conclude a whole run; only core scenarios of its Kubernetes count as skipped."""
     version = result.run.kubernetes_version
     core = {
         item.id
         for item in result.run.planned
         if item.level == "core" and is_in(version, item.kubernetes)
     }
-    skipped = sorted(core.intersection(result.outcomes[Outcome.SKIPPED]) - without(result).keys())
+    skipped = sorted(
+        core.intersection(result.outcomes[Outcome.SKIPPED]) - excused_scenarios(result).keys()
+    )
     return conclude(result, skipped=skipped, noun="core scenario")
 
 
-def without(result: RunResult) -> dict[str, str]:
-    """Skipped scenarios whose rule cannot exist for the driver -> why, as its profile says.
+def excused_scenarios(result: RunResult) -> dict[str, str]:
+    """Return skipped scenarios whose rule cannot exist for the driver -> why, by its profile.
 
     Id -> ``severalDevicesOnOneNode: a node has one network card``, in the order of the plan.
     """
-    cannot = inabilities(result.run)
+    cannot = list_inabilities(result.run)
     skipped = set(result.outcomes[Outcome.SKIPPED])
-    found = {
+    missing_abilities = {
         item.id: [name for name in item.needs if name in cannot] for item in result.run.planned
     }
     return {
         key: "; ".join(f"{name}: {cannot[name]}" for name in names)
-        for key, names in found.items()
+        for key, names in missing_abilities.items()
         if names and key in skipped
     }
 
 
-def inabilities(run: RunStarted) -> Mapping[str, str]:
-    """What the driver cannot, by its profile -> why; empty where the profile has another form."""
+def list_inabilities(run: RunStarted) -> Mapping[str, str]:
+    """Return what the driver cannot, by its profile -> why; empty if that has another form."""
     spec = (run.driver_profile or {}).get("spec")
     cannot = spec.get("cannot") if isinstance(spec, Mapping) else None
     return cannot if isinstance(cannot, Mapping) else {}
@@ -69,7 +71,7 @@ def conclude(
     not_selected: Sequence[str] = (),
     noun: str = "scenario",
 ) -> Conclusion:
-    """The one rule for runs and for conformance reports.
+    """Conclude a run or a conformance report, by the one rule for both.
 
     ``skipped`` are ids of scenarios that must not be skipped and were, ``not_selected`` of those
     that count and were not planned; ``noun`` is what they are.
@@ -107,12 +109,12 @@ def conclude(
 
 
 def _reasons(*lists: tuple[Sequence[str], str], noun: str = "scenario") -> tuple[str, ...]:
-    """``2 scenarios skipped`` for each list of ids that is not empty."""
-    return tuple(f"{counted(len(ids), noun)} {what}" for ids, what in lists if ids)
+    """Return ``2 scenarios skipped`` for each list of ids that is not empty."""
+    return tuple(f"{counted(len(ids), noun)} {outcome_text}" for ids, outcome_text in lists if ids)
 
 
-def uncertified(result: RunResult) -> tuple[str, ...]:
-    """Why nothing can be certified by a run, however well it went; empty where that is not so.
+def explain_uncertified(result: RunResult) -> tuple[str, ...]:
+    """Return why a run certifies nothing, however well it went; empty where that is not so.
 
     A certificate is about a driver on a real cluster, and about every allocation there. What was
     seen of hardware is said apart from it.
@@ -120,10 +122,10 @@ def uncertified(result: RunResult) -> tuple[str, ...]:
     run = result.run
     reasons = []
     if run.shard is not None:
-        others = counted(len(run.shard.others), "scenario")
+        other_scenarios = counted(len(run.shard.others), "scenario")
         reasons.append(
-            f"the run is shard {run.shard.index} of {run.shard.count}, and {others} are in others;"
-            " `dra-conformance merge` joins them"
+            f"the run is shard {run.shard.index} of {run.shard.count}, and {other_scenarios} are in"
+            " others; `dra-conformance merge` joins them"
         )
     if run.target == "reference":
         reasons.append("the run was on the suite's own reference, not on a cluster")

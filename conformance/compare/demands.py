@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from conformance.compare.evidence import name_of, part
+from conformance.compare.evidence import mapping_field, name_of
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.expectations.pod import PodExpectation
 from conformance.scenario.loader import load_scenarios
@@ -46,7 +46,9 @@ class WantedClaim:
         name = name_of(claim)
         if self.claim:
             return name == self.claim
-        entry = part(part(claim, "metadata"), "annotations").get(POD_CLAIM_ANNOTATION)
+        entry = mapping_field(mapping_field(claim, "metadata"), "annotations").get(
+            POD_CLAIM_ANNOTATION
+        )
         # A Job's pods have six characters more.
         whole = len(f"{self.owner}-12345-{self.entry}")
         prefix = f"{self.owner}-"
@@ -64,41 +66,49 @@ class Demand:
 
 
 def demand_of(scenario: PlannedScenario) -> Demand | None:
-    """The demand of a scenario; None for one that the suite does not ship."""
-    return _shipped().get((scenario.id, scenario.digest))
+    """Return the demand of a scenario; None for one that the suite does not ship."""
+    return _shipped_demands().get((scenario.id, scenario.digest))
 
 
-def unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
-    """Decisions that a scenario which passed must have recorded and has not, each in words."""
+def list_unrecorded(finished: ScenarioFinished) -> tuple[str, ...]:
+    """Return decisions that a passed scenario must have recorded and has not, each in words."""
     if finished.outcome not in (Outcome.PASSED, Outcome.FLAKY):
         return ()
     demand = demand_of(finished.scenario)
     if demand is None:
         return ()
-    return (*_unallocated(demand, finished.decisions), *_unseen(demand, finished.undecided))
+    return (
+        *_missing_decisions(demand, finished.decisions),
+        *_missing_snapshots(demand, finished.undecided),
+    )
 
 
-def demands(scenario: Scenario) -> Demand:
-    """What a scenario's document demands; names with variables in them are left out."""
+def derive_demand(scenario: Scenario) -> Demand:
+    """Return what a scenario's document demands; names with variables in them are left out."""
     pods: dict[str, Sequence[Mapping[str, Any]]] = {}
     claims: dict[WantedClaim, None] = {}
     waiting: dict[str, None] = {}
-    made: set[str] = set()
-    written = {name for step in scenario.spec.steps for name in _written(step)}
+    created: set[str] = set()
+    written = {name for step in scenario.spec.steps for name in _written_claims(step)}
     for step in scenario.spec.steps:
-        pods.update(_pods(step))
-        made |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
+        pods.update(_pods_of_step(step))
+        created |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
         placed = (pair for item in step.expect or () for pair in item.placed())
         for name, number in placed:
             for entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")
-                one = WantedClaim(name, str(entry.get("name")), claim, 1 if claim else number)
+                wanted_claim = WantedClaim(
+                    name, str(entry.get("name")), claim, 1 if claim else number
+                )
                 if claim in written:
                     continue  # its allocation was no decision
-                if not claim and entry.get("resourceClaimTemplateName") not in made:
+                if not claim and entry.get("resourceClaimTemplateName") not in created:
                     continue  # it runs without a claim
-                if not any("${" in text for text in (one.owner, one.entry, one.claim)):
-                    claims[one] = None
+                if not any(
+                    "${" in text
+                    for text in (wanted_claim.owner, wanted_claim.entry, wanted_claim.claim)
+                ):
+                    claims[wanted_claim] = None
         for name in _kept_waiting(step):
             sources = {
                 str(entry.get(key))
@@ -107,48 +117,52 @@ def demands(scenario: Scenario) -> Demand:
                 if key in entry
             }
             # The target has nothing to allocate where a claim is not there, or has its devices.
-            if sources <= made and sources - {one.claim for one in claims} and "${" not in name:
+            if (
+                sources <= created
+                and sources - {wanted_claim.claim for wanted_claim in claims}
+                and "${" not in name
+            ):
                 waiting[name] = None
     return Demand(tuple(claims), tuple(waiting))
 
 
-def _written(step: Step) -> Iterator[str]:
-    """The claims whose allocation is the scenario's own."""
+def _written_claims(step: Step) -> Iterator[str]:
+    """Yield the claims whose allocation is the scenario's own."""
     if step.copy_allocation is not None:
         yield step.copy_allocation.to
     change = step.patch
     if change is None or not isinstance(change.patch, dict):
         return
     of_claim = change.kind == "ResourceClaim" and change.subresource == "status"
-    if of_claim and part(part(change.patch, "status"), "allocation"):
+    if of_claim and mapping_field(mapping_field(change.patch, "status"), "allocation"):
         yield str(change.name)
 
 
 @cache
-def _shipped() -> Mapping[tuple[str, str], Demand]:
-    return {(item.id, item.digest): demands(item.scenario) for item in load_scenarios()}
+def _shipped_demands() -> Mapping[tuple[str, str], Demand]:
+    return {(item.id, item.digest): derive_demand(item.scenario) for item in load_scenarios()}
 
 
-def _unallocated(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _missing_decisions(demand: Demand, decisions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     decided = [claim for decision in decisions for claim in _objects(decision, "claims")]
-    for wanted in demand.claims:
-        names = {name_of(claim) for claim in decided if wanted.is_it(claim)}
-        if len(names) < wanted.number:
-            many = f" ({len(names)} of {wanted.number})" if wanted.number > 1 else ""
+    for wanted_claim in demand.claims:
+        names = {name_of(claim) for claim in decided if wanted_claim.is_it(claim)}
+        if len(names) < wanted_claim.number:
+            many = f" ({len(names)} of {wanted_claim.number})" if wanted_claim.number > 1 else ""
             yield (
-                f"claim {wanted.claim or wanted.entry} of {wanted.owner} was allocated, and no"
-                f" decision of it was recorded{many}"
+                f"claim {wanted_claim.claim or wanted_claim.entry} of {wanted_claim.owner} was"
+                f" allocated, and no decision of it was recorded{many}"
             )
 
 
-def _unseen(demand: Demand, undecided: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    seen = {
-        name_of(part(item, "pod"))
+def _missing_snapshots(demand: Demand, undecided: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    recorded = {
+        name_of(mapping_field(item, "pod"))
         for item in undecided
-        if _objects(part(item, "snapshot"), "claims")
+        if _objects(mapping_field(item, "snapshot"), "claims")
     }
     for name in demand.waiting:
-        if name not in seen:
+        if name not in recorded:
             yield f"pod {name} was left waiting for devices, and no snapshot of it was recorded"
 
 
@@ -159,8 +173,8 @@ def _objects(obj: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)]
 
 
-def _pods(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
-    """Name and ``spec.resourceClaims`` of the pods and Jobs that a step makes, in its namespace."""
+def _pods_of_step(step: Step) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Yield name and ``spec.resourceClaims`` of a step's pods and Jobs in its namespace."""
     for obj in step.apply or ():
         meta, spec = obj.get("metadata") or {}, obj.get("spec") or {}
         if obj.get("kind") == "Job":

@@ -30,7 +30,7 @@ Object = Mapping[str, Any]
 T = TypeVar("T")
 
 
-def reading(ask: Callable[[], T]) -> T:
+def ask_reference(ask: Callable[[], T]) -> T:
     """Ask the reference; malformed evidence becomes one UsageError with its JSON path."""
     try:
         return ask()
@@ -48,8 +48,8 @@ def reading(ask: Callable[[], T]) -> T:
 
 
 def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
-    """The claims that a snapshot leaves to be allocated."""
-    read = reading(lambda: Snapshot.from_dict(snapshot))
+    """Return the claims that a snapshot leaves to be allocated."""
+    read = ask_reference(lambda: Snapshot.from_dict(snapshot))
     return tuple(
         dict(claim) for claim in read.claims if not (claim.get("status") or {}).get("allocation")
     )
@@ -58,7 +58,7 @@ def undecided_claims(snapshot: Obj) -> tuple[Obj, ...]:
 def eligible_nodes(
     snapshot: Obj, pod: Object | None = None, *, of_claims: bool = True
 ) -> tuple[str, ...]:
-    """The nodes of a snapshot that suit a v1 Pod, in its order. Raises UsageError: malformed.
+    """Return the nodes of a snapshot that suit a v1 Pod, in its order. Raises UsageError.
 
     Without a pod, any pod is meant: a node with a blocking taint then counts for none.
     ``of_claims``: only those where the devices that the pod has been given can be used.
@@ -66,29 +66,31 @@ def eligible_nodes(
 
     def ask() -> tuple[str, ...]:
         read = Snapshot.from_dict(snapshot)
-        wanted: list[NodeSelector] = []
+        claim_selectors: list[NodeSelector] = []
         pod_spec: Object = {}
         if pod is not None:
             try:
                 pod_spec = read_child(pod, "spec", expect_object) or {}
-                wanted = selectors_of(pod, read) if of_claims else []
-                obstacle({}, pod_spec, wanted)  # what is wrong with the pod is not a node's fault
+                claim_selectors = selectors_of(pod, read) if of_claims else []
+                find_obstacle(
+                    {}, pod_spec, claim_selectors
+                )  # what is wrong with the pod is not a node's fault
             except InputError as error:
                 raise error.with_parent("pod") from None
-        found = []
+        suited = []
         for index, node in enumerate(read.nodes):
             try:
-                if _is_ready(node) and obstacle(node, pod_spec, wanted) is None:
-                    found.append(name_of(node))
+                if _is_ready(node) and find_obstacle(node, pod_spec, claim_selectors) is None:
+                    suited.append(name_of(node))
             except InputError as error:
                 raise error.with_parent("nodes", index) from None
-        return tuple(found)
+        return tuple(suited)
 
-    return reading(ask)
+    return ask_reference(ask)
 
 
 def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequence[Object]) -> bool:
-    """Whether a pod waits for what its node lacks beside devices, or because of them (KEP-5517).
+    """Return whether a pod waits for what its node lacks beside, or because of, devices (KEP-5517).
 
     The pod's condition names the resource, and the pod requests it or devices that the reference
     would allocate count against it (nodeAllocatableResources).
@@ -104,7 +106,7 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
             for condition in read_items(status, "conditions", expect_object)
             if condition.get("type") == "PodScheduled"
         ]
-        wanted = {
+        allocated = {
             (result["driver"], result["pool"], result["device"])
             for allocation in allocations
             for result in (allocation.get("devices") or {}).get("results") or ()
@@ -113,17 +115,17 @@ def lacks_node_resources(snapshot: Obj, pod: Object | None, allocations: Sequenc
             name
             for item in Snapshot.from_dict(snapshot).slices
             for device in item["spec"].get("devices") or ()
-            if (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"]) in wanted
+            if (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"]) in allocated
             for name in device.get("nodeAllocatableResources") or ()
         }
-        names = of_devices.union(_requested(pod))
+        names = of_devices.union(_requested_resources(pod))
         return any(f"Insufficient {name}" in text for name in names for text in messages)
 
-    return reading(ask)
+    return ask_reference(ask)
 
 
-def _requested(pod: Object) -> Iterator[str]:
-    """The resources that a pod or a container of it requests."""
+def _requested_resources(pod: Object) -> Iterator[str]:
+    """Yield the resources that a pod or a container of it requests."""
     spec = read_child(pod, "spec", expect_object) or {}
     for holder in (
         spec,
@@ -139,36 +141,38 @@ def _requested(pod: Object) -> Iterator[str]:
 
 
 def node_named(snapshot: Snapshot, name: str) -> Object:
+    """Return a node of a snapshot by its name. Raises UsageError: it has none of that name."""
     for node in snapshot.nodes:
         if name_of(node) == name:
             return node
-    known = ", ".join(map(name_of, snapshot.nodes)) or "none"
-    raise UsageError(f"$.nodes: node {name!r} is not in the snapshot (it has {known})")
+    names = ", ".join(map(name_of, snapshot.nodes)) or "none"
+    raise UsageError(f"$.nodes: node {name!r} is not in the snapshot (it has {names})")
 
 
-def part(obj: Object, field: str) -> Object:
-    """The value of a field, nothing where that is no object."""
+def mapping_field(obj: Object, field: str) -> Object:
+    """Return the value of a field, an empty mapping where that is no object."""
     value = obj.get(field)
     return value if isinstance(value, Mapping) else {}
 
 
 def name_of(obj: Object) -> str:
-    """``metadata.name`` of an object that may be malformed, empty where there is none."""
-    return str(part(obj, "metadata").get("name", ""))
+    """Return ``metadata.name`` of an object that may be malformed, empty where there is none."""
+    return str(mapping_field(obj, "metadata").get("name", ""))
 
 
 def key_of(obj: Object) -> tuple[str, str]:
-    return str(part(obj, "metadata").get("namespace", "")), name_of(obj)
+    """Return namespace and name of an object, empty where it has none."""
+    return str(mapping_field(obj, "metadata").get("namespace", "")), name_of(obj)
 
 
 def full_name(obj: Object) -> str:
-    """``namespace/name``, as users write it."""
+    """Return ``namespace/name``, as users write it."""
     return "/".join(key_of(obj))
 
 
 def has_ended(pod: Object) -> bool:
-    """Whether none of its containers will ever run again."""
-    return part(pod, "status").get("phase") in {"Succeeded", "Failed"}
+    """Return whether none of a pod's containers will ever run again."""
+    return mapping_field(pod, "status").get("phase") in {"Succeeded", "Failed"}
 
 
 def _is_ready(node: Object) -> bool:
@@ -178,38 +182,40 @@ def _is_ready(node: Object) -> bool:
     return all(value == "True" for value in ready)  # reduced snapshots have no conditions
 
 
-def obstacle(node: Object, pod_spec: Object, wanted: Sequence[NodeSelector]) -> str | None:
-    """What keeps a pod from a node beside devices and resources, in words; None if nothing does.
+def find_obstacle(
+    node: Object, pod_spec: Object, claim_selectors: Sequence[NodeSelector]
+) -> str | None:
+    """Return what keeps a pod from a node beside devices and resources; None if nothing does.
 
-    ``wanted``: what a node must match because of the pod's claims (`selectors_of`).
+    ``claim_selectors``: what a node must match because of the pod's claims (`selectors_of`).
     Raises InputError: an object has not the form of its kind.
     """
     try:
-        found = node_problem(node, pod_spec)
-        if found is None and not all(selector_matches(item, node) for item in wanted):
-            found = "the pod's other claims have devices elsewhere"
+        problem = node_problem(node, pod_spec)
+        if problem is None and not all(selector_matches(item, node) for item in claim_selectors):
+            problem = "the pod's other claims have devices elsewhere"
     except AllocationError as error:
         return str(error)  # a selector that does not parse keeps the pod from every node
-    return found
+    return problem
 
 
 def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
-    """What a node must match because of the claims that the pod has been given already."""
+    """Return what a node must match because of the claims that the pod has been given already."""
     namespace = key_of(pod)[0]
     names = {(namespace, name) for name in claim_names(pod)}
-    found = []
+    selectors = []
     for claim in snapshot.allocated:
         if key_of(claim) in names:
             status = read_child(claim, "status", expect_object) or {}
             allocation = read_child(status, "allocation", expect_object) or {}
             selector = read_child(allocation, "nodeSelector", NodeSelector.from_dict)
             if selector is not None:
-                found.append(selector)
-    return found
+                selectors.append(selector)
+    return selectors
 
 
 def claim_names(pod: Object) -> Iterator[str]:
-    """The ResourceClaims of a pod: named by it, or made for it."""
+    """Yield the names of a pod's ResourceClaims: named by it, or made for it."""
     spec, status = (
         read_child(pod, "spec", expect_object) or {},
         read_child(pod, "status", expect_object) or {},

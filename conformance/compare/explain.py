@@ -16,13 +16,13 @@ from typing import Any
 
 from conformance.compare.evidence import (
     Object,
+    ask_reference,
+    find_obstacle,
     full_name,
     name_of,
-    obstacle,
-    reading,
     selectors_of,
 )
-from conformance.compare.remedies import Remedy, holders, remedies
+from conformance.compare.remedies import Remedy, find_holders, find_remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
 from conformance.compare.whatif import Case, consumers_of
 from kube.base.errors import UsageError
@@ -36,12 +36,12 @@ SECONDS = 30.0
 those for a change that helps."""
 
 _NODE_SECONDS = 0.03
-_MOST = 20  # pods of a snapshot, and reasons of one, that are told
-_NAMED = 4
+_MAX_SHOWN = 20  # pods of a snapshot, and reasons of one, that are told
+_MAX_NAMES = 4
 _WIDTH = 80
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
-_LATE = (
+_FITS_NOW = (
     "no rule of DRA keeps it pending. The scheduler is late, or the pod's events say what else"
     " does (CPU, memory, affinity to pods)"
 )
@@ -56,7 +56,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDevices:
     """A claim that has devices which are wanted, and the pods that use it."""
 
     claim: str
@@ -65,8 +65,8 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What is told of one pod or claim.
+class PendingExplanation:
+    """Why one pod or claim is pending, and what would help.
 
     Attributes:
         note: what there is to say beside devices, such as that it has been given them.
@@ -81,15 +81,15 @@ class Told:
     fits: tuple[str, ...] = ()
     nodes: int = 0
     reasons: tuple[Reason, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldDevices, ...] = ()
     changes: tuple[Remedy, ...] | None = None
 
     @property
     def text(self) -> str:
-        """For people, in lines of at most 80 columns where words allow."""
+        """The text for people, in lines of at most 80 columns where words allow."""
         return "\n".join(
             line
-            for number, (indent, text) in enumerate(self._lines())
+            for number, (indent, text) in enumerate(self._text_lines())
             for line in wrap(
                 text,
                 _WIDTH,
@@ -100,43 +100,48 @@ class Told:
             )
         )
 
-    def _lines(self) -> Iterator[tuple[str, str]]:
+    def _text_lines(self) -> Iterator[tuple[str, str]]:
         if not self.nodes:
             yield "", f"{self.subject}: {self.note}"
             return
         head = f"{self.subject}: {len(self.fits)}/{self.nodes} nodes"
         yield "", f"{head}; {self.note}" if self.note else head
-        for item in self.reasons[:_MOST]:
-            yield "  ", f"{_some(item.nodes)}: {item.reason}"
-        if self.reasons[_MOST:]:
-            rest = sum(len(item.nodes) for item in self.reasons[_MOST:])
-            yield "  ", f"{rest} more nodes have {len(self.reasons) - _MOST} other reasons"
-        for one in self.held:
-            users = f"pod {', '.join(one.pods)}" if one.pods else "no pod"
-            yield "  ", f"claim {one.claim} has {_some(one.devices)}, for {users}"
+        for item in self.reasons[:_MAX_SHOWN]:
+            yield "  ", f"{_join_some(item.nodes)}: {item.reason}"
+        if self.reasons[_MAX_SHOWN:]:
+            hidden_nodes = sum(len(item.nodes) for item in self.reasons[_MAX_SHOWN:])
+            yield (
+                "  ",
+                f"{hidden_nodes} more nodes have {len(self.reasons) - _MAX_SHOWN} other reasons",
+            )
+        for holder in self.held:
+            users = f"pod {', '.join(holder.pods)}" if holder.pods else "no pod"
+            yield "  ", f"claim {holder.claim} has {_join_some(holder.devices)}, for {users}"
         for remedy in self.changes or ():
             yield "  ", f"would fit if {remedy.change} (on {remedy.node})"
         if self.fits and not self.note:
-            yield "  ", f"fits now on {_some(self.fits)}: {_LATE}"
+            yield "  ", f"fits now on {_join_some(self.fits)}: {_FITS_NOW}"
         elif self.changes == ():
             yield "  ", "no single change that was tried, and no two, would make it fit"
 
 
 @dataclass(slots=True)
-class Seen:
-    """What was looked at for what is told: a snapshot, and by subject what is said of devices."""
+class ExplanationTrace:
+    """What explanations were made from: a snapshot, and by subject what is said of devices."""
 
     snapshot: Snapshot | None = None
     explanations: dict[str, Explanation] = field(default_factory=dict)
 
 
 def read_snapshot(document: Any) -> Snapshot:
-    """A snapshot's document as a value. Raises UsageError: it is none."""
-    return reading(lambda: Snapshot.from_dict(document))
+    """Return a snapshot's document as a value. Raises UsageError: it is none."""
+    return ask_reference(lambda: Snapshot.from_dict(document))
 
 
-def explain_file(path: Path, subject: str = "", seen: Seen | None = None) -> list[Told]:
-    """Why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
+def explain_file(
+    path: Path, subject: str = "", seen: ExplanationTrace | None = None
+) -> list[PendingExplanation]:
+    """Explain why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
     document = read_object(path)
     try:
         return explain_snapshot(read_snapshot(document), subject, seen=seen)
@@ -149,101 +154,112 @@ def explain_snapshot(
     subject: str = "",
     *,
     suggest: bool = True,
-    seen: Seen | None = None,
-) -> list[Told]:
-    """Why something is pending: a pod or claim ``namespace/name``, or all that waits.
+    seen: ExplanationTrace | None = None,
+) -> list[PendingExplanation]:
+    """Explain why something is pending: a pod or claim ``namespace/name``, or all that waits.
 
     ``suggest``: look for changes that would help. ``seen`` gets what was looked at.
     Raises UsageError: nothing has that name, or the snapshot is damaged.
     """
 
-    def ask() -> list[Told]:
-        found = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
-        looked = seen or Seen()
-        looked.snapshot = snapshot
-        told = [_told(snapshot, item, suggest, looked) for item in found[:_MOST]]
-        if len(found) > _MOST:
-            rest = f"wait too; name one of them, such as {found[_MOST].name}"
-            told.append(Told(f"{len(found) - _MOST} more pods", rest))
-        return told or [Told("the snapshot", "no claim of it waits for an allocation")]
+    def ask() -> list[PendingExplanation]:
+        waiting = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
+        trace = seen or ExplanationTrace()
+        trace.snapshot = snapshot
+        explained = [
+            _explain_waiting(snapshot, item, suggest, trace) for item in waiting[:_MAX_SHOWN]
+        ]
+        if len(waiting) > _MAX_SHOWN:
+            note = f"wait too; name one of them, such as {waiting[_MAX_SHOWN].name}"
+            explained.append(PendingExplanation(f"{len(waiting) - _MAX_SHOWN} more pods", note))
+        return explained or [
+            PendingExplanation("the snapshot", "no claim of it waits for an allocation")
+        ]
 
-    return reading(ask)
+    return ask_reference(ask)
 
 
-def _told(snapshot: Snapshot, waiting: Waiting, suggest: bool, seen: Seen) -> Told:
+def _explain_waiting(
+    snapshot: Snapshot, waiting: Waiting, suggest: bool, trace: ExplanationTrace
+) -> PendingExplanation:
     case = waiting.case
     if case is None:
-        return Told(waiting.name, waiting.note)
+        return PendingExplanation(waiting.name, waiting.note)
     if not snapshot.nodes:
-        return Told(waiting.name, "there is no node")
+        return PendingExplanation(waiting.name, "there is no node")
     seconds = SECONDS + len(snapshot.nodes) * _NODE_SECONDS
-    found = explain(replace(snapshot, claims=case.claims), seconds=seconds)
-    seen.explanations[waiting.name] = found
-    wanted = selectors_of(case.pod, snapshot) if case.pod else []
+    explanation = explain(replace(snapshot, claims=case.claims), seconds=seconds)
+    trace.explanations[waiting.name] = explanation
+    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else []
     nodes = {name_of(node): node for node in snapshot.nodes}
     grouped: dict[str, list[str]] = {}
     fits: list[str] = []
     fatal = ""
-    for report in found.nodes:
-        problem = obstacle(nodes[report.node], case.pod_spec, wanted)
+    for report in explanation.nodes:
+        problem = find_obstacle(nodes[report.node], case.pod_spec, claim_selectors)
         if report.kind == "allocated" and problem is None:
             fits.append(report.node)
             continue
         if report.kind == "timeout":
             devices = f"not judged: the search had no answer after {seconds:.0f} s"
         else:
-            devices = "" if report.kind == "allocated" else _devices(case, report)
+            devices = "" if report.kind == "allocated" else _explain_devices(case, report)
         grouped.setdefault("; ".join(filter(None, [problem, devices])), []).append(report.node)
         if report.kind == "error" and problem is None:
             fatal = f"the error on {report.node} ends the scheduler's attempt for every node"
     alike = [*grouped.values(), fits]
     note = "; ".join(filter(None, [waiting.note, fatal]))
     fits = [] if fatal else fits
-    held = holders(case, found)
+    held = find_holders(case, explanation)
     claims = {full_name(claim): claim for claim in snapshot.allocated}
-    return Told(
+    return PendingExplanation(
         waiting.name,
         note,
         tuple(fits),
-        len(found.nodes),
+        len(explanation.nodes),
         tuple(Reason(reason, tuple(names)) for reason, names in grouped.items()),
         tuple(
-            Held(claim, tuple(consumers_of(claims[claim])), tuple(devices))
-            for claim, devices in islice(held.items(), _NAMED)
+            HeldDevices(claim, tuple(consumers_of(claims[claim])), tuple(devices))
+            for claim, devices in islice(held.items(), _MAX_NAMES)
         ),
-        tuple(remedies(case, found, alike, SECONDS)) if suggest and not fits else None,
+        tuple(find_remedies(case, explanation, alike, SECONDS)) if suggest and not fits else None,
     )
 
 
-def _devices(case: Case, report: NodeReport) -> str:
-    """What keeps the devices of a node from the claims, and a driver that is not there."""
-    silent = ", ".join(_silent(case.snapshot.device_classes, report))
+def _explain_devices(case: Case, report: NodeReport) -> str:
+    """Return what keeps the devices of a node from the claims, and which driver is not there."""
+    silent = ", ".join(_silent_drivers(case.snapshot.device_classes, report))
     if not silent:
         return report.text
     return f"{report.text}; driver {silent} publishes nothing for the node: is it registered there?"
 
 
-def _silent(classes: Sequence[Object], report: NodeReport) -> list[str]:
-    """The drivers that a class names and of which the node has no device."""
-    seen = {
+def _silent_drivers(classes: Sequence[Object], report: NodeReport) -> list[str]:
+    """Return the drivers that a class names and of which the node has no device."""
+    publishing = {
         device.partition("/")[0]
         for item in report.requests
-        for device in (*item.remaining, *(one for gone in item.removals for one in gone.devices))
+        for device in (
+            *item.remaining,
+            *(name for removal in item.removals for name in removal.devices),
+        )
     }
-    asked = {item.device_class for item in report.requests if not item.of_class}
+    class_names = {item.device_class for item in report.requests if not item.of_class}
     drivers = {
         driver
         for item in classes
-        if name_of(item) in asked
+        if name_of(item) in class_names
         for selector in (item.get("spec") or {}).get("selectors") or ()
         for driver in _DRIVER.findall((selector.get("cel") or {}).get("expression") or "")
     }
     # A pool that is being updated is named already.
     return sorted(
-        name for name in drivers - seen if not any(f"{name}/" in pool for pool in report.pools)
+        name
+        for name in drivers - publishing
+        if not any(f"{name}/" in pool for pool in report.pools)
     )
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+def _join_some(names: Sequence[str]) -> str:
+    some = ", ".join(names[:_MAX_NAMES])
+    return f"{some} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else some

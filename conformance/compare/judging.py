@@ -28,7 +28,7 @@ Devices = dict[str, Counter[tuple[str, str, str]]]
 
 
 def devices_of(allocation: Mapping[str, Any]) -> Devices:
-    """Request -> (driver, pool, device) as a multiset; share ids and order do not count."""
+    """Return request -> (driver, pool, device) as a multiset; share ids and order do not count."""
     devices: Devices = {}
     for result in (allocation.get("devices") or {}).get("results") or ():
         names = (result.get("driver", ""), result.get("pool", ""), result.get("device", ""))
@@ -36,15 +36,15 @@ def devices_of(allocation: Mapping[str, Any]) -> Devices:
     return devices
 
 
-def beside_devices(
-    claims: Sequence[Obj], found: Sequence[Obj], expected: Sequence[Obj]
+def compare_other_fields(
+    claims: Sequence[Obj], allocated: Sequence[Obj], expected: Sequence[Obj]
 ) -> Iterator[str]:
-    """Differences in what an allocation says besides devices, the devices being the same."""
-    for claim, left, right in zip(claims, found, expected, strict=True):
+    """Yield differences in what an allocation says besides devices, these being the same."""
+    for claim, allocation, reference_allocation in zip(claims, allocated, expected, strict=True):
         name = name_of(claim)
         for field, have, want in (
-            ("devices.config", _config(left), _config(right)),
-            ("nodeSelector", _selector(left), _selector(right)),
+            ("devices.config", _config(allocation), _config(reference_allocation)),
+            ("nodeSelector", _selector(allocation), _selector(reference_allocation)),
         ):
             if have != want:
                 yield (
@@ -53,34 +53,41 @@ def beside_devices(
                 )
 
 
-def preferences(
-    claims: Sequence[Obj], found: Sequence[Devices], expected: Sequence[Devices]
+def check_preferences(
+    claims: Sequence[Obj], allocated: Sequence[Devices], expected: Sequence[Devices]
 ) -> Iterator[str]:
-    """Whether a less preferred alternative was taken though a preferred one was available.
+    """Yield where a less preferred alternative was taken though a preferred one was available.
 
     KEP-4816: the alternatives of ``firstAvailable`` are tried in their order. The search settles
     requests one after the other, so its answer binds only while all choices before are the same.
     """
-    for claim, left, right in zip(claims, found, expected, strict=True):
+    for claim, devices_taken, devices_expected in zip(claims, allocated, expected, strict=True):
         devices = (claim.get("spec") or {}).get("devices") or {}
         for request in devices.get("requests") or ():
             name = request.get("name", "")
             names = [f"{name}/{item.get('name', '')}" for item in request.get("firstAvailable", ())]
-            taken = next((item for item in names if item in left), None)
-            wanted = next((item for item in names if item in right), None)
-            if taken is not None and wanted is not None and taken != wanted:
-                if names.index(taken) > names.index(wanted):
+            alternative_taken = next((item for item in names if item in devices_taken), None)
+            alternative_expected = next((item for item in names if item in devices_expected), None)
+            if (
+                alternative_taken is not None
+                and alternative_expected is not None
+                and alternative_taken != alternative_expected
+            ):
+                if names.index(alternative_taken) > names.index(alternative_expected):
                     yield (
-                        f"preference: claim {name_of(claim)} got alternative {taken}, though"
-                        f" {wanted} comes before it and the reference can satisfy that one"
+                        f"preference: claim {name_of(claim)} got alternative {alternative_taken},"
+                        f" though {alternative_expected} comes before it and the reference can"
+                        " satisfy that one"
                     )
                 return
-            if any(left.get(item) != right.get(item) for item in (name, *names)):
+            if any(
+                devices_taken.get(item) != devices_expected.get(item) for item in (name, *names)
+            ):
                 return
 
 
 def _config(allocation: Mapping[str, Any]) -> list[Any]:
-    """Configurations in their order, which has a meaning; absent and empty are the same."""
+    """Return configurations in their order, which has a meaning; absent and empty are the same."""
     return [
         {key: value for key, value in item.items() if value not in (None, [])}
         for item in (allocation.get("devices") or {}).get("config") or ()
@@ -88,7 +95,7 @@ def _config(allocation: Mapping[str, Any]) -> list[Any]:
 
 
 def _selector(allocation: Mapping[str, Any]) -> Any:
-    """The node selector with terms, requirements and values in a fixed order: they are sets."""
+    """Return the node selector with terms and values in a fixed order: they are sets."""
     selector = allocation.get("nodeSelector")
     return None if not selector else _as_set(selector)
 
@@ -101,15 +108,15 @@ def _as_set(value: Any) -> Any:
     return value
 
 
-def names_of(found: Sequence[Devices]) -> str:
-    """``gpu: gpu-0, gpu-1`` for each request, in words; at most a few of them."""
-    parts = []
-    for devices in found:
+def names_of(allocated: Sequence[Devices]) -> str:
+    """Return ``gpu-0, gpu-1 for gpu`` for each request; at most a few of them."""
+    texts = []
+    for devices in allocated:
         for request, counted in sorted(devices.items()):
             names = sorted(device for (_, _, device), n in counted.items() for _ in range(n))
-            shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
-            parts.append(f"{shown} for {request}")
-    return "; ".join(parts[:8]) + (" ..." if parts[8:] else "") or "no device"
+            listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
+            texts.append(f"{listed} for {request}")
+    return "; ".join(texts[:8]) + (" ..." if texts[8:] else "") or "no device"
 
 
 def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement:
@@ -120,7 +127,7 @@ def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgemen
     """
     if decision.get("unknown"):
         raise UsageError(str(decision["unknown"]))
-    pod, node, snapshot, claims, allocations = _parts(decision)
+    pod, node, snapshot, claims, allocations = _read_decision(decision)
     violations = witness.check(snapshot, claims, allocations, node)
     answer = witness.allocate(snapshot, claims, node)
     if answer.allocations is None:
@@ -138,28 +145,27 @@ def judge(decision: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgemen
             doubt = f"the reference's search gave up on node {node} ({answer.reason})"
             verdict, reason = Verdict.ADMISSIBLE, f"every rule holds; {doubt}"
         return Judgement(verdict, reason, violations, None, pod, node)
-    found = [devices_of(item) for item in allocations]
+    devices_taken = [devices_of(item) for item in allocations]
     expected = [devices_of(item) for item in answer.allocations]
-    same = found == expected
+    same = devices_taken == expected
     if same:
-        more = beside_devices(claims, allocations, answer.allocations)
+        further = compare_other_fields(claims, allocations, answer.allocations)
     else:
-        more = preferences(claims, found, expected)
-    violations = tuple(dict.fromkeys((*violations, *more)))
+        further = check_preferences(claims, devices_taken, expected)
+    violations = tuple(dict.fromkeys((*violations, *further)))
     if violations:
         reason, expectation = violations[0], answer.allocations
         return Judgement(Verdict.INADMISSIBLE, reason, violations, expectation, pod, node)
     if same:
         reason = f"the reference picks the same devices on node {node}"
         return Judgement(Verdict.IDENTICAL, reason, (), None, pod, node)
-    reason = (
-        f"every rule holds; the reference would pick {names_of(expected)}, not {names_of(found)}"
-    )
+    picks = f"{names_of(expected)}, not {names_of(devices_taken)}"
+    reason = f"every rule holds; the reference would pick {picks}"
     return Judgement(Verdict.ADMISSIBLE, reason, (), answer.allocations, pod, node)
 
 
 def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -> Judgement | None:
-    """``missed`` if the reference allocates what a target left pending, None if it agrees.
+    """Return ``missed`` if the reference allocates what a target left pending, None if it agrees.
 
     All open claims are tried together on one node, so that a pod with several claims is never
     called missed for one of them. The snapshot was taken while a pod was confirmed to be pending:
@@ -173,8 +179,8 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
         return None
     # The scheduler allocates on a node before it minds whether the pod's other claims can be used
     # there (dynamicresources.go, Filter).
-    asked = eligible_nodes(document, pod, of_claims=False)
-    answers = {node: witness.allocate(document, claims, node) for node in asked}
+    candidate_nodes = eligible_nodes(document, pod, of_claims=False)
+    answers = {node: witness.allocate(document, claims, node) for node in candidate_nodes}
     if any(answer.failed for answer in answers.values()):
         return None  # An error on one node ends the scheduler's attempt, whatever others have.
     nodes = eligible_nodes(document, pod)
@@ -183,16 +189,20 @@ def judge_undecided(snapshot: Mapping[str, Any], witness: Witness = REFERENCE) -
             if lacks_node_resources(document, pod, answer.allocations):
                 continue
             names = ", ".join(map(name_of, claims))
-            taken = names_of([devices_of(item) for item in answer.allocations])
-            reason = f"{names} stayed pending; the reference allocates {taken} on node {node}"
+            device_names = names_of([devices_of(item) for item in answer.allocations])
+            reason = (
+                f"{names} stayed pending; the reference allocates {device_names} on node {node}"
+            )
             return Judgement(
                 Verdict.MISSED, reason, (), answer.allocations, name_of(pod or {}), node
             )
     return None
 
 
-def _parts(decision: Mapping[str, Any]) -> tuple[str, str, Obj, tuple[Obj, ...], tuple[Obj, ...]]:
-    """Pod, node, snapshot, claims and allocations of a decision, checked for shape."""
+def _read_decision(
+    decision: Mapping[str, Any],
+) -> tuple[str, str, Obj, tuple[Obj, ...], tuple[Obj, ...]]:
+    """Return pod, node, snapshot, claims and allocations of a decision, checked for shape."""
     snapshot, node = decision.get("snapshot"), decision.get("node")
     claims, allocations = _objects(decision, "claims"), _objects(decision, "allocations")
     if not isinstance(snapshot, Mapping):
@@ -207,7 +217,7 @@ def _parts(decision: Mapping[str, Any]) -> tuple[str, str, Obj, tuple[Obj, ...],
 
 
 def undecided_parts(document: Mapping[str, Any]) -> tuple[Obj, Mapping[str, Any] | None]:
-    """The snapshot and the pod, None where only the snapshot was kept."""
+    """Return the snapshot and the pod, None where only the snapshot was kept."""
     snapshot, pod = document.get("snapshot"), document.get("pod")
     if not isinstance(snapshot, Mapping):
         return dict(document), None

@@ -19,10 +19,10 @@ from kube.values import Obj, Query
 from reference_allocator.gates import gates_for_version
 
 
-def on_reference(
+def run_on_reference(
     scenarios: Sequence[LoadedScenario], opened: Opened, run_id: str
 ) -> tuple[ScenarioFinished, ...]:
-    """The same scenarios on a reference that behaves like the cluster's version.
+    """Run the same scenarios on a reference that behaves like the cluster's version.
 
     Where the cluster's driver is not the suite's own, the reference has the cluster's nodes and the
     ResourceSlices that the driver has published there.
@@ -30,11 +30,11 @@ def on_reference(
     options = opened.options
     version = opened.capabilities.kubernetes_version.removeprefix("v")
     try:
-        known = gates_for_version(version)
+        version_gates = gates_for_version(version)
     except ValueError as error:
         raise UsageError(f"--compare: the reference cannot be that cluster's: {error}") from None
     gates = opened.capabilities.feature_gates
-    same = replace(
+    like_cluster = replace(
         options,
         target="reference",
         cluster=None,
@@ -44,7 +44,9 @@ def on_reference(
         kubernetes_version=version,
         # A cluster also reports gates that have nothing to do with DRA.
         feature_gates={
-            name: gates[name] for name, gate in known.items() if name in gates and not gate.locked
+            name: gates[name]
+            for name, gate in version_gates.items()
+            if name in gates and not gate.locked
         },
         record=False,
         scheduler_command=(),
@@ -53,7 +55,7 @@ def on_reference(
     published = scope.find(Query("resource.k8s.io/v1", "ResourceSlice"))
     nodes = _nodes(opened, scope, published)
     scope.close()
-    with open_reference(same, published, nodes=nodes) as reference:
+    with open_reference(like_cluster, published, nodes=nodes) as reference:
         result = run_suite(scenarios, Setup(run_id, reference), ())
     if result.interrupted:
         raise KeyboardInterrupt
@@ -61,10 +63,12 @@ def on_reference(
 
 
 def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[ShapeNode]:
-    """The cluster's nodes that pods may use, with the devices that others have there now."""
+    """Return the cluster's nodes that pods may use, with the devices that others have there now."""
     spaces = scope.find(Query("v1", "Namespace"))
-    ours = {one["metadata"]["name"] for one in spaces if RUN_LABEL in _labels(one)}
-    taken = {
+    ours = {
+        namespace["metadata"]["name"] for namespace in spaces if RUN_LABEL in _labels(namespace)
+    }
+    used = {
         device
         for claim in scope.snapshot()["allocated"]
         if claim["metadata"].get("namespace") not in ours
@@ -77,7 +81,7 @@ def _nodes(opened: Opened, scope: Scope, published: Sequence[Obj]) -> list[Shape
             held.setdefault(spec["nodeName"], set()).update(
                 device["name"]
                 for device in spec.get("devices") or ()
-                if (driver, spec["pool"]["name"], device["name"]) in taken
+                if (driver, spec["pool"]["name"], device["name"]) in used
             )
     return [
         ShapeNode(name=name, labels=_labels(node), held=tuple(sorted(held.get(name, ()))))

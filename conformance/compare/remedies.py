@@ -15,7 +15,13 @@ from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 from conformance.compare.evidence import Object, full_name, key_of, name_of
-from conformance.compare.whatif import Case, consumers_of, cordoned, fit, freed
+from conformance.compare.whatif import (
+    Case,
+    consumers_of,
+    cordon_node,
+    find_fitting_node,
+    free_claim,
+)
 from kube.slices import results_of
 from reference_allocator.api import ResourceSlice
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
@@ -49,10 +55,10 @@ class Remedy:
     node: str
 
 
-def remedies(
-    case: Case, found: Explanation, alike: Iterable[Sequence[str]], seconds: float
+def find_remedies(
+    case: Case, explanation: Explanation, alike: Iterable[Sequence[str]], seconds: float
 ) -> list[Remedy]:
-    """The smallest change of each kind that helps, from the least; else the smallest two.
+    """Return the smallest change of each kind that helps, from the least; else the smallest two.
 
     ``alike``: names of nodes that lack the same; a few of each are tried.
 
@@ -60,38 +66,38 @@ def remedies(
     """
     until = time.monotonic() + seconds
     nodes = {name for names in islice(alike, _GROUPS) for name in names[:_ALIKE]}
-    found = Explanation(tuple(report for report in found.nodes if report.node in nodes))
-    case = replace(case, snapshot=about(case.snapshot, nodes))
-    changes = sorted(_changes(case, found), key=lambda change: change.cost)
+    explanation = Explanation(tuple(report for report in explanation.nodes if report.node in nodes))
+    case = replace(case, snapshot=restrict_to_nodes(case.snapshot, nodes))
+    changes = sorted(_changes(case, explanation), key=lambda change: change.cost)
     proved: dict[int, Remedy] = {}
     for change in changes:
         if change.cost not in proved and len(proved) < _SHOWN and time.monotonic() < until:
-            node = fit(change.apply(case), until)
+            node = find_fitting_node(change.apply(case), until)
             if node is not None:
                 proved[change.cost] = Remedy(change.text, node)
     pairs = combinations(changes[:_MOST] if not proved else (), 2)
-    for one, other in sorted(pairs, key=lambda pair: pair[0].cost + pair[1].cost):
+    for first, second in sorted(pairs, key=lambda pair: pair[0].cost + pair[1].cost):
         if time.monotonic() > until:
             break
-        node = fit(other.apply(one.apply(case)), until)
+        node = find_fitting_node(second.apply(first.apply(case)), until)
         if node is not None:
-            return [Remedy(f"{one.text}, and {other.text}", node)]
+            return [Remedy(f"{first.text}, and {second.text}", node)]
     return list(proved.values())
 
 
-def holders(case: Case, found: Explanation) -> dict[str, list[str]]:
-    """Claim ``namespace/name`` -> the devices that it has and an explanation calls in use."""
-    wanted = set(_removed(found, "in use"))
+def find_holders(case: Case, explanation: Explanation) -> dict[str, list[str]]:
+    """Return claim ``namespace/name`` -> its devices that an explanation calls in use."""
+    in_use = set(_removed_devices(explanation, "in use"))
     held: dict[str, list[str]] = {}
     for claim in case.snapshot.allocated:
         names = [f"{item['driver']}/{item['pool']}/{item['device']}" for item in results_of(claim)]
-        if not wanted.isdisjoint(names):
-            held[full_name(claim)] = [name for name in names if name in wanted]
+        if not in_use.isdisjoint(names):
+            held[full_name(claim)] = [name for name in names if name in in_use]
     return held
 
 
-def about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
-    """What allocations on some nodes depend on: a node has no part in others' own slices."""
+def restrict_to_nodes(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
+    """Return what allocations on some nodes depend on: a node has no part in others' own slices."""
     slices = [
         item
         for item in snapshot.slices
@@ -110,41 +116,46 @@ def about(snapshot: Snapshot, nodes: set[str]) -> Snapshot:
     )
 
 
-def _changes(case: Case, found: Explanation) -> Iterator[Change]:
+def _changes(case: Case, explanation: Explanation) -> Iterator[Change]:
     devices = {
         f"{item.driver}/{item.pool}/{device.name}": (item.driver, device.raw)
         for item in map(ResourceSlice.from_dict, case.snapshot.slices)
         for device in item.devices
     }
-    for place, claim in enumerate(case.claims):
+    for claim_index, claim in enumerate(case.claims):
         for number, request in enumerate(claim["spec"]["devices"].get("requests") or ()):
             name = f"request {request['name']} of claim {'/'.join(key_of(claim))}"
             # Of alternatives, the first is changed.
             body = request.get("exactly") or (request.get("firstAvailable") or [{}])[0]
-            for cost, text, fields in _of_request(case, body, found, devices):
-                yield Change(cost, f"{name} {text}", partial(_with, place, number, fields))
+            for cost, text, fields in _request_changes(case, body, explanation, devices):
+                yield Change(
+                    cost, f"{name} {text}", partial(_change_request, claim_index, number, fields)
+                )
     for node in case.snapshot.nodes:
-        yield from _of_node(node)
-    in_use = holders(case, found)
-    near = sorted(case.snapshot.allocated, key=lambda one: full_name(one) not in in_use)
+        yield from _node_changes(node)
+    in_use = find_holders(case, explanation)
+    near = sorted(
+        case.snapshot.allocated,
+        key=lambda allocated_claim: full_name(allocated_claim) not in in_use,
+    )
     for claim in near[:_MOST]:
         name, pods = full_name(claim), consumers_of(claim)
         text = (
             f"pod {' and pod '.join(pods)} ended" if pods else f"unused claim {name} were deleted"
         )
-        yield Change(POD, text, partial(_without, name))
+        yield Change(POD, text, partial(_free_in_case, name))
 
 
-def _without(claim: str, case: Case) -> Case:
-    return replace(case, snapshot=freed(case.snapshot, claim))
+def _free_in_case(claim: str, case: Case) -> Case:
+    return replace(case, snapshot=free_claim(case.snapshot, claim))
 
 
-def _of_node(node: Object) -> Iterator[Change]:
+def _node_changes(node: Object) -> Iterator[Change]:
     spec, name = node.get("spec") or {}, name_of(node)
     if spec.get("unschedulable"):
 
         def uncordoned(case: Case) -> Case:
-            return replace(case, snapshot=cordoned(case.snapshot, name, on=False))
+            return replace(case, snapshot=cordon_node(case.snapshot, name, on=False))
 
         yield Change(NODE, f"node {name} were uncordoned", uncordoned)
     taints = [
@@ -164,65 +175,71 @@ def _of_node(node: Object) -> Iterator[Change]:
 
 
 def _tolerating(spec: Object, taints: Sequence[Object]) -> dict[str, Any]:
-    """A pod's spec or a request that tolerates taints, too."""
-    more = [
+    """Return a pod's spec or a request that tolerates taints, too."""
+    tolerations = [
         {"key": item.get("key"), "operator": "Exists", "effect": item.get("effect")}
         for item in taints
     ]
-    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}
+    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *tolerations]}
 
 
-def _of_request(
-    case: Case, body: Object, found: Explanation, devices: Mapping[str, tuple[str, Any]]
+def _request_changes(
+    case: Case, body: Object, explanation: Explanation, devices: Mapping[str, tuple[str, Any]]
 ) -> Iterator[tuple[int, str, Object]]:
-    """Cost, text and changed fields of what a request could ask for instead."""
+    """Yield cost, text and changed fields of what a request could ask for instead."""
     environment = selector_environment(case.snapshot.features, case.snapshot.kubernetes)
     selectors = body.get("selectors") or []
     for index, selector in enumerate(selectors):
-        before, after = selectors[:index], selectors[index + 1 :]
-        removed = _removed(found, f"fail selector #{index}")
-        others = {
+        selectors_before, selectors_after = selectors[:index], selectors[index + 1 :]
+        removed = _removed_devices(explanation, f"fail selector #{index}")
+        other_values = {
             suggest_value(selector["cel"]["expression"], *devices[device], environment)
             for device in removed
         }
-        for other in sorted(filter(None, others), key=lambda one: _distance(one[2], one[1]))[
+        for other in sorted(filter(None, other_values), key=lambda one: _distance(one[2], one[1]))[
             :_MOST
         ]:
             attribute, literal, value, expression = other
-            changed = [*before, {"cel": {"expression": expression}}, *after]
+            changed = [*selectors_before, {"cel": {"expression": expression}}, *selectors_after]
             text = f"selected {attribute} {value} instead of {literal}"
             yield VALUE, text, {"selectors": changed}
-        if removed or _removed(found, f"cannot be judged by selector #{index}"):
-            yield SELECTOR, f"did not have selector #{index}", {"selectors": [*before, *after]}
+        if removed or _removed_devices(explanation, f"cannot be judged by selector #{index}"):
+            yield (
+                SELECTOR,
+                f"did not have selector #{index}",
+                {"selectors": [*selectors_before, *selectors_after]},
+            )
     count = body.get("count") or 1
     for fewer in range(min(count - 1, ALLOCATION_RESULTS_MAX), 0, -1):
         yield COUNT, f"asked for {fewer} instead of {count}", {"count": fewer}
-    for device in _removed(found, "tainted"):
+    for device in _removed_devices(explanation, "tainted"):
         taints = devices[device][1].get("taints") or ()
         named = ", ".join(f"{item.get('key')}:{item.get('effect')}" for item in taints)
         yield TOLERATION, f"tolerated {named}", _tolerating(body, taints)
 
 
-def _with(place: int, number: int, fields: Object, case: Case) -> Case:
-    """With some fields of a request changed; of a request with alternatives, of the first."""
-    claim = case.claims[place]
+def _change_request(claim_index: int, number: int, fields: Object, case: Case) -> Case:
+    """Return the case with fields of a request changed; of alternatives, those of the first."""
+    claim = case.claims[claim_index]
     devices = claim["spec"]["devices"]
     requests = list(devices["requests"])
     request = requests[number]
     if request.get("exactly"):
         requests[number] = {**request, "exactly": {**request["exactly"], **fields}}
     else:
-        first, *others = request["firstAvailable"]
-        requests[number] = {**request, "firstAvailable": [{**first, **fields}, *others]}
+        first, *other_alternatives = request["firstAvailable"]
+        requests[number] = {**request, "firstAvailable": [{**first, **fields}, *other_alternatives]}
     changed = {**claim, "spec": {**claim["spec"], "devices": {**devices, "requests": requests}}}
-    return replace(case, claims=(*case.claims[:place], changed, *case.claims[place + 1 :]))
+    return replace(
+        case, claims=(*case.claims[:claim_index], changed, *case.claims[claim_index + 1 :])
+    )
 
 
-def _removed(found: Explanation, rule: str) -> list[str]:
-    """The devices that a rule removed, on any node, each once."""
+def _removed_devices(explanation: Explanation, rule: str) -> list[str]:
+    """Return the devices that a rule removed, on any node, each once."""
     devices = (
         device
-        for report in found.nodes
+        for report in explanation.nodes
         for item in report.requests
         for removal in item.removals
         if removal.rule == rule
@@ -232,7 +249,7 @@ def _removed(found: Explanation, rule: str) -> list[str]:
 
 
 def _distance(value: str, literal: str) -> float:
-    """How far a value is from the one that was asked for; words are all equally far."""
+    """Return how far a value is from the one that was asked for; words are all equally far."""
     try:
         return abs(parse_quantity(value).as_float() - parse_quantity(literal).as_float())
     except ValueError:

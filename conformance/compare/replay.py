@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from conformance.compare.asking import answer, changed_by
-from conformance.compare.compare import compare_scenario
-from conformance.compare.evidence import reading, undecided_claims
+from conformance.compare.asking import answer_question, change_snapshot
+from conformance.compare.compare_scenarios import compare_scenario
+from conformance.compare.evidence import ask_reference, undecided_claims
 from conformance.compare.explain import (
-    Seen,
-    Told,
+    ExplanationTrace,
+    PendingExplanation,
     explain_snapshot,
     read_snapshot,
 )
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
-from conformance.compare.whatif import configured, with_objects
+from conformance.compare.whatif import add_objects, configure_snapshot
 from conformance.options import given
 from conformance.results.events.comparison import Judgement, ScenarioCompared
 from conformance.results.read import load_results
@@ -62,29 +62,31 @@ class WhatIf:
         (), "What if: a pod has ended (repeatable).", metavar="NAMESPACE/POD"
     )
 
-    def of(self, snapshot: Snapshot) -> Snapshot:
-        """The changed snapshot. Raises UsageError: it has not what is to be changed."""
-        changed = configured(snapshot, self.kubernetes, self.gates)
+    def apply(self, snapshot: Snapshot) -> Snapshot:
+        """Return the changed snapshot. Raises UsageError: it has not what is to be changed."""
+        changed = configure_snapshot(snapshot, self.kubernetes, self.gates)
         for file in self.nodes:
             objects = [mapping(document.data) for document in read_documents(file)]
-            changed = reading(partial(with_objects, changed, objects, str(file)))
-        return changed_by(changed, (), "", self.cordon, self.end)
+            changed = ask_reference(partial(add_objects, changed, objects, str(file)))
+        return change_snapshot(changed, (), "", self.cordon, self.end)
 
 
-def replay_if(path: Path, what_if: WhatIf, seen: Seen | None = None) -> list[Told]:
-    """Whether what waits in a snapshot would fit if. Raises UsageError: no snapshot, no change."""
-    return _asked(path, what_if, partial(explain_snapshot, suggest=False, seen=seen))
+def replay_if(
+    path: Path, what_if: WhatIf, seen: ExplanationTrace | None = None
+) -> list[PendingExplanation]:
+    """Explain whether what waits in a snapshot would fit if. Raises UsageError: it cannot be."""
+    return _ask_changed(path, what_if, partial(explain_snapshot, suggest=False, seen=seen))
 
 
-def answering(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
-    """Answers a line about a snapshot (see `asking`). Raises UsageError: as `replay_if`."""
-    return _asked(path, what_if, lambda snapshot: partial(answer, snapshot))
+def make_answerer(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
+    """Return what answers lines about a snapshot (`asking`). Raises UsageError: as `replay_if`."""
+    return _ask_changed(path, what_if, lambda snapshot: partial(answer_question, snapshot))
 
 
-def _asked(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
+def _ask_changed(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
     document = read_object(path)
     try:
-        return ask(what_if.of(read_snapshot(undecided_parts(document)[0])))
+        return ask(what_if.apply(read_snapshot(undecided_parts(document)[0])))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -116,11 +118,11 @@ def replay(path: Path) -> tuple[Judgement, ...]:
 
 
 def _each_pod(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The document for each pod that only devices keep waiting; as it is without pods."""
+    """Return the document for each pod that only devices keep waiting; as it is without pods."""
     if not document.get("pods"):
         return [document]
     snapshot = read_snapshot(document)
-    waiting = reading(lambda: all_waiting(snapshot))
+    waiting = ask_reference(lambda: all_waiting(snapshot))
     return [
         {"pod": item.case.pod, "snapshot": {**document, "claims": list(item.case.claims)}}
         for item in waiting

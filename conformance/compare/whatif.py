@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from conformance.compare.evidence import Object, full_name, key_of, name_of, obstacle, selectors_of
+from conformance.compare.evidence import (
+    Object,
+    find_obstacle,
+    full_name,
+    key_of,
+    name_of,
+    selectors_of,
+)
 from kube.base.errors import UsageError
 from reference_allocator.allocator import Allocator
 from reference_allocator.snapshot import Snapshot
@@ -31,14 +38,16 @@ class Case:
         return (self.pod or {}).get("spec") or {}
 
 
-def fit(case: Case, until: float) -> str | None:
-    """The first node on which the allocator finds devices for the claims; None where none is found.
+def find_fitting_node(case: Case, until: float) -> str | None:
+    """Return the first node on which the allocator finds devices for the claims; None: none.
 
     ``until``: of `time.monotonic`. Raises InputError: an object has not the form of its kind.
     """
     snapshot = case.snapshot
-    wanted = selectors_of(case.pod, snapshot) if case.pod else ()
-    suited = (node for node in snapshot.nodes if not obstacle(node, case.pod_spec, wanted))
+    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else ()
+    suited = (
+        node for node in snapshot.nodes if not find_obstacle(node, case.pod_spec, claim_selectors)
+    )
     allocator = Allocator.from_snapshot(snapshot)
     for node in suited:
         kind = allocator.allocate(node, case.claims, deadline=until).kind
@@ -50,48 +59,48 @@ def fit(case: Case, until: float) -> str | None:
 
 
 def consumers_of(claim: Object) -> list[str]:
-    """``namespace/name`` of the pods for which a claim is reserved."""
+    """Return ``namespace/name`` of the pods for which a claim is reserved."""
     namespace = key_of(claim)[0]
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     return [f"{namespace}/{item['name']}" for item in reserved if item.get("resource") == "pods"]
 
 
-def ended(snapshot: Snapshot, pod: str) -> Snapshot:
-    """Without a pod: what is reserved for nobody else is free. Raises UsageError: no such pod."""
-    left, known = [], any(full_name(item) == pod for item in snapshot.pods)
+def end_pod(snapshot: Snapshot, pod: str) -> Snapshot:
+    """Return it without a pod, which frees what only that has. Raises UsageError: no such pod."""
+    still_allocated, is_known = [], any(full_name(item) == pod for item in snapshot.pods)
     for claim in snapshot.allocated:
         consumers = consumers_of(claim)
-        known = known or pod in consumers
+        is_known = is_known or pod in consumers
         if consumers != [pod]:
-            left.append(claim)
-    if not known:
+            still_allocated.append(claim)
+    if not is_known:
         raise UsageError(f"--end {pod}: the snapshot has no such pod; give NAMESPACE/NAME")
     pods = tuple(item for item in snapshot.pods if full_name(item) != pod)
-    return replace(snapshot, allocated=tuple(left), pods=pods)
+    return replace(snapshot, allocated=tuple(still_allocated), pods=pods)
 
 
-def freed(snapshot: Snapshot, claim: str) -> Snapshot:
-    """Without the allocation of the claim ``namespace/name``."""
-    left = tuple(item for item in snapshot.allocated if full_name(item) != claim)
-    return replace(snapshot, allocated=left)
+def free_claim(snapshot: Snapshot, claim: str) -> Snapshot:
+    """Return the snapshot without the allocation of the claim ``namespace/name``."""
+    still_allocated = tuple(item for item in snapshot.allocated if full_name(item) != claim)
+    return replace(snapshot, allocated=still_allocated)
 
 
-def cordoned(snapshot: Snapshot, node: str, on: bool = True) -> Snapshot:
-    """With a node cordoned or uncordoned. Raises UsageError: there is no such node."""
+def cordon_node(snapshot: Snapshot, node: str, on: bool = True) -> Snapshot:
+    """Return it with a node cordoned or uncordoned. Raises UsageError: there is no such node."""
     if node not in map(name_of, snapshot.nodes):
         raise UsageError(f"--cordon {node}: the snapshot has no such node")
     nodes = []
     for item in snapshot.nodes:
         if name_of(item) == node:
             spec = item.get("spec") or {}
-            taints = [one for one in spec.get("taints") or () if one.get("key") != _CORDONED]
+            taints = [taint for taint in spec.get("taints") or () if taint.get("key") != _CORDONED]
             item = {**item, "spec": {**spec, "unschedulable": on, "taints": taints}}
         nodes.append(item)
     return replace(snapshot, nodes=tuple(nodes))
 
 
-def with_objects(snapshot: Snapshot, objects: Iterable[Object], where: str) -> Snapshot:
-    """With Nodes, and ResourceSlices that name them. Raises UsageError: another kind, or known."""
+def add_objects(snapshot: Snapshot, objects: Iterable[Object], where: str) -> Snapshot:
+    """Return it with Nodes and their ResourceSlices. Raises UsageError: another kind, or known."""
     nodes, slices = list(snapshot.nodes), list(snapshot.slices)
     for obj in objects:
         into = {"Node": nodes, "ResourceSlice": slices}.get(str(obj.get("kind")))
@@ -105,8 +114,8 @@ def with_objects(snapshot: Snapshot, objects: Iterable[Object], where: str) -> S
     return Snapshot.from_dict(changed.to_dict())
 
 
-def configured(snapshot: Snapshot, kubernetes: str, gates: Mapping[str, bool]) -> Snapshot:
-    """As another Kubernetes version, or with other feature gates, would have it.
+def configure_snapshot(snapshot: Snapshot, kubernetes: str, gates: Mapping[str, bool]) -> Snapshot:
+    """Return it as another Kubernetes version, or other feature gates, would have it.
 
     Raises UsageError: the version is not known, or the gate's effect is in the snapshot for good.
     """

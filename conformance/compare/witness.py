@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conformance.compare.evidence import Obj, key_of, node_named, reading
+from conformance.compare.evidence import Obj, ask_reference, key_of, node_named
 from reference_allocator.allocator import Allocator
 from reference_allocator.api import ResourceClaim, schema
 from reference_allocator.api.defaulting import default_claim
@@ -49,13 +49,13 @@ class Witness:
     """
 
     def allocate(self, snapshot: Obj, claims: Sequence[Obj], node: str) -> Answer:
-        """What the search would allocate on that node, first fit."""
+        """Return what the search would allocate on that node, first fit."""
 
         def ask() -> Answer:
             read = Snapshot.from_dict(snapshot)
             # A snapshot taken just after the decision has these claims as allocated already.
-            own = {key_of(claim) for claim in claims}
-            held = tuple(claim for claim in read.allocated if key_of(claim) not in own)
+            own_keys = {key_of(claim) for claim in claims}
+            held = tuple(claim for claim in read.allocated if key_of(claim) not in own_keys)
             outcome = Allocator.from_snapshot(replace(read, allocated=held)).allocate(
                 node_named(read, node),
                 _defaulted(claims),
@@ -73,26 +73,28 @@ class Witness:
                 reason += f"; {read.kubernetes} tries slices in any order"
             return Answer(None, reason, proven=not chance, failed=bool(outcome.error))
 
-        return reading(ask)
+        return ask_reference(ask)
 
     def check(
         self, snapshot: Obj, claims: Sequence[Obj], allocations: Sequence[Obj], node: str
     ) -> tuple[str, ...]:
-        """The rules that these allocations break, each as ``rule: message``."""
+        """Return the rules that these allocations break, each as ``rule: message``."""
 
         def ask() -> tuple[str, ...]:
             read = Snapshot.from_dict(snapshot)
-            found = check(read, node_named(read, node), _defaulted(claims), _readable(allocations))
-            return tuple(f"{item.rule}: {item.message}" for item in found)
+            violations = check(
+                read, node_named(read, node), _defaulted(claims), _readable(allocations)
+            )
+            return tuple(f"{item.rule}: {item.message}" for item in violations)
 
-        return reading(ask)
+        return ask_reference(ask)
 
 
 REFERENCE = Witness()
 
 
 def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
-    """The claims as the API server stores them; each is read first, to report a malformed one."""
+    """Return the claims as the API server stores them; a malformed one is reported first."""
     for index, claim in enumerate(claims):
         try:
             ResourceClaim.from_dict(claim)
@@ -102,7 +104,7 @@ def _defaulted(claims: Sequence[Obj]) -> list[Obj]:
 
 
 def _readable(allocations: Sequence[Obj]) -> Sequence[Obj]:
-    """The allocations, the types of their fields checked; fields of a newer API are ignored."""
+    """Return the allocations, their types checked; fields of a newer API are ignored."""
     for mistake in schema.find_mistakes("[]resource/v1.AllocationResult", list(allocations)):
         if isinstance(mistake, schema.WrongType):
             text = f"expected {mistake.shape}, got {describe_value(mistake.value)}"

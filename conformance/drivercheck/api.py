@@ -26,7 +26,7 @@ _INVALID: Final = frozenset({400, 413, 415, 422})
 
 @dataclass
 class Faults:
-    """What the server does wrong.
+    """The faults that the server has on purpose.
 
     Attributes:
         refuse: the status of every answer; 0: none.

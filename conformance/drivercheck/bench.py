@@ -35,85 +35,88 @@ class Bench(DriverUnderCheck):
         self.names_devices = False
 
     def pending_claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
-        """A claim; ``named``: its name, or namespace."""
-        claim = self.api.objects.claim(self.driver, *requests, **named)
+        """Create a claim; ``named``: its name, or namespace."""
+        claim = self.api.objects.create_claim(self.driver, *requests, **named)
         self._claims.append(claim)
         return claim
 
-    def claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
-        """An allocated claim. Raises UnanswerableError: the driver's devices do not suffice."""
+    def allocated_claim(self, *requests: Mapping[str, Any], **named: str) -> Obj:
+        """Create an allocated claim. Raises UnanswerableError: devices do not suffice."""
         claim = self.pending_claim(*requests, **named)
-        return self.allocate(claim, self.allocation(claim))
+        return self.allocate(claim, self.find_allocation(claim))
 
-    def allocation(self, claim: Obj) -> dict[str, Any]:
-        """What kube-scheduler would give.
+    def find_allocation(self, claim: Obj) -> dict[str, Any]:
+        """Return what kube-scheduler would allocate to a claim.
 
         Raises UnanswerableError: the devices do not suffice; NotOfferedError: it takes two, and the
         driver has one.
         """
-        found = self.api.objects.allocation(claim)
-        if found is None:
-            count = sum(len(one["spec"].get("devices") or ()) for one in self.slices())
+        allocation = self.api.objects.find_allocation(claim)
+        if allocation is None:
+            count = sum(
+                len(resource_slice["spec"].get("devices") or ())
+                for resource_slice in self.list_slices()
+            )
             if count == 1:
                 raise NotOfferedError("the driver has one device")
             raise UnanswerableError(
                 f"there are not enough devices for it: the driver published {count}"
             )
-        return found
+        return allocation
 
     def allocate(self, claim: Obj, allocation: Mapping[str, Any], *, pods: int = 1) -> Obj:
         return self.api.objects.allocate(claim, allocation, pods)
 
-    def drop(self, claim: Obj) -> None:
+    def delete_claim(self, claim: Obj) -> None:
         self.api.objects.delete(claim)
 
     def prepare(self, *claims: Obj, plugin: Plugin | None = None) -> list[tuple[Device, ...]]:
-        """Prepare claims in one call; the devices of each. Raises ViolationError."""
+        """Prepare claims in one call; return the devices of each. Raises ViolationError."""
         try:
-            answer = (plugin or self.plugin).prepare(map(kubelet.reference, claims))
+            answer = (plugin or self.plugin).prepare(map(kubelet.claim_reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected a prepared claim; found {error}") from None
-        uids = _uids("NodePrepareResources", claims, answer)
-        _no_errors("prepared", {uid: answer[uid].error for uid in uids})
+        uids = _check_uids("NodePrepareResources", claims, answer)
+        _expect_no_errors("prepared", {uid: answer[uid].error for uid in uids})
         devices = [answer[uid].devices for uid in uids]
         self.names_devices |= any(devices)
         return devices
 
     def prepared_claim(self) -> Obj:
-        """A claim that is allocated and prepared; raises as `claim` and `prepare`."""
-        claim = self.claim()
+        """Create a claim that is prepared; raises as `allocated_claim` and `prepare`."""
+        claim = self.allocated_claim()
         self.prepare(claim)
         return claim
 
     def configured_claim(self, driver: str, parameters: Mapping[str, Any]) -> Obj:
-        """An allocated claim with opaque configuration for a driver; raises as `claim`."""
+        """Create an allocated claim with opaque configuration for a driver."""
         claim = self.pending_claim()
-        allocation = self.allocation(claim)
+        allocation = self.find_allocation(claim)
         opaque = {"driver": driver, "parameters": parameters}
         config = {"source": "FromClaim", "requests": [], "opaque": opaque}
         allocation["devices"]["config"] = [config]
         return self.allocate(claim, allocation)
 
-    def refusal(self, *claims: Obj, seconds: float = kubelet.CALL_SECONDS) -> list[str]:
-        """Prepare claims that may be refused; the error of each (empty: it was prepared)."""
+    def try_prepare(self, *claims: Obj, seconds: float = kubelet.CALL_SECONDS) -> list[str]:
+        """Prepare claims that may be refused; return the error of each (empty: it was prepared)."""
         try:
-            answer = self.plugin.prepare(map(kubelet.reference, claims), seconds)
+            answer = self.plugin.prepare(map(kubelet.claim_reference, claims), seconds)
         except RefusedError as error:
             return [error.text for _ in claims]
-        uids = _uids("NodePrepareResources", claims, answer)
+        uids = _check_uids("NodePrepareResources", claims, answer)
         return [answer[uid].error for uid in uids]
 
     def unprepare(self, *claims: Obj, plugin: Plugin | None = None) -> None:
         """Unprepare claims in one call. Raises ViolationError: it failed, or answered otherwise."""
         try:
-            answer = (plugin or self.plugin).unprepare(map(kubelet.reference, claims))
+            answer = (plugin or self.plugin).unprepare(map(kubelet.claim_reference, claims))
         except RefusedError as error:
             raise ViolationError(f"expected success; found {error}") from None
-        _uids("NodeUnprepareResources", claims, answer)
-        _no_errors("unprepared", answer)
+        _check_uids("NodeUnprepareResources", claims, answer)
+        _expect_no_errors("unprepared", answer)
 
     def clean(self) -> bool:
-        """Unprepare and delete what a check made; whether the driver went along."""
+        """Unprepare and delete what a check made; return whether the driver went along."""
         self.api.release()
         self.begin_check()
         claims, self._claims = self._claims, []
@@ -124,12 +127,12 @@ class Bench(DriverUnderCheck):
             return False
         finally:
             for claim in claims:
-                self.drop(claim)
+                self.delete_claim(claim)
         return True
 
     @contextmanager
     def api_down(self) -> Iterator[None]:
-        """The API server answers every request with 503 meanwhile."""
+        """Let the API server answer every request with 503 meanwhile."""
         self.api.faults.refuse = 503
         try:
             yield
@@ -137,24 +140,24 @@ class Bench(DriverUnderCheck):
             self.api.release()
 
 
-def _uids(method: str, claims: tuple[Obj, ...], answer: Mapping[str, Any]) -> list[str]:
-    """The uids of the claims, once an answer has one entry for each and no other.
+def _check_uids(method: str, claims: tuple[Obj, ...], answer: Mapping[str, Any]) -> list[str]:
+    """Return the uids of the claims if an answer has one entry for each and no other.
 
     Source: cm/dra/manager.go, prepareResources.
     """
-    wanted = [claim["metadata"]["uid"] for claim in claims]
-    missing = [uid for uid in wanted if uid not in answer]
-    more = [uid for uid in answer if uid not in wanted]
-    if missing or more:
+    uids = [claim["metadata"]["uid"] for claim in claims]
+    missing = [uid for uid in uids if uid not in answer]
+    unasked = [uid for uid in answer if uid not in uids]
+    if missing or unasked:
         raise ViolationError(
             f"expected exactly the claims of the request in the answer to {method}; "
             f"missing: {', '.join(map(repr, missing)) or 'none'}; not asked for: "
-            f"{one_line(', '.join(map(repr, more)), 200) or 'none'}"
+            f"{one_line(', '.join(map(repr, unasked)), 200) or 'none'}"
         )
-    return wanted
+    return uids
 
 
-def _no_errors(state: str, errors: Mapping[str, str]) -> None:
+def _expect_no_errors(state: str, errors: Mapping[str, str]) -> None:
     for uid, error in errors.items():
         if error:
             raise ViolationError(

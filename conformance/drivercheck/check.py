@@ -55,13 +55,13 @@ class Section:
         self._looks_back = looks_back
 
     def required(self, source: str, *, starts_driver: bool | None = None) -> Callable[[Run], Run]:
-        """A check of what a kubelet or a pod relies on; its summary is the docstring."""
+        """Add a check of what a kubelet or a pod relies on; its summary is the docstring."""
         return self._add(Level.REQUIRED, source, starts_driver)
 
     def recommended(
         self, source: str, *, starts_driver: bool | None = None
     ) -> Callable[[Run], Run]:
-        """A check of what the contract advises."""
+        """Add a check of what the contract advises."""
         return self._add(Level.RECOMMENDED, source, starts_driver)
 
     def _add(self, level: Level, source: str, starts: bool | None) -> Callable[[Run], Run]:

@@ -15,7 +15,13 @@ from conformance.drivercheck import kubelet
 from conformance.drivercheck.api import HttpApi
 from conformance.drivercheck.kubelet import Plugin, RefusedError, Registrar
 from conformance.drivercheck.objects import NODE
-from conformance.drivercheck.process import Process, Starter, can_be_shown, last_words, outside
+from conformance.drivercheck.process import (
+    Process,
+    Starter,
+    can_use_mount_namespaces,
+    last_words,
+    path_outside,
+)
 from conformance.drivercheck.rbac.policy import Policy
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from kube.base.text import one_line
@@ -29,7 +35,7 @@ STOP_SECONDS: Final = 30.0  # SIGTERM to the end: the default terminationGracePe
 CHECK_SECONDS: Final = 60.0  # for one check, beside what its calls may take
 _LOOK_SECONDS: Final = 0.01
 _FOLDERS: Final = ("plugins_registry", "plugins", "cdi", "etc-cdi")
-"""The first two as in the kubelet's root, for drivers that take only that; see `PLACES`."""
+"""The first two as in the kubelet's root, for drivers that take only that; see `HOST_PATHS`."""
 
 
 class DriverUnderCheck:
@@ -75,7 +81,7 @@ class DriverUnderCheck:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The driver's environment (the variables of the local cluster's drivers)."""
+        """The environment of the driver (the variables of the local cluster's drivers)."""
         return {
             "NODE_NAME": NODE,
             "KUBECONFIG": str(self.api.kubeconfig),
@@ -85,14 +91,14 @@ class DriverUnderCheck:
         }
 
     def begin_check(self, seconds: float = 0.0) -> None:
-        """From now on a check has its time, or more seconds where it needs them."""
+        """Give a check its time from now on, or more seconds where it needs them."""
         self._deadline = time.monotonic() + max(CHECK_SECONDS, seconds)
 
-    def start(self, **more: str) -> None:
+    def start(self, **variables: str) -> None:
         """Start the driver, with more variables; do not wait. Raises UnanswerableError."""
         if self.starter is None:
             raise UnanswerableError("the driver is not started here; give --driver-command")
-        self.process = self.starter({**self.environment, **more}, self.log)
+        self.process = self.starter({**self.environment, **variables}, self.log)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End the driver with a signal. Raises ViolationError: it had to be killed."""
@@ -114,47 +120,52 @@ class DriverUnderCheck:
         self.need_command()
         self.stop(number)
         self.start()
-        self.serve()
-        self.published()
+        self.await_registration()
+        self.await_slices()
 
-    def serve(self, seconds: float = 0.0) -> Any:
+    def await_registration(self, seconds: float = 0.0) -> Any:
         """Wait for and accept the registration, as a kubelet does. Raises ViolationError: none."""
         seconds = seconds or REGISTER_SECONDS
         deadline = time.monotonic() + seconds
         why = f"no socket appeared in {self.registry}"
-        if not can_be_shown():
+        if not can_use_mount_namespaces():
             why += f"; without root, a driver that has {KUBELET_ROOT} in its code misses it"
         while True:
-            for socket in sorted(kubelet.sockets(self.registry)):
+            for socket in sorted(kubelet.list_sockets(self.registry)):
                 registrar = Registrar(socket)
                 try:
-                    info = registrar.info(kubelet.NOTIFY_SECONDS)  # too slow is a check of its own
+                    info = registrar.get_info(
+                        kubelet.NOTIFY_SECONDS
+                    )  # too slow is a check of its own
                 except (RefusedError, SilenceError) as error:
                     why = f"{socket.name}: {error}"
                     registrar.close()
                     continue
                 self.disconnect()
-                info.endpoint = outside(info.endpoint, self.folder)
+                info.endpoint = path_outside(info.endpoint, self.folder)
                 self.registrar, self.info = registrar, info
                 with suppress(RefusedError, SilenceError):  # has a check of its own
                     registrar.notify(True)
                 return info
-            if self.process is not None and not self.process.alive():
-                raise ViolationError(f"the driver has ended: {self.said()}")
+            if self.process is not None and not self.process.is_alive():
+                raise ViolationError(f"the driver has ended: {self.describe_log()}")
             if time.monotonic() > deadline:
-                raise ViolationError(f"not registered within {seconds:.0f} s: {why}; {self.said()}")
+                raise ViolationError(
+                    f"not registered within {seconds:.0f} s: {why}; {self.describe_log()}"
+                )
             time.sleep(_LOOK_SECONDS)
 
-    def said(self) -> str:
+    def describe_log(self) -> str:
+        """Return the end of the driver's log, for a message."""
         words = last_words(self.log)
-        said = f"its log ends: {words}" if words else "it logged nothing here"
+        text = f"its log ends: {words}" if words else "it logged nothing here"
         if refused := self.api.objects.rights.refused:
-            said += f"; the roles of --rbac refuse {one_line(refused[0], 200)}"
-        return said
+            text += f"; the roles of --rbac refuse {one_line(refused[0], 200)}"
+        return text
 
     def is_serving(self) -> bool:
-        """Whether the driver that registered still answers."""
-        if self.process is not None and not self.process.alive():
+        """Return whether the driver that registered still answers."""
+        if self.process is not None and not self.process.is_alive():
             return False
         try:
             self.plugin.prepare((), seconds=kubelet.NOTIFY_SECONDS)
@@ -165,8 +176,8 @@ class DriverUnderCheck:
     def reboot(self) -> bool:
         """Start the driver again as after a reboot, without its CDI specs.
 
-        Whether it sees another boot id, too, which takes root: by that a driver may know that what
-        it prepared is gone. It sees that one until it is started again.
+        Returns whether it sees another boot id, too, which takes root: by that a driver may know
+        that what it prepared is gone. It sees that one until it is started again.
         """
         self.need_command()
         with suppress(ViolationError):
@@ -177,13 +188,13 @@ class DriverUnderCheck:
         boot_id = self.folder / "boot_id"
         boot_id.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
         usual = self.starter
-        other = usual.rebooted(boot_id) if usual is not None else None
+        other = usual.with_boot_id(boot_id) if usual is not None else None
         try:
             self.starter = other or usual
             self.start()
         finally:
             self.starter = usual
-        self.serve()
+        self.await_registration()
         return other is not None
 
     def renew(self) -> None:
@@ -193,16 +204,16 @@ class DriverUnderCheck:
         for name in _FOLDERS:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self._make_folders()
-        for one in self.api.objects.store.all("ResourceSlice"):
-            self.api.objects.delete(one)
+        for resource_slice in self.api.objects.store.all("ResourceSlice"):
+            self.api.objects.delete(resource_slice)
         self.start()
-        self.serve()
-        self.published()
+        self.await_registration()
+        self.await_slices()
 
     def disconnect(self) -> None:
-        for one in (self.registrar, self._plugin):
-            if one is not None:
-                one.close()
+        for connection in (self.registrar, self._plugin):
+            if connection is not None:
+                connection.close()
         self.registrar, self._plugin = None, None
 
     def close(self) -> None:
@@ -220,52 +231,59 @@ class DriverUnderCheck:
         if self._plugin is None:
             version = next((v for v in self.info.supported_versions if v in kubelet.SERVICES), None)
             if version is None:
-                found = ", ".join(self.info.supported_versions) or "none"
-                wanted = " or ".join(kubelet.SERVICES)
-                raise ViolationError(f"expected {wanted} in supported_versions; found {found}")
+                offered = ", ".join(self.info.supported_versions) or "none"
+                expected = " or ".join(kubelet.SERVICES)
+                raise ViolationError(f"expected {expected} in supported_versions; found {offered}")
             self._plugin = self.connect(version)
         return self._plugin
 
     def connect(self, version: str) -> Plugin:
-        """Another connection to its DRA service. Raises ViolationError."""
+        """Open another connection to its DRA service. Raises ViolationError."""
         if self.registrar is None:
-            raise ViolationError(f"the driver is not registered; {self.said()}")
+            raise ViolationError(f"the driver is not registered; {self.describe_log()}")
         endpoint = Path(self.info.endpoint or self.registrar.socket)
         return Plugin(endpoint, version)
 
-    def slices(self) -> list[Obj]:
-        found = self.api.objects.slices(self.driver)
-        return [one for one in found if one["spec"].get("nodeName") in (None, NODE)]
+    def list_slices(self) -> list[Obj]:
+        all_slices = self.api.objects.list_slices(self.driver)
+        return [
+            resource_slice
+            for resource_slice in all_slices
+            if resource_slice["spec"].get("nodeName") in (None, NODE)
+        ]
 
-    def published(self, seconds: float = 0.0) -> list[Obj]:
-        """Its ResourceSlices, once all of a pool are there. Raises ViolationError."""
+    def await_slices(self, seconds: float = 0.0) -> list[Obj]:
+        """Wait for its complete pools; return its ResourceSlices. Raises ViolationError."""
         seconds = seconds or START_SECONDS
 
-        if not self.wait(lambda: pools_complete(one["spec"] for one in self.slices()), seconds):
+        if not self.wait(
+            lambda: pools_complete(resource_slice["spec"] for resource_slice in self.list_slices()),
+            seconds,
+        ):
             refused = "; ".join(self.api.refusals[:3])
             raise ViolationError(
                 f"expected complete ResourceSlices of {self.driver} for node {NODE} within "
-                f"{seconds:.0f} s; found {len(self.slices())} slices"
-                + (f"; the API server refused {refused}" if refused else f"; {self.said()}")
+                f"{seconds:.0f} s; found {len(self.list_slices())} slices"
+                + (f"; the API server refused {refused}" if refused else f"; {self.describe_log()}")
             )
-        return self.slices()
+        return self.list_slices()
 
-    def published_devices(self) -> list[tuple[str, str]]:
-        """Pool and name of each device that is published; raises as `published`."""
+    def list_published_devices(self) -> list[tuple[str, str]]:
+        """Return pool and name of each published device; raises as `await_slices`."""
         return [
-            (one["spec"]["pool"]["name"], device["name"])
-            for one in self.published()
-            for device in one["spec"].get("devices") or ()
+            (resource_slice["spec"]["pool"]["name"], device["name"])
+            for resource_slice in self.await_slices()
+            for device in resource_slice["spec"].get("devices") or ()
         ]
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        return self.api.objects.history.wait(condition, min(seconds, self.left()))
+        return self.api.objects.history.wait(condition, min(seconds, self.seconds_left()))
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return max(0.0, self._deadline - time.monotonic())
 
     def need_command(self) -> None:
-        """Skip the check where somebody else starts the driver."""
+        """Raise UnanswerableError, which skips the check, where somebody else starts the driver."""
         if self.starter is None:
             raise UnanswerableError("it stops and starts the driver; give --driver-command")
 

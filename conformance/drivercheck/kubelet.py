@@ -78,13 +78,14 @@ class Prepared:
     error: str
 
 
-def reference(claim: Obj) -> dict[str, str]:
+def claim_reference(claim: Obj) -> dict[str, str]:
+    """Return the fields of a message ``Claim``: namespace, uid and name."""
     metadata = claim["metadata"]
     return {key: metadata[key] for key in ("namespace", "uid", "name")}
 
 
-def sockets(registry: Path) -> Iterator[Path]:
-    """The sockets that a kubelet would take for registrations, at most `MAX_SOCKETS`."""
+def list_sockets(registry: Path) -> Iterator[Path]:
+    """Yield the sockets that a kubelet would take for registrations, at most `MAX_SOCKETS`."""
     with os.scandir(registry) as entries:
         for count, entry in enumerate(entries):
             if count < MAX_SOCKETS and not entry.name.startswith("."):
@@ -118,7 +119,7 @@ class Registrar:
         self._channel = connect(socket)
         self._stub = stub(registration, self._channel)
 
-    def info(self, seconds: float = INFO_SECONDS) -> Any:
+    def get_info(self, seconds: float = INFO_SECONDS) -> Any:
         return call("GetInfo", self._stub.GetInfo, registration.InfoRequest(), seconds)
 
     def notify(self, registered: bool, error: str = "") -> None:
@@ -144,29 +145,29 @@ class Plugin:
     def prepare(
         self, references: Iterable[Mapping[str, str]], seconds: float = CALL_SECONDS
     ) -> dict[str, Prepared]:
-        """Uid -> what was prepared, of every claim in the answer; raises as `call`."""
+        """Return uid -> what was prepared, of every claim in the answer; raises as `call`."""
         request = self._messages.NodePrepareResourcesRequest(claims=list(references))
         answer = call("NodePrepareResources", self._stub.NodePrepareResources, request, seconds)
         return {
-            uid: Prepared(tuple(_device(one) for one in entry.devices), entry.error)
+            uid: Prepared(tuple(_device(device) for device in entry.devices), entry.error)
             for uid, entry in answer.claims.items()
         }
 
     def unprepare(
         self, references: Iterable[Mapping[str, str]], seconds: float = CALL_SECONDS
     ) -> dict[str, str]:
-        """Uid -> error (empty: none), of every claim in the answer; raises as `call`."""
+        """Return uid -> error (empty: none), of every claim in the answer; raises as `call`."""
         request = self._messages.NodeUnprepareResourcesRequest(claims=list(references))
         answer = call("NodeUnprepareResources", self._stub.NodeUnprepareResources, request, seconds)
         return {uid: entry.error for uid, entry in answer.claims.items()}
 
-    def raw(self, path: str, request: bytes, seconds: float) -> bytes:
+    def call_raw(self, path: str, request: bytes, seconds: float) -> bytes:
         """Call a method with any bytes; raises as `call`."""
         function = self.channel.unary_unary(path, bytes, bytes)
         answer: bytes = call(path, function, request, seconds)
         return answer
 
-    def method(self, name: str) -> str:
+    def method_path(self, name: str) -> str:
         [service] = self._messages.DESCRIPTOR.services_by_name.values()
         return f"/{service.full_name}/{name}"
 
@@ -185,7 +186,7 @@ def _device(message: Any) -> Device:
 
 
 def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float) -> list[Any]:
-    """The first responses of a health stream, which is cancelled then.
+    """Return the first responses of a health stream, which is cancelled then.
 
     Raises RefusedError where it ended with an error, ViolationError where it sent fewer in that
     time.
@@ -194,13 +195,13 @@ def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float
     stream = stub(messages, channel).NodeWatchResources(
         messages.NodeWatchResourcesRequest(), timeout=seconds
     )
-    found: list[Any] = []
+    responses: list[Any] = []
     began = time.monotonic()
     try:
         for response in stream:
-            found.append(response)
-            if len(found) == count:
-                return found
+            responses.append(response)
+            if len(responses) == count:
+                return responses
     except grpc.RpcError as error:
         code = error.code()
         if code is not grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -210,6 +211,6 @@ def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float
         stream.cancel()
     took = time.monotonic() - began
     raise ViolationError(
-        f"expected {count} responses of {version}/NodeWatchResources; found {len(found)} in "
+        f"expected {count} responses of {version}/NodeWatchResources; found {len(responses)} in "
         f"{took:.0f} s"
     )

@@ -78,16 +78,16 @@ _WAIT_KILLABLE: Final = 1 << 5
 _NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS, which who is not root needs for a filter
 
 
-def syscalls() -> Mapping[int, Syscall]:
-    """Number of a system call -> the call, of this machine; empty: the machine is not known."""
+def known_syscalls() -> Mapping[int, Syscall]:
+    """Return number -> system call of this machine; empty: the machine is not known."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return {}
     return dict(zip(machine.numbers, [*_BY_DESCRIPTOR, *_BELOW_A_FOLDER, *_BY_PATH], strict=False))
 
 
-def _filter(machine: _Machine) -> bytes:
-    """Ask for the calls of the table, let all else through (linux/filter.h, linux/seccomp.h)."""
+def _build_filter(machine: _Machine) -> bytes:
+    """Build a filter that asks for the calls of the table (linux/filter.h, linux/seccomp.h)."""
     load, equal, end = 0x20, 0x15, 0x06
     allow, ask = 0x7FFF0000, 0x7FC00000
     count = len(machine.numbers)
@@ -95,28 +95,28 @@ def _filter(machine: _Machine) -> bytes:
         (load, 0, 0, 4),  # the architecture
         (equal, 0, count + 1, machine.audit),
         (load, 0, 0, 0),  # the number
-        *((equal, count - place, 0, number) for place, number in enumerate(machine.numbers)),
+        *((equal, count - index, 0, number) for index, number in enumerate(machine.numbers)),
         (end, 0, 0, allow),
         (end, 0, 0, ask),
     ]
-    return b"".join(struct.pack("=HBBI", *one) for one in program)
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
 
 
-def _listener() -> int:
-    """Install the filter for this process; the descriptor that hears. Raises OSError."""
+def _install_filter() -> int:
+    """Install the filter for this process; return its listener's descriptor. Raises OSError."""
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         raise OSError(f"its system calls are not known on {platform.machine()}")
     libc = ctypes.CDLL(None, use_errno=True)
-    code = _filter(machine)
+    code = _build_filter(machine)
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
     if os.geteuid() != 0:
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     for flags in (_NEW_LISTENER | _WAIT_KILLABLE, _NEW_LISTENER):
-        found: int = libc.syscall(machine.seccomp, 1, flags, program)
-        if found >= 0:
-            return found
+        descriptor: int = libc.syscall(machine.seccomp, 1, flags, program)
+        if descriptor >= 0:
+            return descriptor
     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
@@ -128,7 +128,7 @@ def announce(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as connected:
         connected.connect(path)
         try:
-            listener = _listener()
+            listener = _install_filter()
         except OSError as error:
             connected.sendall(f"{error.strerror or error}".encode())
             raise

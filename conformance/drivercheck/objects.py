@@ -78,25 +78,29 @@ class Objects(Backend):
         with self.lock:
             return self.api.create(obj, NAMESPACE)
 
-    def node(self) -> Obj:
+    def get_node(self) -> Obj:
         with self.lock:
-            found = self.store.get("Node", "", NODE)
-        assert found is not None
-        return found
+            node = self.store.get("Node", "", NODE)
+        assert node is not None
+        return node
 
-    def slices(self, driver: str) -> list[Obj]:
+    def list_slices(self, driver: str) -> list[Obj]:
         with self.lock:
-            every = self.store.all("ResourceSlice")
-        return [one for one in every if one["spec"]["driver"] == driver]
+            all_slices = self.store.all("ResourceSlice")
+        return [
+            resource_slice
+            for resource_slice in all_slices
+            if resource_slice["spec"]["driver"] == driver
+        ]
 
-    def claim(
+    def create_claim(
         self,
         driver: str,
         *requests: Mapping[str, Any],
         name: str = "",
         namespace: str = NAMESPACE,
     ) -> Obj:
-        """A new claim for devices of a driver, without an allocation.
+        """Create a claim for devices of a driver, without an allocation.
 
         ``requests`` are v1 DeviceRequests without class and tolerations; by default one device. Of
         devices that may be shared they get a share.
@@ -105,16 +109,16 @@ class Objects(Backend):
             if self.store.get("DeviceClass", "", _CLASS) is None:
                 self._create_class(driver)
             self._claims += 1
-            share = _share(self.slices(driver))
-            each = requests or ({"name": "gpu", "exactly": {}},)
-            wanted = [_complete(one, share) for one in each]
+            share = _share_of_devices(self.list_slices(driver))
+            requested = requests or ({"name": "gpu", "exactly": {}},)
+            completed = [_complete_request(request, share) for request in requested]
             metadata = {"name": name or f"claim-{self._claims}", "namespace": namespace}
             return self.create(
                 {
                     "apiVersion": _RESOURCE,
                     "kind": "ResourceClaim",
                     "metadata": metadata,
-                    "spec": {"devices": {"requests": wanted}},
+                    "spec": {"devices": {"requests": completed}},
                 }
             )
 
@@ -129,26 +133,26 @@ class Objects(Backend):
             }
         )
 
-    def allocation(self, claim: Obj) -> dict[str, Any] | None:
-        """What kube-scheduler would give a claim on the node; None: there is nothing for it."""
+    def find_allocation(self, claim: Obj) -> dict[str, Any] | None:
+        """Return what kube-scheduler would allocate to a claim on the node; None: devices lack."""
         with self.lock:
             kinds = ("ResourceSlice", "DeviceClass", "ResourceClaim")
             objects = (self.store.all(kind) for kind in kinds)
             index = Index(self._features, *objects, kubernetes=KUBERNETES)
-            outcome = Allocator(index).allocate(self.node(), [claim])
+            outcome = Allocator(index).allocate(self.get_node(), [claim])
         return clone(outcome.allocations[0]) if outcome.allocations else None
 
     def allocate(self, claim: Obj, allocation: Mapping[str, Any], pods: int = 1) -> Obj:
         """Write an allocation into a claim, in place of any, and reserve it for so many pods."""
-        of = claim["metadata"]["uid"]
+        uid = claim["metadata"]["uid"]
         names = [f"pod-{number}" for number in range(pods)]
-        users = [{"resource": "pods", "name": one, "uid": f"{one}-of-{of}"} for one in names]
+        users = [{"resource": "pods", "name": name, "uid": f"{name}-of-{uid}"} for name in names]
         status = {"allocation": allocation, "reservedFor": users}
-        none = dict.fromkeys(status)
+        cleared = dict.fromkeys(status)
         with self.lock:
-            for each in (none, status):  # an allocation cannot be changed, only taken away
-                done = self.change(claim, "status", status=each)
-        return done
+            for value in (cleared, status):  # an allocation cannot be changed, only taken away
+                allocated = self.change(claim, "status", status=value)
+        return allocated
 
     def change(self, obj: Obj, subresource: str = "", **fields: Any) -> Obj:
         """Change fields of an object, as somebody else would."""
@@ -175,15 +179,19 @@ class Objects(Backend):
 
 
 _SHARES: Final = 16
-"""Of a capacity without a policy, where a request without an amount would take all of it."""
+"""Parts of a capacity without a policy: a request without an amount would take all of it."""
 
 
-def _share(slices: Sequence[Obj]) -> dict[str, str]:
-    """Capacity -> how much to ask for of devices that may all be shared; else empty (KEP-5075)."""
-    devices = [device for one in slices for device in one["spec"].get("devices") or ()]
+def _share_of_devices(slices: Sequence[Obj]) -> dict[str, str]:
+    """Return capacity -> how much to ask for where all devices may be shared (KEP-5075)."""
+    devices = [
+        device
+        for resource_slice in slices
+        for device in resource_slice["spec"].get("devices") or ()
+    ]
     if not devices or not all(device.get("allowMultipleAllocations") for device in devices):
         return {}
-    found: dict[str, str] = {}
+    shares: dict[str, str] = {}
     for name, capacity in (devices[0].get("capacity") or {}).items():
         policy = capacity.get("requestPolicy") or {}
         if "default" in policy:
@@ -191,20 +199,20 @@ def _share(slices: Sequence[Obj]) -> dict[str, str]:
         lowest = (policy.get("validRange") or {}).get("min") or next(
             iter(policy.get("validValues") or ()), None
         )
-        part = parse_quantity(capacity["value"]).nanos // 10**9 // _SHARES
-        found[name] = lowest or str(max(1, part))
-    return found
+        amount = parse_quantity(capacity["value"]).nanos // 10**9 // _SHARES
+        shares[name] = lowest or str(max(1, amount))
+    return shares
 
 
-def _complete(request: Mapping[str, Any], share: Mapping[str, str]) -> dict[str, Any]:
-    """A request with what every request of the checks has."""
-    found = dict(request)
-    more: dict[str, Any] = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
+def _complete_request(request: Mapping[str, Any], share: Mapping[str, str]) -> dict[str, Any]:
+    """Return a request with the class, tolerations and share that every request here has."""
+    completed = dict(request)
+    common: dict[str, Any] = {"deviceClassName": _CLASS, "tolerations": [{"operator": "Exists"}]}
     if share:
-        more["capacity"] = {"requests": dict(share)}
-    if "exactly" in found:
-        found["exactly"] = {**more, **found["exactly"]}
-    alternatives: Sequence[Mapping[str, Any]] = found.get("firstAvailable", ())
+        common["capacity"] = {"requests": dict(share)}
+    if "exactly" in completed:
+        completed["exactly"] = {**common, **completed["exactly"]}
+    alternatives: Sequence[Mapping[str, Any]] = completed.get("firstAvailable", ())
     if alternatives:
-        found["firstAvailable"] = [{**more, **one} for one in alternatives]
-    return found
+        completed["firstAvailable"] = [{**common, **alternative} for alternative in alternatives]
+    return completed

@@ -32,16 +32,16 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int:
-        """Of its first process."""
+        """The id of its first process."""
 
-    def alive(self) -> bool:
-        """Whether it runs."""
+    def is_alive(self) -> bool:
+        """Return whether it runs."""
 
     def signal(self, number: int) -> None:
-        """Send a signal; none if it has ended."""
+        """Send a signal; do nothing if it has ended."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended within the time."""
+        """Wait until it ends, at most so long; return whether it did."""
 
 
 class Starter(Protocol):
@@ -50,16 +50,16 @@ class Starter(Protocol):
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it, with variables to add and a file for its output."""
 
-    def rebooted(self, boot_id: Path) -> Starter | None:
-        """One whose driver sees that file as the kernel's boot id; None if it cannot be shown."""
+    def with_boot_id(self, boot_id: Path) -> Starter | None:
+        """Return a starter whose driver sees that file as the kernel's boot id; None: it cannot."""
 
 
 @runtime_checkable
 class WatchableStarter(Protocol):
     """A starter whose drivers can be made to tell their changes of files."""
 
-    def watched(self, socket: Path) -> Starter:
-        """A starter of drivers that `announce` themselves at a socket (``launching.py``)."""
+    def announcing(self, socket: Path) -> Starter:
+        """Return a starter of drivers that `announce` themselves at a socket (``launching.py``)."""
 
 
 class CommandStarter:
@@ -69,40 +69,40 @@ class CommandStarter:
         """Look for the program. Raises UsageError: there is none, or it cannot be executed."""
         program = shutil.which(command[0]) if command else None
         if program is None:
-            what = command[0] if command else ""
+            name = command[0] if command else ""
             raise UsageError(
-                f"{option}: the program {what!r} does not exist or is not executable; give"
+                f"{option}: the program {name!r} does not exist or is not executable; give"
                 " its path, or put it into PATH"
             )
         self.command = (str(Path(program).absolute()), *command[1:])
         self.boot_id: Path | None = None
 
-    def watched(self, socket: Path) -> Self:
-        """The same command behind a program that makes it announce itself."""
+    def announcing(self, socket: Path) -> Self:
+        """Return the same command behind a program that makes it announce itself."""
         program = (sys.executable, "-ISs", launching.__file__, str(socket))
         return type(self)((*program, *self.command))
 
-    def rebooted(self, boot_id: Path) -> CommandStarter | None:
-        """In a mount namespace of its own, which takes root."""
-        if not can_be_shown():
+    def with_boot_id(self, boot_id: Path) -> CommandStarter | None:
+        """Return a starter that uses a mount namespace, which takes root; None without it."""
+        if not can_use_mount_namespaces():
             return None
         starter = copy.copy(self)
         starter.boot_id = boot_id
         return starter
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
-        """Start it where it finds the log's folder as the kubelet's root (`PLACES`).
+        """Start it where it finds the log's folder as the kubelet's root (`HOST_PATHS`).
 
         Raises UsageError: the system cannot execute it.
         """
-        shown = places(log.parent)
+        mounts = host_paths(log.parent)
         if self.boot_id is not None:
-            shown[BOOT_ID] = self.boot_id
+            mounts[BOOT_ID] = self.boot_id
         with log.open("ab") as output:
             try:
                 return _Command(
                     subprocess.Popen(
-                        (*showing(shown), *self.command),
+                        (*bind_mount_command(mounts), *self.command),
                         env={**os.environ, **environment},
                         stdin=subprocess.DEVNULL,
                         stdout=output,
@@ -122,11 +122,11 @@ class _Command:
     def pid(self) -> int:
         return self._process.pid
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def signal(self, number: int) -> None:
-        """To all of its group when it is to be killed, else to its first process."""
+        """Send a signal to all of its group when it is to be killed, else to its first process."""
         if number != signal.SIGKILL:
             self._process.send_signal(number)
             return
@@ -141,20 +141,20 @@ class _Command:
         return True
 
 
-def held(pid: int) -> dict[str, int]:
-    """How many open files and threads a process and its session have (proc(5)); else none."""
-    found = dict.fromkeys(("open files", "threads"), 0)
+def count_files_and_threads(pid: int) -> dict[str, int]:
+    """Return how many open files and threads a process and its session have (proc(5)), else 0."""
+    counts = dict.fromkeys(("open files", "threads"), 0)
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended
             session = folder.joinpath("stat").read_text().rpartition(")")[2].split()[3]
             if str(pid) in (folder.name, session):
-                found["open files"] += sum(1 for _ in folder.joinpath("fd").iterdir())
-                found["threads"] += sum(1 for _ in folder.joinpath("task").iterdir())
-    return found
+                counts["open files"] += sum(1 for _ in folder.joinpath("fd").iterdir())
+                counts["threads"] += sum(1 for _ in folder.joinpath("task").iterdir())
+    return counts
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that says something, for a message."""
+    """Return the last line of a log that says something, for a message."""
     try:
         with log.open("rb") as opened:
             opened.seek(max(0, log.stat().st_size - LOG_TAIL))
@@ -165,7 +165,7 @@ def last_words(log: Path) -> str:
 
 
 BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
-PLACES: Final = {KUBELET_ROOT: ".", "/var/run/cdi": "cdi", "/etc/cdi": "etc-cdi"}
+HOST_PATHS: Final = {KUBELET_ROOT: ".", "/var/run/cdi": "cdi", "/etc/cdi": "etc-cdi"}
 """Where a driver looks -> what it finds there, below the folder of the check."""
 
 _BIND: Final = """\
@@ -179,37 +179,41 @@ exec "$@"
 """
 
 
-def can_be_shown() -> bool:
-    """Whether this user may give a process a mount namespace."""
+def can_use_mount_namespaces() -> bool:
+    """Return whether this user may give a process a mount namespace."""
     return os.geteuid() == 0 and _has_namespaces()
 
 
 @functools.cache
 def _has_namespaces() -> bool:
-    """Whether a root of this machine may, which in containers is mostly not so."""
+    """Return whether root may on this machine, which in containers is mostly not so."""
     command = ("unshare", "--mount", "true")
     if shutil.which(command[0]) is None:
         return False
     return subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
 
 
-def places(folder: Path) -> dict[str, Path]:
-    """Where a driver looks -> the folder of the check in that place, where it can be shown."""
-    if not can_be_shown():
+def host_paths(folder: Path) -> dict[str, Path]:
+    """Return where a driver looks -> the folder of the check that it finds there; empty: none."""
+    if not can_use_mount_namespaces():
         return {}
-    return {place: folder / name for place, name in PLACES.items() if (folder / name).is_dir()}
+    return {
+        host_path: folder / name
+        for host_path, name in HOST_PATHS.items()
+        if (folder / name).is_dir()
+    }
 
 
-def showing(found: Mapping[str, Path]) -> tuple[str, ...]:
-    """Start of a command whose rest finds other files in these places; empty for none."""
-    if not found:
+def bind_mount_command(mounts: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return the beginning of a command whose rest finds other files there; empty for none."""
+    if not mounts:
         return ()
-    pairs = (word for place, source in found.items() for word in (str(source), place))
+    pairs = (word for host_path, source in mounts.items() for word in (str(source), host_path))
     return ("unshare", "--mount", "sh", "-c", _BIND, "sh", *pairs, "--")
 
 
-def outside(path: str, folder: Path) -> str:
-    """A path that a driver names, as it is seen outside of its mount namespace."""
+def path_outside(path: str, folder: Path) -> str:
+    """Return a path that a driver names, as it is seen outside of its mount namespace."""
     below = Path(path).is_relative_to(KUBELET_ROOT)
-    own = folder / Path(path).relative_to(KUBELET_ROOT) if below else Path(path)
-    return str(own) if below and own.exists() else path
+    outside_path = folder / Path(path).relative_to(KUBELET_ROOT) if below else Path(path)
+    return str(outside_path) if below and outside_path.exists() else path

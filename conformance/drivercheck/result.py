@@ -81,17 +81,19 @@ class DriverCheckResult(_Document):
         }[self.verdict]
 
     def count(self, outcome: Outcome, level: Level | None = None) -> int:
-        """How many checks, of a level or all, ended so."""
-        return sum(one.outcome is outcome and level in (None, one.level) for one in self.checks)
+        """Return how many checks, of a level or all, ended so."""
+        return sum(
+            check.outcome is outcome and level in (None, check.level) for check in self.checks
+        )
 
 
-def verdict(checks: tuple[CheckResult, ...]) -> Verdict:
-    """What checks say together.
+def judge_checks(checks: tuple[CheckResult, ...]) -> Verdict:
+    """Return the verdict that checks come to together.
 
     A required check that failed: not conformant. Else one that is a fault of the suite:
     inconclusive. Else one that was not made: partial. Recommended checks change nothing.
     """
-    required = {one.outcome for one in checks if one.level is Level.REQUIRED}
+    required = {check.outcome for check in checks if check.level is Level.REQUIRED}
     if Outcome.FAILED in required:
         return "not conformant"
     if Outcome.ERROR in required:
@@ -106,16 +108,16 @@ _INDENT = " " * 4
 
 
 def lines_of(result: CheckResult) -> Iterator[str]:
-    """A check in lines of at most `WIDTH` characters, but for words that are longer."""
+    """Yield a check in lines of at most `WIDTH` characters, but for words that are longer."""
     if result.outcome is Outcome.NOT_RUN:
         return  # the summary says how many, and why
     advised = result.outcome is Outcome.FAILED and result.level is Level.RECOMMENDED
     word = "advised" if advised else str(result.outcome)
     yield f"{word:<11} {result.seconds:6.2f} s  {result.name}"
-    said = [result.message]
+    texts = [result.message]
     if result.outcome in (Outcome.FAILED, Outcome.ERROR):
-        said = [result.summary, result.message, f"source: {result.source}"]
-    for text in filter(None, said):
+        texts = [result.summary, result.message, f"source: {result.source}"]
+    for text in filter(None, texts):
         yield from textwrap.wrap(
             text,
             WIDTH,
@@ -126,24 +128,24 @@ def lines_of(result: CheckResult) -> Iterator[str]:
         )
 
 
-def access(result: DriverCheckResult) -> Iterator[str]:
-    """What the driver asked of the API server, as a role to paste, and what it did not ask."""
+def describe_access(result: DriverCheckResult) -> Iterator[str]:
+    """Yield what the driver asked of the API server, as a role, and which rights it did not use."""
     if result.least_cluster_role:
         yield "what the driver asked of the API server in this run, as a ClusterRole:"
         yield from result.least_cluster_role.splitlines()
     if result.unused_rights:
         yield "not used of the roles of --rbac:"
-        yield from (f"  {one}" for one in result.unused_rights)
+        yield from (f"  {right}" for right in result.unused_rights)
 
 
-def summary(result: DriverCheckResult, seconds: float) -> Iterator[str]:
-    """What came of the run; the verdict is the last line."""
+def summarize_result(result: DriverCheckResult, seconds: float) -> Iterator[str]:
+    """Yield what came of the run; the verdict is the last line."""
     named = result.driver or "a driver that did not register"
     yield f"driver {named}, {counted(result.devices, 'device')}"
     if result.supported_versions:
         yield f"offers {', '.join(result.supported_versions)}"
-    if left := [one for one in result.checks if one.outcome is Outcome.NOT_RUN]:
-        yield f"{counted(len(left), 'check')} not run: {left[0].message}"
+    if not_run := [check for check in result.checks if check.outcome is Outcome.NOT_RUN]:
+        yield f"{counted(len(not_run), 'check')} not run: {not_run[0].message}"
     for level in Level:
         counts = [
             f"{result.count(outcome, level)} {outcome}"
@@ -151,18 +153,18 @@ def summary(result: DriverCheckResult, seconds: float) -> Iterator[str]:
             if result.count(outcome, level)
         ]
         yield f"{level}: {', '.join(counts) or 'none'}"
-    for one in result.checks:
-        if one.outcome is Outcome.FAILED:
-            advice = "" if one.level is Level.REQUIRED else " (recommended)"
-            yield f"  failed {one.name}{advice}"
+    for check in result.checks:
+        if check.outcome is Outcome.FAILED:
+            advice = "" if check.level is Level.REQUIRED else " (recommended)"
+            yield f"  failed {check.name}{advice}"
     yield f"{result.verdict} in {seconds:.1f} s (exit code {int(result.exit_code)})"
 
 
 def junit_xml(result: DriverCheckResult) -> bytes:
-    """The result as one test suite; recommended checks that failed count as skipped."""
-    required = [one for one in result.checks if one.level is Level.REQUIRED]
-    failed = sum(one.outcome is Outcome.FAILED for one in required)
-    wrong = sum(one.outcome in (Outcome.ERROR, Outcome.NOT_RUN) for one in result.checks)
+    """Return the result as one test suite; recommended checks that failed count as skipped."""
+    required = [check for check in result.checks if check.level is Level.REQUIRED]
+    failed = sum(check.outcome is Outcome.FAILED for check in required)
+    wrong = sum(check.outcome in (Outcome.ERROR, Outcome.NOT_RUN) for check in result.checks)
     passed = result.count(Outcome.PASSED)
     totals = {
         "name": "driver-check",
@@ -170,27 +172,27 @@ def junit_xml(result: DriverCheckResult) -> bytes:
         "failures": str(failed),
         "errors": str(wrong),
         "skipped": str(len(result.checks) - failed - wrong - passed),
-        "time": f"{sum(one.seconds for one in result.checks):.3f}",
+        "time": f"{sum(check.seconds for check in result.checks):.3f}",
     }
     root = ET.Element("testsuites")
     suite = ET.SubElement(root, "testsuite", {**totals, "timestamp": result.started_at})
-    for one in result.checks:
-        section, _, name = one.name.partition("/")
+    for check in result.checks:
+        section, _, name = check.name.partition("/")
         case = ET.SubElement(
             suite,
             "testcase",
-            {"classname": f"driver-check.{section}", "name": name, "time": f"{one.seconds:.3f}"},
+            {"classname": f"driver-check.{section}", "name": name, "time": f"{check.seconds:.3f}"},
         )
-        if one.outcome is Outcome.PASSED:
+        if check.outcome is Outcome.PASSED:
             continue
         tag = "skipped"
-        if one.outcome is Outcome.FAILED and one.level is Level.REQUIRED:
+        if check.outcome is Outcome.FAILED and check.level is Level.REQUIRED:
             tag = "failure"
-        elif one.outcome in (Outcome.ERROR, Outcome.NOT_RUN):
+        elif check.outcome in (Outcome.ERROR, Outcome.NOT_RUN):
             tag = "error"
-        message = xml_text(one.message)
-        element = ET.SubElement(case, tag, {"message": message, "type": str(one.outcome)})
-        element.text = xml_text(f"{one.summary}\n{one.message}\nsource: {one.source}")
+        message = xml_text(check.message)
+        element = ET.SubElement(case, tag, {"message": message, "type": str(check.outcome)})
+        element.text = xml_text(f"{check.summary}\n{check.message}\nsource: {check.source}")
     ET.indent(root)
     text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return text

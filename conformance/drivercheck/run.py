@@ -26,7 +26,7 @@ from conformance.drivercheck.checks import (
     unprepare,
     upgrade,
 )
-from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, verdict
+from conformance.drivercheck.result import CheckResult, DriverCheckResult, Outcome, judge_checks
 from conformance.drivercheck.violations import (
     NotOfferedError,
     SilenceError,
@@ -57,8 +57,8 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 )
 
 
-def chosen(patterns: Sequence[str]) -> tuple[Check, ...]:
-    """The checks that patterns name (wildcards or a section), by default all. Raises UsageError."""
+def choose_checks(patterns: Sequence[str]) -> tuple[Check, ...]:
+    """Return the checks that patterns name (wildcards, a section), or all. Raises UsageError."""
     for pattern in patterns:
         if not any(_matches(check, pattern) for check in CHECKS):
             sections = ", ".join(dict.fromkeys(check.name.partition("/")[0] for check in CHECKS))
@@ -88,12 +88,15 @@ def run(
     runner = Runner(bench)
     results: list[CheckResult] = []
     for check in checks:
-        results.append(runner.make(check))
+        results.append(runner.make_check(check))
         report(results[-1])
-    info, found = bench.info, tuple(results)
+    info, checked = bench.info, tuple(results)
     devices = 0
     if info is not None:
-        devices = sum(len(one["spec"].get("devices") or ()) for one in bench.slices())
+        devices = sum(
+            len(resource_slice["spec"].get("devices") or ())
+            for resource_slice in bench.list_slices()
+        )
     return DriverCheckResult(
         suite_version=__version__,
         started_at=started,
@@ -102,8 +105,8 @@ def run(
         if info is not None
         else (),
         devices=devices,
-        verdict=verdict(found),
-        checks=found,
+        verdict=judge_checks(checked),
+        checks=checked,
         least_cluster_role=bench.api.objects.rights.least_role(_role_name(bench)),
         unused_rights=bench.policy.unused()[:MAX_UNUSED] if bench.policy is not None else (),
     )
@@ -122,18 +125,18 @@ class Runner:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
-        self._silent = 0
-        self._absent = ""
+        self._silent_checks = 0
+        self._why_absent = ""
         self._began = False
         self._broken = False
 
-    def make(self, check: Check) -> CheckResult:
+    def make_check(self, check: Check) -> CheckResult:
         """Make one check; never raises for what the driver does."""
         if self._broken:
-            self._bring_back()
+            self._restart_driver()
         began = time.monotonic()
         self._bench.begin_check()
-        outcome, message = self._outcome(check)
+        outcome, message = self._run_check(check)
         return CheckResult(
             name=check.name,
             level=check.level,
@@ -144,63 +147,63 @@ class Runner:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _outcome(self, check: Check) -> tuple[Outcome, str]:
-        if self._absent and not check.looks_back:
-            return Outcome.NOT_RUN, self._absent
+    def _run_check(self, check: Check) -> tuple[Outcome, str]:
+        if self._why_absent and not check.looks_back:
+            return Outcome.NOT_RUN, self._why_absent
         if check.starts_driver and self._bench.starter is None:
             return Outcome.SKIPPED, "it stops and starts the driver; give --driver-command"
         try:
-            if not self._absent:
-                self._ready()
+            if not self._why_absent:
+                self._start_driver()
             self._bench.begin_check()
-            said = check.run(self._bench)
+            remark = check.run(self._bench)
         except NotOfferedError as error:
-            found = Outcome.NOT_OFFERED, str(error)
+            ending = Outcome.NOT_OFFERED, str(error)
         except UnanswerableError as error:
-            found = Outcome.SKIPPED, str(error)
+            ending = Outcome.SKIPPED, str(error)
         except ViolationError as error:
             if isinstance(error, SilenceError):
-                self._silent += 1
-            found = Outcome.FAILED, str(error)
+                self._silent_checks += 1
+            ending = Outcome.FAILED, str(error)
         except Exception as error:  # noqa: BLE001 -- a fault of a check is no fault of the driver
-            found = Outcome.ERROR, f"a fault of this check: {type(error).__name__}: {error}"
+            ending = Outcome.ERROR, f"a fault of this check: {type(error).__name__}: {error}"
         else:
-            found = Outcome.PASSED, said or ""
-        self._after(found[0])
-        return found
+            ending = Outcome.PASSED, remark or ""
+        self._clean_up(ending[0])
+        return ending
 
-    def _ready(self) -> None:
+    def _start_driver(self) -> None:
         if not self._began:
             self._began = True
             if self._bench.starter is not None:
                 self._bench.start()
             try:
-                self._bench.serve()
+                self._bench.await_registration()
             except ViolationError as error:
-                self._absent = "the driver did not register"
+                self._why_absent = "the driver did not register"
                 raise error from None
             with suppress(ViolationError):  # which slices/published says, where it is asked
-                self._bench.published()
+                self._bench.await_slices()
 
-    def _after(self, outcome: Outcome) -> None:
+    def _clean_up(self, outcome: Outcome) -> None:
         """Clean up, and note whether the next check needs a driver that is started anew."""
-        if self._absent:
+        if self._why_absent:
             return
         clean = self._bench.clean() if self._bench.info is not None else True
-        if self._silent >= MAX_SILENT:
-            self._absent = f"the driver did not answer in {MAX_SILENT} checks before"
+        if self._silent_checks >= MAX_SILENT:
+            self._why_absent = f"the driver did not answer in {MAX_SILENT} checks before"
             return
         broken = outcome in (Outcome.FAILED, Outcome.ERROR) or not clean
         self._broken = broken or not self._bench.is_serving()
 
-    def _bring_back(self) -> None:
+    def _restart_driver(self) -> None:
         self._broken = False
         if self._bench.starter is None:
             with suppress(ViolationError):
-                self._bench.serve(5.0)
+                self._bench.await_registration(5.0)
             return
         try:
             self._bench.begin_check()
             self._bench.renew()
         except ViolationError as error:
-            self._absent = one_line(f"the driver cannot be started again: {error}", 300)
+            self._why_absent = one_line(f"the driver cannot be started again: {error}", 300)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from conformance.compare.evidence import claim_names
 from conformance.compare.judging import judge, judge_undecided
-from conformance.fuzz.placing import Place
+from conformance.fuzz.isolate_problems import ProblemScope
 from conformance.fuzz.problem import Problem
 from conformance.results.events.comparison import Judgement, Verdict
 from conformance.targets.cluster.snapshots import allocation_of, document, reduced, unallocated
@@ -50,7 +50,7 @@ class Case:
         key: what it has in common with those that can use its nodes.
         kubernetes, gates: of the cluster, as far as they are known.
         pods: as they are created, one after the other.
-        made: its other objects as the server has them, reduced; its nodes first. Claims are as
+        created: its other objects as the server has them, reduced; its nodes first. Claims are as
             they were when the latest pod came.
         earlier: whether each pod that has come and was judged was scheduled.
         since: when the latest pod was created (``time.monotonic``); 0: it is yet to be.
@@ -58,29 +58,31 @@ class Case:
     """
 
     problem: Problem
-    place: Place
+    scope: ProblemScope
     key: str
     kubernetes: str
     gates: Mapping[str, bool]
     pods: list[Obj] = field(default_factory=list)
-    made: list[Obj] = field(default_factory=list)
+    created: list[Obj] = field(default_factory=list)
     earlier: list[bool] = field(default_factory=list)
     since: float = 0.0
     answer: Answer | None = None
-    _so_since: float = 0.0
+    _unsettled_since: float = 0.0
     _missed: tuple[Judgement, Obj] | None = None
 
     @property
     def pod(self) -> Obj:
-        """The latest that came, or comes next."""
+        """The pod that came last, or comes next."""
         return self.pods[len(self.earlier)]
 
     @property
     def nodes(self) -> list[Obj]:
-        """The first of what was made."""
-        return self.made[: len(self.problem.document["nodes"])]
+        """The problem's nodes, which were created first."""
+        return self.created[: len(self.problem.document["nodes"])]
 
-    def look(self, pod: Obj, claims: Sequence[Obj], settle: float, decide: float) -> None:
+    def judge_latest_pod(
+        self, pod: Obj, claims: Sequence[Obj], settle: float, decide: float
+    ) -> None:
         """Judge the latest pod from it and its claims as they are now, if they say something.
 
         Args:
@@ -91,107 +93,111 @@ class Case:
         allocations = [allocation_of(claim) for claim in claims]
         node = (pod.get("spec") or {}).get("nodeName", "")
         if pod and all(allocations) and not self._lacks_claim(pod):
-            chosen = [selected_node((one or {}).get("nodeSelector")) for one in allocations]
+            chosen = [
+                selected_node((allocation or {}).get("nodeSelector")) for allocation in allocations
+            ]
             # A pod that waits for binding conditions is nominated, and its claim may name no node.
             nominated = (pod.get("status") or {}).get("nominatedNodeName", "")
             node = node or next(filter(None, chosen), nominated)
-            if node or self._is_so_for(settle):
-                self._decided(pod, node, claims)
+            if node or self._has_lasted(settle):
+                self._judge_decision(pod, node, claims)
         elif node:
-            if self._is_so_for(settle):  # written before the pod was bound, but by another watch
-                self._tell(Verdict.IMPOSSIBLE, "the pod was bound without devices", {})
+            if self._has_lasted(settle):  # written before the pod was bound, but by another watch
+                self._conclude(Verdict.IMPOSSIBLE, "the pod was bound without devices", {})
         elif any(
             item.get("type") == "PodScheduled" and item.get("status") == "False"
             for item in (pod.get("status") or {}).get("conditions") or ()
         ):
             if self._missed is None:
-                self._waits(pod)
-            elif self._is_so_for(settle):
+                self._judge_waiting(pod)
+            elif self._has_lasted(settle):
                 judged, evidence = self._missed
-                self._tell(judged.verdict, judged.reason, evidence)
+                self._conclude(judged.verdict, judged.reason, evidence)
         elif time.monotonic() - self.since > decide:
-            self._tell(UNJUDGED, "the scheduler said nothing of the pod", {})
+            self._conclude(UNJUDGED, "the scheduler said nothing of the pod", {})
 
-    def _is_so_for(self, seconds: float) -> bool:
-        self._so_since = self._so_since or time.monotonic()
-        return time.monotonic() - self._so_since > seconds
+    def _has_lasted(self, seconds: float) -> bool:
+        self._unsettled_since = self._unsettled_since or time.monotonic()
+        return time.monotonic() - self._unsettled_since > seconds
 
-    def _tell(self, verdict: str, reason: str, evidence: Obj) -> None:
-        """The answer; or, if there is no difference and another pod to come, what is known now."""
+    def _conclude(self, verdict: str, reason: str, evidence: Obj) -> None:
+        """Set the answer; or, if there is no difference and another pod to come, go on to that."""
         if verdict not in SAME or len(self.earlier) + 1 == len(self.pods):
             earlier = tuple(self.earlier)
             self.answer = Answer(self.problem, str(verdict), reason, evidence, earlier)
             return
         self.earlier.append(verdict != "waits")
-        self.since = self._so_since = 0.0
+        self.since = self._unsettled_since = 0.0
         self._missed = None
 
-    def _decided(self, pod: Obj, node: str, claims: Sequence[Obj]) -> None:
+    def _judge_decision(self, pod: Obj, node: str, claims: Sequence[Obj]) -> None:
         now = {claim["metadata"]["name"]: reduced(claim) for claim in claims}
-        before = {item["metadata"]["name"]: item for item in self.made if _is_claim(item)}
-        had = {name: unallocated(item) for name, item in now.items()} | before
-        open_ = [name for name in now if not allocation_of(had[name])]
-        wanted = [had[name] for name in open_]
-        evidence = self.place.generic(
+        claims_before = {item["metadata"]["name"]: item for item in self.created if _is_claim(item)}
+        had = {name: unallocated(item) for name, item in now.items()} | claims_before
+        open_names = [name for name in now if not allocation_of(had[name])]
+        open_claims = [had[name] for name in open_names]
+        evidence = self.scope.restore_names(
             {
                 "pod": pod["metadata"]["name"],
                 "node": node,
-                "claims": wanted,
-                "allocations": [allocation_of(now[name]) for name in open_],
-                "snapshot": self._snapshot(wanted),
+                "claims": open_claims,
+                "allocations": [allocation_of(now[name]) for name in open_names],
+                "snapshot": self._snapshot(open_claims),
             }
         )
-        others = [item for item in self.made if item["metadata"]["name"] not in now]
+        other_objects = [item for item in self.created if item["metadata"]["name"] not in now]
         try:
-            found = judge(evidence)
+            judgement = judge(evidence)
         except UsageError as error:
-            self._tell(UNJUDGED, str(error), evidence)
+            self._conclude(UNJUDGED, str(error), evidence)
             return
-        expected = self._extended(pod)
-        asked = [item["spec"]["devices"]["requests"] for item in wanted if item not in self.made]
-        self.made = [*others, *now.values()]
-        if asked != ([expected["spec"]["devices"]["requests"]] if expected else []):
+        expected = self._extended_claim(pod)
+        requested = [
+            item["spec"]["devices"]["requests"] for item in open_claims if item not in self.created
+        ]
+        self.created = [*other_objects, *now.values()]
+        if requested != ([expected["spec"]["devices"]["requests"]] if expected else []):
             reason = "the claim for extended resources does not ask for what the pod wants"
-            self._tell(Verdict.INADMISSIBLE, reason, evidence)
+            self._conclude(Verdict.INADMISSIBLE, reason, evidence)
         else:
-            self._tell(found.verdict, found.reason, evidence)
+            self._conclude(judgement.verdict, judgement.reason, evidence)
 
-    def _waits(self, pod: Obj) -> None:
+    def _judge_waiting(self, pod: Obj) -> None:
         """Judge that the pod waits; if the reference would not have it wait, it may be early."""
-        claims = {item["metadata"]["name"]: item for item in self.made if _is_claim(item)}
+        claims = {item["metadata"]["name"]: item for item in self.created if _is_claim(item)}
         named = [claims[name] for name in claim_names(pod) if name in claims]
-        wanted = [item for item in named if not allocation_of(item)]
-        extended = self._extended(pod)
+        open_claims = [item for item in named if not allocation_of(item)]
+        extended = self._extended_claim(pod)
         if extended is not None:
-            wanted.append(extended)
-        evidence = self.place.generic({"snapshot": self._snapshot(wanted), "pod": pod})
+            open_claims.append(extended)
+        evidence = self.scope.restore_names({"snapshot": self._snapshot(open_claims), "pod": pod})
         try:
-            found = judge_undecided(evidence)
+            judgement = judge_undecided(evidence)
         except UsageError as error:
-            self._tell(UNJUDGED, str(error), evidence)
+            self._conclude(UNJUDGED, str(error), evidence)
             return
-        if found is None:
-            self._tell("waits", "", evidence)
+        if judgement is None:
+            self._conclude("waits", "", evidence)
         else:
-            self._missed = found, evidence
+            self._missed = judgement, evidence
 
     def _snapshot(self, claims: Sequence[Obj]) -> Obj:
-        return document(self.kubernetes, self.gates, self.made, claims)
+        return document(self.kubernetes, self.gates, self.created, claims)
 
-    def _extended(self, pod: Obj) -> Obj | None:
-        """The claim for a pod's extended resources; no node has any of its own."""
-        classes = [item for item in self.made if item["kind"] == "DeviceClass"]
-        found = extended_claim(pod, {}, classes_by_resource(classes))
-        if found is None:
+    def _extended_claim(self, pod: Obj) -> Obj | None:
+        """Return the claim for a pod's extended resources; no node has any of its own."""
+        classes = [item for item in self.created if item["kind"] == "DeviceClass"]
+        extended = extended_claim(pod, {}, classes_by_resource(classes))
+        if extended is None:
             return None
         name = f"{pod['metadata']['name']}-extended-resources"
-        metadata = {**found.claim["metadata"], "name": name, "uid": name}
-        return {**found.claim, "metadata": metadata, "status": {}}
+        metadata = {**extended.claim["metadata"], "name": name, "uid": name}
+        return {**extended.claim, "metadata": metadata, "status": {}}
 
     def _lacks_claim(self, pod: Obj) -> bool:
-        """Whether the claim for its extended resources is not known yet."""
+        """Return whether the claim for the pod's extended resources is not known yet."""
         named = (pod.get("status") or {}).get("extendedResourceClaimStatus")
-        return not named and self._extended(pod) is not None
+        return not named and self._extended_claim(pod) is not None
 
 
 def _is_claim(item: Obj) -> bool:

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from random import Random
 
 from conformance.fuzz.draw.dice import FOCUS, GATED, Dice
-from conformance.fuzz.draw.pods import pods, provided, taint_rules
-from conformance.fuzz.draw.problems import drawn
+from conformance.fuzz.draw.pods import (
+    draw_pods,
+    draw_taint_rules,
+    provide_resources,
+)
+from conformance.fuzz.draw.problems import draw_problem
 from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget
 from kube.errors import ApiError
@@ -58,41 +62,48 @@ class Problem:
 class Generator:
     """Draws problems for one version of Kubernetes.
 
-    ``gates``: those that are known to be on or off.
+    ``gates``: the feature gates that are known to be on or off.
     """
 
     def __init__(self, kubernetes: str, gates: Mapping[str, bool]) -> None:
-        known = gates_for_version(kubernetes)
-        set_ = {name: on for name, on in gates.items() if name in known and not known[name].locked}
+        version_gates = gates_for_version(kubernetes)
+        settable_gates = {
+            name: on
+            for name, on in gates.items()
+            if name in version_gates and not version_gates[name].locked
+        }
         self.kubernetes, self.features = kubernetes, Features.for_version(kubernetes, gates)
         options = ReferenceOptions(
-            kubernetes_version=kubernetes, feature_gates=set_, nodes=(), devices=NoDriver("none")
+            kubernetes_version=kubernetes,
+            feature_gates=settable_gates,
+            nodes=(),
+            devices=NoDriver("none"),
         )
         self._reference = ReferenceTarget(options)
         self._lock = threading.Lock()
-        named = {"name": NAMESPACE, "labels": ADMIN_LABEL}
+        metadata = {"name": NAMESPACE, "labels": ADMIN_LABEL}
         self._reference.world.api.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": named}, ""
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, ""
         )
         on = {name for name, is_on in self.features.to_dict().items() if is_on}
-        is_on = {name: gate.default for name, gate in known.items()} | dict(gates)
+        is_on = {name: gate.default for name, gate in version_gates.items()} | dict(gates)
         on |= {name for name, needed in _GATES.items() if all(map(is_on.get, needed))}
         self._on = frozenset(on)
         self._focus = [name for name in FOCUS if name in on or name not in GATED]
 
     def draw(self, seed: str, number: int) -> Problem:
-        """A problem; the same arguments give the same one."""
+        """Draw a problem; the same arguments give the same one."""
         random = Random(f"{seed}-{number}")  # noqa: S311 -- what it draws are no secrets
         while True:
             focus = tuple(sorted(random.sample(self._focus, random.choice((2, 2, 3)))))
             small = random.randrange(3) > 0
             dice = Dice(random, calm=True, small=small, features=self._on, focus=frozenset(focus))
-            document = self._document(drawn(dice, f"{seed}-{number}"), dice)
-            if not self.refused(document):
+            document = self._document(draw_problem(dice, f"{seed}-{number}"), dice)
+            if not self.explain_refusal(document):
                 return Problem(f"{seed}-{number}", focus, document)
 
-    def refused(self, document: Obj) -> str:
-        """Why the reference's API server does not take one of the objects; empty if it does."""
+    def explain_refusal(self, document: Obj) -> str:
+        """Return why the reference's API server refuses an object; empty if it refuses none."""
         world = self._reference.world
         with self._lock, world.cluster.store.dry_run():
             for obj in objects_of(document):
@@ -103,62 +114,71 @@ class Generator:
         return ""
 
     def _document(self, line: Obj, dice: Dice) -> Obj:
-        """A line for `allocate` as a snapshot, with pods and the classes that they use."""
+        """Return a line for `allocate` as a snapshot, with pods and the classes that they use."""
         drivers = sorted({item["spec"]["driver"] for item in line["slices"]})
-        resources = provided(dice, line["deviceClasses"], drivers)
-        coming = pods(dice, [claim["metadata"]["name"] for claim in line["claims"]], resources)
-        wanted = {name for pod in coming for name in claims_of(pod)}
-        taken = [_taken(claim) for claim in line["allocated"] if claim["status"]]
+        resources = provide_resources(dice, line["deviceClasses"], drivers)
+        arriving_pods = draw_pods(
+            dice, [claim["metadata"]["name"] for claim in line["claims"]], resources
+        )
+        claim_names = {name for pod in arriving_pods for name in claims_of(pod)}
+        allocated = [_allocated_claim(claim) for claim in line["allocated"] if claim["status"]]
         claims = [
-            _named_any(_typed("ResourceClaim", claim))
+            _with_any_class(_with_type("ResourceClaim", claim))
             for claim in line["claims"]
-            if claim["metadata"]["name"] in wanted
+            if claim["metadata"]["name"] in claim_names
         ]
         classes = [
             *(item for item in line["deviceClasses"] if item["metadata"]["name"] != "any"),
-            {"metadata": {"name": ANY}, "spec": {"selectors": [_selector()]}},
+            {"metadata": {"name": ANY}, "spec": {"selectors": [_any_selector()]}},
         ]
-        used = {body["deviceClassName"] for claim in (*claims, *taken) for body in bodies(claim)}
-        asked = {name for pod in coming for name in resources_of(pod)}
+        used_classes = {
+            body["deviceClassName"]
+            for claim in (*claims, *allocated)
+            for body in request_bodies(claim)
+        }
+        requested_resources = {name for pod in arriving_pods for name in resources_of(pod)}
         snapshot = Snapshot(
             kubernetes=self.kubernetes,
             features=self.features,
-            slices=tuple(_typed("ResourceSlice", item) for item in line["slices"]),
+            slices=tuple(_with_type("ResourceSlice", item) for item in line["slices"]),
             device_classes=tuple(
-                _typed("DeviceClass", item)
+                _with_type("DeviceClass", item)
                 for item in classes
-                if item["metadata"]["name"] in used or not asked.isdisjoint(_resources(item))
+                if item["metadata"]["name"] in used_classes
+                or not requested_resources.isdisjoint(_provided_resources(item))
             ),
             nodes=tuple({"apiVersion": "v1", "kind": "Node", **node} for node in line["nodes"]),
             claims=tuple(claims),
-            allocated=tuple(taken),
-            pods=tuple(pod_of(pod["metadata"]["name"], pod["spec"]) for pod in coming),
+            allocated=tuple(allocated),
+            pods=tuple(pod_of(pod["metadata"]["name"], pod["spec"]) for pod in arriving_pods),
         )
-        rules = [_typed("DeviceTaintRule", item) for item in taint_rules(dice, line["slices"])]
+        rules = [
+            _with_type("DeviceTaintRule", item) for item in draw_taint_rules(dice, line["slices"])
+        ]
         return {**snapshot.to_dict(), "taintRules": rules}
 
 
 def snapshot_of(document: Obj) -> Obj:
-    """The snapshot before the first pod comes: slices have the taints of the rules."""
-    found = {name: value for name, value in document.items() if name != "taintRules"}
-    found["slices"] = apply_taint_rules(document["slices"], document["taintRules"])
-    return found
+    """Return the snapshot before the first pod comes: slices have the taints of the rules."""
+    snapshot = {name: value for name, value in document.items() if name != "taintRules"}
+    snapshot["slices"] = apply_taint_rules(document["slices"], document["taintRules"])
+    return snapshot
 
 
 def gates_for(feature: str) -> tuple[str, ...]:
-    """The gates that are needed for what a problem is about."""
+    """Return the feature gates that a problem's focus needs."""
     return _GATES.get(feature) or gates_of(feature)
 
 
 def objects_of(document: Obj) -> Iterator[Obj]:
-    """What is created for a problem, but for its nodes: in that order, the pods last."""
+    """Yield what is created for a problem, but for its nodes: in that order, the pods last."""
     for field in LISTS:
         for obj in document.get(field, ()):
             yield {key: value for key, value in obj.items() if key != "status"}
 
 
-def bodies(claim: Obj) -> Iterator[Obj]:
-    """What a claim's requests ask for: ``exactly``, or each alternative."""
+def request_bodies(claim: Obj) -> Iterator[Obj]:
+    """Yield what a claim's requests ask for: ``exactly``, or each alternative."""
     for request in claim["spec"]["devices"]["requests"]:
         if "exactly" in request:
             yield request["exactly"]
@@ -166,7 +186,7 @@ def bodies(claim: Obj) -> Iterator[Obj]:
 
 
 def pod_of(name: str, spec: Obj) -> Obj:
-    """A pod that is kept from no node. ``spec``: its claims and containers."""
+    """Return a pod that is kept from no node. ``spec``: its claims and containers."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -181,12 +201,12 @@ def pod_of(name: str, spec: Obj) -> Obj:
 
 
 def claims_of(pod: Obj) -> list[str]:
-    """The names of the claims that a pod names."""
+    """Return the names of the claims that a pod names."""
     return [item["resourceClaimName"] for item in pod["spec"].get("resourceClaims", ())]
 
 
 def resources_of(pod: Obj) -> set[str]:
-    """The resources that a pod's containers ask for."""
+    """Return the resources that a pod's containers ask for."""
     spec = pod["spec"]
     return {
         name
@@ -195,29 +215,29 @@ def resources_of(pod: Obj) -> set[str]:
     }
 
 
-def _resources(device_class: Obj) -> tuple[str, ...]:
-    """The extended resources that a class provides."""
+def _provided_resources(device_class: Obj) -> tuple[str, ...]:
+    """Return the extended resources that a class provides."""
     explicit = device_class["spec"].get("extendedResourceName", "")
     return (explicit, f"{IMPLICIT_PREFIX}{device_class['metadata']['name']}")
 
 
-def _typed(kind: str, obj: Obj) -> Obj:
+def _with_type(kind: str, obj: Obj) -> Obj:
     return {"apiVersion": _DRA, "kind": kind, **obj}
 
 
-def _selector() -> Obj:
+def _any_selector() -> Obj:
     return {"cel": {"expression": f'device.driver.endsWith(".{DOMAIN}")'}}
 
 
-def _named_any(claim: Obj) -> Obj:
-    for body in bodies(claim):
+def _with_any_class(claim: Obj) -> Obj:
+    for body in request_bodies(claim):
         if body["deviceClassName"] == "any":
             body["deviceClassName"] = ANY
     return claim
 
 
-def _taken(claim: Obj) -> Obj:
-    """A claim with devices, and a spec that could have got them."""
+def _allocated_claim(claim: Obj) -> Obj:
+    """Return a claim with its devices, and a spec that could have got them."""
     results = claim["status"]["allocation"]["devices"]["results"]
     admin = any(item.get("adminAccess") for item in results)
     body: Obj = {"deviceClassName": ANY, "allocationMode": "ExactCount", "count": len(results)}
@@ -225,4 +245,4 @@ def _taken(claim: Obj) -> Obj:
         item["adminAccess"] = True
     body |= {"adminAccess": True} if admin else {}
     spec = {"devices": {"requests": [{"name": "r", "exactly": body}]}}
-    return _typed("ResourceClaim", {**claim, "spec": spec})
+    return _with_type("ResourceClaim", {**claim, "spec": spec})

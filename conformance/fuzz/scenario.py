@@ -18,13 +18,13 @@ from reference_allocator.extended import ANNOTATION, classes_by_resource, extend
 
 _REFERENCE = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _WIDTH = 118
-_SHORT = 96
+_FLOW_WIDTH = 96
 _LETTERS = "abcdef"
-_WANTED = ("resourceClaims", "initContainers", "containers")
+_POD_FIELDS = ("resourceClaims", "initContainers", "containers")
 
 
 def scenario_of(answer: Answer, kubernetes: str) -> str:
-    """YAML that ``dra-conformance run`` takes.
+    """Return the difference as YAML that ``dra-conformance run`` takes.
 
     ``kubernetes``: the version that shows the difference.
     """
@@ -34,9 +34,10 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
     requires: Obj = {"kubernetes": ">=1.37"} if document["taintRules"] else {}  # served as v1
     requires |= {"featureGates": gates} if gates else {}
     drivers = sorted({item["spec"]["driver"] for item in document["slices"]})
+    end = "is scheduled" if _reference_allocates(answer) else "waits"
     spec: Obj = {
         "summary": f"Where {', '.join(answer.problem.focus)} meet, the"
-        f" {'last ' if answer.earlier else ''}pod {'is scheduled' if _fits(answer) else 'waits'}.",
+        f" {'last ' if answer.earlier else ''}pod {end}.",
         "level": "extended",
         "feature": "ResourceClaim",
         "tier": "allocation",
@@ -56,7 +57,7 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
         "spec": spec,
     }
     text = yaml.dump(
-        _renamed(scenario, drivers),
+        _with_variables(scenario, drivers),
         Dumper=_Dumper,
         sort_keys=False,
         width=_WIDTH,
@@ -66,19 +67,19 @@ def scenario_of(answer: Answer, kubernetes: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """What is short stands in one line; nothing is an alias."""
+    """Writes what is short in one line, and never an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
         return True
 
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
         node = super().represent_mapping(tag, mapping, flow_style)
-        node.flow_style = len(str(mapping)) < _SHORT
+        node.flow_style = len(str(mapping)) < _FLOW_WIDTH
         return node
 
     def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
         node = super().represent_sequence(tag, sequence, flow_style)
-        node.flow_style = len(str(sequence)) < _SHORT
+        node.flow_style = len(str(sequence)) < _FLOW_WIDTH
         return node
 
 
@@ -96,7 +97,7 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
         spec = dict(item.get("spec") or {})
         if item["metadata"]["name"] == ANY:
             spec["selectors"] = [{"cel": {"expression": f"device.driver in {json.dumps(drivers)}"}}]
-        selectors = [one["cel"]["expression"] for one in spec.pop("selectors", ())]
+        selectors = [selector["cel"]["expression"] for selector in spec.pop("selectors", ())]
         objects.append({"class": item["metadata"]["name"], "selectors": selectors, **spec})
     objects += (
         {**item, "metadata": {"name": f"${{name.{item['metadata']['name']}}}"}}
@@ -107,23 +108,27 @@ def _steps(answer: Answer, drivers: list[str]) -> Iterator[Obj]:
         for item in document["slices"]
     )
     annotated = {"annotations": {COPIED: "by the scenario"}}
-    objects += ({**_claim(item), "metadata": annotated} for item in document["allocated"])
-    objects += map(_claim, document["claims"])
+    objects += ({**_claim_entry(item), "metadata": annotated} for item in document["allocated"])
+    objects += map(_claim_entry, document["claims"])
     yield {"apply": objects}
     for item in document["allocated"]:
         status = {"status": item["status"]}
-        named = {"kind": "ResourceClaim", "name": item["metadata"]["name"]}
-        yield {"patch": {**named, "subresource": "status", "patch": status}}
-    scheduled = (*answer.earlier, _fits(answer))
+        claim = {"kind": "ResourceClaim", "name": item["metadata"]["name"]}
+        yield {"patch": {**claim, "subresource": "status", "patch": status}}
+    scheduled = (*answer.earlier, _reference_allocates(answer))
     for pod, is_scheduled in zip(document["pods"], scheduled, strict=False):
         name, spec = pod["metadata"]["name"], pod["spec"]
-        wanted = {field: list(map(_bare, spec[field])) for field in _WANTED if spec.get(field)}
+        pod_fields = {
+            field: list(map(_without_image, spec[field]))
+            for field in _POD_FIELDS
+            if spec.get(field)
+        }
         if not resources_of(pod):
-            del wanted["containers"]
-        yield {"apply": [{"pod": name, **wanted}]}
-        seen = {"scheduled": True} if is_scheduled else {"pending": {"reason": "Unschedulable"}}
+            del pod_fields["containers"]
+        yield {"apply": [{"pod": name, **pod_fields}]}
+        outcome = {"scheduled": True} if is_scheduled else {"pending": {"reason": "Unschedulable"}}
         extended = _expected_claim(pod, document["deviceClasses"]) if is_scheduled else []
-        yield {"expect": [{"pod": name, **seen}, *extended]}
+        yield {"expect": [{"pod": name, **outcome}, *extended]}
         if not is_scheduled and pod is not document["pods"][-1]:
             yield {"delete": [{"kind": "Pod", "name": name}]}
 
@@ -133,43 +138,48 @@ def _is_extended(claim: Obj) -> bool:
 
 
 def _extended_claim(pod: Obj, classes: list[Obj]) -> Obj | None:
-    """The claim for a pod's extended resources, if it has any."""
+    """Return the claim for a pod's extended resources, if it asks for any."""
     spec = dict(pod["spec"])
     for field in ("initContainers", "containers"):
         spec[field] = [
             {**item, "resources": {"requests": (item.get("resources") or {}).get("limits", {})}}
             for item in spec.get(field, ())
         ]
-    found = extended_claim({**pod, "spec": spec}, {}, classes_by_resource(classes))
-    if found is None:
+    extended = extended_claim({**pod, "spec": spec}, {}, classes_by_resource(classes))
+    if extended is None:
         return None
     metadata = {"name": "extended", "namespace": pod["metadata"]["namespace"], "uid": "extended"}
-    return {**found.claim, "metadata": metadata}
+    return {**extended.claim, "metadata": metadata}
 
 
 def _expected_claim(pod: Obj, classes: list[Obj]) -> list[Obj]:
-    """That the claim for a pod's extended resources asks for the right devices, if it has any."""
+    """Return expectations: the claim for a pod's extended resources asks for the right devices."""
     claim = _extended_claim(pod, classes)
     if claim is None:
         return []
     bodies = [item["exactly"] for item in claim["spec"]["devices"]["requests"]]
-    asked = ", ".join(f"'{body['deviceClassName']} {body['count']}'" for body in bodies)
-    each = "r.exactly.deviceClassName + ' ' + string(r.exactly.count)"
+    expected_requests = ", ".join(f"'{body['deviceClassName']} {body['count']}'" for body in bodies)
+    request_text = "r.exactly.deviceClassName + ' ' + string(r.exactly.count)"
     owned = {"kind": "ResourceClaim", "ownedBy": pod["metadata"]["name"]}
-    return [{"object": owned, "cel": f"object.spec.devices.requests.map(r, {each}) == [{asked}]"}]
+    return [
+        {
+            "object": owned,
+            "cel": f"object.spec.devices.requests.map(r, {request_text}) == [{expected_requests}]",
+        }
+    ]
 
 
-def _bare(entry: Obj) -> Obj:
-    """A container without an image: scenarios have one that there is."""
+def _without_image(entry: Obj) -> Obj:
+    """Return a container without its image: `run` puts in one that can be pulled."""
     return {name: value for name, value in entry.items() if name != "image"}
 
 
-def _claim(item: Obj) -> Obj:
+def _claim_entry(item: Obj) -> Obj:
     return {"claim": item["metadata"]["name"], **item["spec"]["devices"]}
 
 
-def _fits(answer: Answer) -> bool:
-    """Whether the reference finds devices for the pod on one of the nodes.
+def _reference_allocates(answer: Answer) -> bool:
+    """Return whether the reference finds devices for the pod on one of the nodes.
 
     The claim for extended resources is the right one, which may not be what the cluster made.
     """
@@ -187,13 +197,13 @@ def _fits(answer: Answer) -> bool:
     return judge_undecided({"snapshot": {**snapshot, "claims": claims}, "pod": pod}) is not None
 
 
-def _renamed(scenario: Obj, drivers: list[str]) -> Obj:
-    """With the variables of scenarios in place of the names of a problem."""
+def _with_variables(scenario: Obj, drivers: list[str]) -> Obj:
+    """Return the scenario with variables in place of the names of a problem."""
     text = json.dumps(scenario).replace(RESOURCES, "dra-conformance.dev/${name.res}-")
     for index, driver in enumerate([*drivers, ANY]):
         short = driver.removesuffix(f".{DOMAIN}")
         text = text.replace(driver, f"${{name.{short}}}.{DOMAIN}" if index else "${driver}")
     for index, letter in enumerate(_LETTERS):
         text = text.replace(f'"node-{index}"', f'"${{node.{letter}}}"')
-    found: Obj = json.loads(text)
-    return found
+    renamed: Obj = json.loads(text)
+    return renamed

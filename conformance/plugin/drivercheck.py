@@ -86,7 +86,7 @@ def dra_driver_check(request: pytest.FixtureRequest, _dra_driver_runner: Any) ->
     from conformance.drivercheck.result import Outcome
 
     def check() -> None:
-        found = _dra_driver_runner.make(request.param)
+        found = _dra_driver_runner.make_check(request.param)
         text = f"{found.summary}\n{found.message}\nsource: {found.source}"
         match found.outcome:
             case Outcome.PASSED:

@@ -89,11 +89,11 @@ class ScenarioItem(pytest.Item):
 
     def _compare(self, finished: ScenarioFinished) -> ScenarioCompared:
         """Judge what the cluster did, beside the same scenario on the reference."""
-        from conformance.compare.compare import compare_scenario
-        from conformance.compare.reference import on_reference
+        from conformance.compare.compare_scenarios import compare_scenario
+        from conformance.compare.reference import run_on_reference
 
         setup = setup_of(self.config.stash[SESSION])
-        [reference] = on_reference([self.loaded], setup.opened, setup.run)
+        [reference] = run_on_reference([self.loaded], setup.opened, setup.run)
         return compare_scenario(finished, reference)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -90,7 +90,7 @@ class AllureResults:
 
     def _write(self, event: ScenarioFinished) -> None:
         length = round(event.seconds * 1000)
-        start = milliseconds(event.started_at) or self._now() - length
+        start = parse_milliseconds(event.started_at) or self._now() - length
         result = _result(event.scenario, start, start + length)
         compared = self._collector.compared.get(event.scenario.id)
         result.status = STATUS[event.outcome]
@@ -159,8 +159,8 @@ def complete(
             result.links.append(Link(LinkType.ISSUE, visible(issue.link), visible(issue.name)))
 
 
-def milliseconds(time: str) -> int:
-    """RFC 3339 as Allure counts, since the epoch; 0 where it is no such time."""
+def parse_milliseconds(time: str) -> int:
+    """Return RFC 3339 as Allure counts, since the epoch; 0 where it is no such time."""
     try:
         return round(datetime.fromisoformat(time).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -168,7 +168,7 @@ def milliseconds(time: str) -> int:
 
 
 def _status_details(event: ScenarioFinished) -> StatusDetails | None:
-    """Message, and as trace where it happened and what was left behind."""
+    """Return the message, and as trace where it happened and what was left behind."""
     if event.outcome is Outcome.PASSED:
         return None
     lines = [f"at {event.where}"] if event.where else []
@@ -183,7 +183,7 @@ def _status_details(event: ScenarioFinished) -> StatusDetails | None:
 
 
 def _steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
-    """The scenario's steps one after the other, from ``start`` (milliseconds since the epoch)."""
+    """Return the scenario's steps one after the other, from ``start`` (ms since the epoch)."""
     steps = []
     for step in event.steps:
         stop = start + round(step.seconds * 1000)
@@ -205,8 +205,8 @@ def _steps_of(event: ScenarioFinished, start: int) -> list[TestStepResult]:
 def attachments_of(
     event: ScenarioFinished, diagnostics: Mapping[str, str], compared: ScenarioCompared | None
 ) -> list[tuple[str, str, AttachmentType]]:
-    """Name, text and type of each attachment of a result, redacted, in a stable order."""
-    found = [
+    """Return name, text and type of each attachment of a result, redacted, in a stable order."""
+    attachments = [
         (visible(redact(name)), redact(text), _type_of(name, text))
         for name, text in sorted(diagnostics.items())
     ]
@@ -216,12 +216,12 @@ def attachments_of(
         ("decisions", list(event.decisions)),
         ("undecided", list(event.undecided)),
     ]
-    found += [
+    attachments += [
         (name, redacted_text(value, 2), AttachmentType.JSON) for name, value in evidence if value
     ]
     if compared is not None and compared.notes:
-        found.append(("comparison", redact("\n".join(compared.notes)), AttachmentType.TEXT))
-    return found
+        attachments.append(("comparison", redact("\n".join(compared.notes)), AttachmentType.TEXT))
+    return attachments
 
 
 def _result(scenario: PlannedScenario, start: int, stop: int) -> TestResult:
@@ -271,7 +271,7 @@ def apply_to_current_test(
 
 
 def _current_result() -> Any:
-    """The result that allure-pytest's listener is filling in, None without ``--alluredir``."""
+    """Return the result that allure-pytest's listener fills in, None without ``--alluredir``."""
     for plugin in allure_commons.plugin_manager.get_plugins():
         reporter = getattr(plugin, "allure_logger", None)
         if reporter is not None:

@@ -39,7 +39,7 @@ def write_run(folder: Path, started: RunStarted) -> None:
 
 
 def _environment(started: RunStarted) -> dict[str, str]:
-    """What a reader must know of the run's surroundings: name -> value."""
+    """Return what a reader must know of the run's surroundings: name -> value."""
     versions = {name: text for name, text in started.versions.items() if name != "kubernetes"}
     return {
         "Driver": started.driver or "none",
@@ -52,10 +52,10 @@ def _environment(started: RunStarted) -> dict[str, str]:
 
 
 def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
-    """Who ran it: a job of GitHub, GitLab or Jenkins by its own variables, else ``local``."""
+    """Return who ran it: a job of GitHub, GitLab or Jenkins by its variables, else ``local``."""
     if env.get("GITHUB_ACTIONS") == "true":
-        place = f"{env.get('GITHUB_SERVER_URL')}/{env.get('GITHUB_REPOSITORY')}"
-        url = f"{place}/actions/runs/{env.get('GITHUB_RUN_ID')}"
+        repository_url = f"{env.get('GITHUB_SERVER_URL')}/{env.get('GITHUB_REPOSITORY')}"
+        url = f"{repository_url}/actions/runs/{env.get('GITHUB_RUN_ID')}"
         number = env.get("GITHUB_RUN_NUMBER", "")
         about = ("GitHub Actions", "github", url, f"{env.get('GITHUB_WORKFLOW')} #{number}")
     elif env.get("GITLAB_CI") == "true":
@@ -66,10 +66,10 @@ def executor_of(run: str, env: Mapping[str, str]) -> dict[str, str | int]:
         about = ("Jenkins", "jenkins", url, f"{env.get('JOB_NAME')} #{number}")
     else:
         return {"name": "local", "type": "local", "buildName": run}
-    found: dict[str, str | int] = dict(
+    executor: dict[str, str | int] = dict(
         zip(("name", "type", "buildUrl", "buildName"), about, strict=True)
     )
-    return found | ({"buildOrder": int(number)} if number.isdecimal() else {})
+    return executor | ({"buildOrder": int(number)} if number.isdecimal() else {})
 
 
 def _write_properties(file: Path, values: Mapping[str, str]) -> None:

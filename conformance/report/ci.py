@@ -69,13 +69,15 @@ class JUnitFile:
 
 
 def junit_xml(result: RunResult, place: Place = lambda _: None) -> ET.Element:
-    """The ``testsuites`` element of a run that is over."""
+    """Return the ``testsuites`` element of a run that is over."""
     started, ids, rows = result.run, result.outcomes, result.scenarios
     against = [row for row in rows if row.outcome is Outcome.PASSED and row.against_rules]
     totals = {
         "tests": str(len(rows)),
         "failures": str(len(ids[Outcome.FAILED]) + len(against)),
-        "errors": str(sum(len(ids[one]) for one in (Outcome.ERROR, Outcome.LOST, Outcome.FLAKY))),
+        "errors": str(
+            sum(len(ids[outcome]) for outcome in (Outcome.ERROR, Outcome.LOST, Outcome.FLAKY))
+        ),
         "time": f"{result.footer.seconds if result.footer else 0.0:.3f}",
     }
     root = ET.Element("testsuites", {"name": "dra-conformance", **totals})
@@ -90,7 +92,7 @@ def junit_xml(result: RunResult, place: Place = lambda _: None) -> ET.Element:
             "hostname": xml_text(socket.gethostname()),
         },
     )
-    _properties(suite, _of_run(started))
+    _properties(suite, _run_properties(started))
     for row in rows:
         case = _case(suite, row, place(row.scenario.id))
         _result(case, row)
@@ -136,14 +138,14 @@ def _case(suite: ET.Element, row: ScenarioResult, folder: Path | None) -> ET.Ele
 
 
 def _from_project(file: Path) -> str:
-    """A path as GitLab reads it, from the project's folder; absolute anywhere else."""
+    """Return a path as GitLab reads it, from the project's folder; absolute anywhere else."""
     project, path = os.environ.get("CI_PROJECT_DIR"), file.resolve()
     if project and path.is_relative_to(Path(project).resolve()):
         return str(path.relative_to(Path(project).resolve()))
     return str(path)
 
 
-def _of_run(started: RunStarted) -> dict[str, str]:
+def _run_properties(started: RunStarted) -> dict[str, str]:
     return {
         "run": started.run,
         "target": started.target,
@@ -214,17 +216,17 @@ class GithubAnnotations:
 
 
 def workflow_commands(result: RunResult, workspace: Path) -> Iterator[str]:
-    """A workflow command for each scenario that did not pass, known issues as notices."""
+    """Yield a workflow command for each scenario that did not pass, known issues as notices."""
     for level, rows in (
         ("error", [row for row in result.scenarios if row.bad and not row.known]),
         ("notice", [row for row in result.scenarios if row.known]),
     ):
-        shown = rows if len(rows) <= MAX_ANNOTATIONS else rows[: MAX_ANNOTATIONS - 1]
-        for row in shown:
+        annotated = rows if len(rows) <= MAX_ANNOTATIONS else rows[: MAX_ANNOTATIONS - 1]
+        for row in annotated:
             yield _command(level, row, workspace)
-        if rows[len(shown) :]:
-            more = f"{len(rows) - len(shown)} more; the reports name them all"
-            yield f"::{level} title=dra-conformance::{more}"
+        if rows[len(annotated) :]:
+            remainder = f"{len(rows) - len(annotated)} more; the reports name them all"
+            yield f"::{level} title=dra-conformance::{remainder}"
 
 
 def _command(level: str, row: ScenarioResult, workspace: Path) -> str:
@@ -242,13 +244,13 @@ def _command(level: str, row: ScenarioResult, workspace: Path) -> str:
         number = line if line.isdecimal() else str(scenario.line)
         properties |= {"file": str(file.relative_to(workspace)), "line": number}
     listed = ",".join(
-        f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}"
+        f"{key}={_escape_data(value).replace(':', '%3A').replace(',', '%2C')}"
         for key, value in properties.items()
     )
-    return f"::{level} {listed}::{_data(shorten(message or str(row.outcome), 20, 2_000))}"
+    return f"::{level} {listed}::{_escape_data(shorten(message or str(row.outcome), 20, 2_000))}"
 
 
-def _data(text: str) -> str:
-    """A message: one line, and nothing in it is a command."""
-    shown = visible(redact(text)).replace("%", "%25")
-    return shown.replace("\r", "%0D").replace("\n", "%0A")
+def _escape_data(text: str) -> str:
+    """Return a message as one line in which nothing is a command."""
+    escaped = visible(redact(text)).replace("%", "%25")
+    return escaped.replace("\r", "%0D").replace("\n", "%0A")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.compare.audit.once import Finding
-from conformance.compare.explain import Told
+from conformance.compare.explain import PendingExplanation
 from conformance.report.drawing import Drawing, DrawnNode, drawing_of
-from conformance.report.templating import environment
+from conformance.report.templating import build_environment
 from conformance.results.events.comparison import Judgement
 from reference_allocator.explain import Explanation
 
@@ -26,12 +26,12 @@ _ON_NODE = 64
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is told of a pod, or of the whole cluster, with the devices that it could use.
+    """What a page says of a pod, or of the whole cluster, with the devices that it could use.
 
     ``removed``: node -> device -> what removed it; ``reasons``: node -> why it does not do.
     """
 
-    told: Told | None
+    explanation: PendingExplanation | None
     map: Drawing | None
     removed: Mapping[str, Mapping[str, str]]
     reasons: Mapping[str, str]
@@ -41,13 +41,13 @@ def render_cluster(
     what: str,
     snapshot: Mapping[str, Any],
     *,
-    told: Sequence[Told] = (),
+    told: Sequence[PendingExplanation] = (),
     explained: Mapping[str, Explanation] | None = None,
     findings: Sequence[Finding] | None = None,
     judgements: Sequence[Judgement] | None = None,
     chosen: Iterable[tuple[Any, Any]] = (),
 ) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         what: the title.
@@ -62,7 +62,7 @@ def render_cluster(
     if not told and whole is not None:
         subjects = [_Subject(None, _fitting(whole, MAX_DEVICES), {}, {})]
     wrong = {item.subject for item in findings or ()}
-    page = environment().get_template("cluster.html.j2")
+    page = build_environment().get_template("cluster.html.j2")
     return page.render(
         what=what,
         kubernetes=snapshot.get("kubernetes", ""),
@@ -82,20 +82,20 @@ def render_cluster(
 
 
 def _subjects(
-    whole: Drawing | None, told: Sequence[Told], explained: Mapping[str, Explanation]
+    whole: Drawing | None, told: Sequence[PendingExplanation], explained: Mapping[str, Explanation]
 ) -> Iterator[_Subject]:
     room = MAX_DEVICES
     for item in told:
-        found = explained.get(item.subject)
-        drawn = _fitting(whole, room) if whole is not None and found is not None else None
+        explanation = explained.get(item.subject)
+        drawn = _fitting(whole, room) if whole is not None and explanation is not None else None
         room -= _size(drawn.nodes) if drawn is not None else 0
-        reasons = {name: one.reason for one in item.reasons for name in one.nodes}
+        reasons = {name: reason.reason for reason in item.reasons for name in reason.nodes}
         reasons |= dict.fromkeys(item.fits, "fits")
-        yield _Subject(item, drawn, _removed(found), reasons)
+        yield _Subject(item, drawn, _removed(explanation), reasons)
 
 
 def _fitting(drawing: Drawing, room: int) -> Drawing | None:
-    """The map with the nodes for which there is room, None without any."""
+    """Return the map with the nodes for which there is room, None without any."""
     nodes: list[DrawnNode] = []
     for node in drawing.nodes:
         room -= _size([node])
@@ -104,20 +104,22 @@ def _fitting(drawing: Drawing, room: int) -> Drawing | None:
         nodes.append(node)
     if not nodes:
         return None
-    left_out = drawing.more + len(drawing.nodes) - len(nodes)
-    return Drawing(drawing.what, tuple(nodes), drawing.waiting, left_out)
+    left_out = drawing.nodes_left_out + len(drawing.nodes) - len(nodes)
+    return Drawing(drawing.title, tuple(nodes), drawing.waiting, left_out)
 
 
 def _size(nodes: Iterable[DrawnNode]) -> int:
     return sum(len(node.devices) + 1 for node in nodes)
 
 
-def _removed(found: Explanation | None) -> dict[str, dict[str, str]]:
-    """Node -> device -> the rules that removed it, each once."""
+def _removed(explanation: Explanation | None) -> dict[str, dict[str, str]]:
+    """Return node -> device -> the rules that removed it, each once."""
     removed: dict[str, dict[str, str]] = {}
-    for report in found.nodes if found is not None else ():
+    for report in explanation.nodes if explanation is not None else ():
         on_node = removed.setdefault(report.node, {})
-        for removal in (one for request in report.requests for one in request.removals):
+        for removal in (
+            removed_devices for request in report.requests for removed_devices in request.removals
+        ):
             for device in removal.devices:
                 rules = on_node.get(device, "")
                 if removal.rule not in rules.split(", "):

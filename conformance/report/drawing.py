@@ -56,34 +56,34 @@ class DrawnDevice:
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A node, or several that reach the same devices, of which ``more`` are left out."""
+    """A node, or several that reach the same devices, of whose devices some are left out."""
 
     name: str
     devices: tuple[DrawnDevice, ...]
-    more: int
+    devices_left_out: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn of a moment: nodes (``more`` are left out), and claims to be allocated."""
+    """What is drawn of a moment: nodes, of which some are left out, and claims to be allocated."""
 
-    what: str
+    title: str
     nodes: tuple[DrawnNode, ...]
     waiting: tuple[str, ...]
-    more: int
+    nodes_left_out: int
 
 
 def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
-    """The allocations of a scenario that are against the rules, and the moment it failed."""
+    """Yield the allocations of a scenario that are against the rules, and the moment it failed."""
     if row.finished is not None and row.compared is not None:
         judged = zip(row.finished.decisions, row.compared.judgements, strict=False)
         for decision, judgement in judged:
             if not judgement.verdict.conformant:
-                what = f"{judgement.verdict}: pod {judgement.pod} on {judgement.node}"
+                title = f"{judgement.verdict}: pod {judgement.pod} on {judgement.node}"
                 chosen = zip(
                     decision.get("claims", ()), decision.get("allocations", ()), strict=False
                 )
-                yield from drawing_of(what, decision.get("snapshot"), chosen)
+                yield from drawing_of(title, decision.get("snapshot"), chosen)
     if "snapshot.json" in row.diagnostics:
         try:
             snapshot = loads(row.diagnostics["snapshot.json"].encode())
@@ -93,74 +93,74 @@ def drawings_of(row: ScenarioResult) -> Iterator[Drawing]:
 
 
 def drawing_of(
-    what: str,
+    title: str,
     document: Any,
     chosen: Iterable[tuple[Any, Any]],
     most_nodes: int = MAX_NODES,
     most_devices: int = MAX_DEVICES,
 ) -> Iterator[Drawing]:
-    """The drawing; none where the text is no snapshot (the page shows the text anyway)."""
+    """Yield the drawing; none where the text is no snapshot (the page shows the text anyway)."""
     try:
         snapshot = Snapshot.from_dict(document)
         new = [
             ResourceClaim.from_dict({**claim, "status": {"allocation": allocation}})
             for claim, allocation in chosen
         ]
-        reached = _reached(snapshot)
+        reached = _devices_by_node(snapshot)
     except (InputError, AllocationError, TypeError):
         return
-    devices = _devices(snapshot, new)
+    devices = _draw_devices(snapshot, new)
     nodes = []
     for name, ids in reached.items():
         drawn = [devices[item] for item in ids]
         drawn.sort(key=lambda item: item.state == "free")  # what is held is not cut
-        kept = {item.id for item in drawn[:most_devices]}
-        shown = tuple(devices[item] for item in ids if item in kept)
-        nodes.append(DrawnNode(name, shown, len(drawn) - len(shown)))
+        drawn_ids = {item.id for item in drawn[:most_devices]}
+        drawn_devices = tuple(devices[item] for item in ids if item in drawn_ids)
+        nodes.append(DrawnNode(name, drawn_devices, len(drawn) - len(drawn_devices)))
     nodes.sort(key=lambda node: all(item.state == "free" for item in node.devices))
     waiting = [] if new else [ResourceClaim.from_dict(item).ref for item in snapshot.claims]
     if nodes:
         left_out = len(nodes[most_nodes:])
-        yield Drawing(what, tuple(nodes[:most_nodes]), tuple(waiting), left_out)
+        yield Drawing(title, tuple(nodes[:most_nodes]), tuple(waiting), left_out)
 
 
-def _reached(snapshot: Snapshot) -> dict[str, list[DeviceId]]:
-    """Which nodes reach which devices; also the nodes that reach none."""
+def _devices_by_node(snapshot: Snapshot) -> dict[str, list[DeviceId]]:
+    """Return node -> the devices that it reaches; also the nodes that reach none."""
     nodes = [Node.from_dict(item) for item in snapshot.nodes]
-    found: dict[str, list[DeviceId]] = {node.name: [] for node in nodes}
+    devices_by_node: dict[str, list[DeviceId]] = {node.name: [] for node in nodes}
     pools: dict[Any, list[ResourceSlice]] = {}
     for item in map(ResourceSlice.from_dict, snapshot.slices):
         keep_newest(pools.setdefault(item.pool_id, []), item)
-    for item in (one for pool in pools.values() for one in pool):
-        name = "" if item.per_device_node_selection else _where(item, nodes)
+    for item in (pool_devices for pool in pools.values() for pool_devices in pool):
+        name = "" if item.per_device_node_selection else _name_nodes(item, nodes)
         for device in item.devices:
             key = DeviceId(item.driver, item.pool, device.name)
-            found.setdefault(name or _where(device, nodes), []).append(key)
-    return found
+            devices_by_node.setdefault(name or _name_nodes(device, nodes), []).append(key)
+    return devices_by_node
 
 
-def _where(place: ResourceSlice | Device, nodes: Sequence[Node]) -> str:
-    """The nodes that a slice or a device names, in words."""
-    at = (place.node_name, place.all_nodes, place.node_selector)
+def _name_nodes(owner: ResourceSlice | Device, nodes: Sequence[Node]) -> str:
+    """Return the nodes that a slice or a device names, in words."""
+    at = (owner.node_name, owner.all_nodes, owner.node_selector)
     names = [node.name for node in nodes if node_matches(node, *at)]
     if len(names) == len(nodes) > 1:
         return "every node"
-    return ", ".join(names) or f"{place.node_name or 'no node'} (not in the snapshot)"
+    return ", ".join(names) or f"{owner.node_name or 'no node'} (not in the snapshot)"
 
 
-def _devices(snapshot: Snapshot, new: Sequence[ResourceClaim]) -> dict[DeviceId, DrawnDevice]:
-    """Every published device, with who has it."""
-    reserved = {ResourceClaim.from_dict(item).ref: _pods(item) for item in snapshot.allocated}
-    found: dict[DeviceId, list[tuple[ResourceClaim, AllocatedDevice]]] = {}
+def _draw_devices(snapshot: Snapshot, new: Sequence[ResourceClaim]) -> dict[DeviceId, DrawnDevice]:
+    """Return every published device, with the pods and claims that have it."""
+    reserved = {ResourceClaim.from_dict(item).ref: _pods_of(item) for item in snapshot.allocated}
+    results: dict[DeviceId, list[tuple[ResourceClaim, AllocatedDevice]]] = {}
     for claim in (*map(ResourceClaim.from_dict, snapshot.allocated), *new):
         for result in claim.results or ():
             if not result.admin_access:  # it takes nothing away
-                found.setdefault(result.id, []).append((claim, result))
+                results.setdefault(result.id, []).append((claim, result))
     drawn = {}
     for item in map(ResourceSlice.from_dict, snapshot.slices):
         for device in item.devices:
             key = DeviceId(item.driver, item.pool, device.name)
-            having = found.get(key, [])
+            having = results.get(key, [])
             tainted = any(taint.effect != "None" for taint in device.taints)
             state = "free"
             if len(having) > 1 and any(result.share_id is None for _, result in having):
@@ -175,6 +175,6 @@ def _devices(snapshot: Snapshot, new: Sequence[ResourceClaim]) -> dict[DeviceId,
     return drawn
 
 
-def _pods(claim: Mapping[str, Any]) -> tuple[str, ...]:
+def _pods_of(claim: Mapping[str, Any]) -> tuple[str, ...]:
     status = claim.get("status") or {}
     return tuple(f"{item.get('name')}" for item in status.get("reservedFor") or ())

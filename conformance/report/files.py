@@ -25,7 +25,7 @@ class DiagnosticsFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._places: dict[str, Path] = {}
+        self._folders: dict[str, Path] = {}
 
     def __str__(self) -> str:
         return f"the diagnostics in {self.root}"
@@ -33,41 +33,41 @@ class DiagnosticsFolder:
     def handle(self, event: Event) -> None:
         if not isinstance(event, Diagnostics) or not event.items:
             return
-        folder = self.root / place_of(event.scenario)
+        folder = self.root / diagnostics_folder(event.scenario)
         folder.mkdir(parents=True, exist_ok=True)
         (self.root / OURS).touch()
         for name, file in file_names(event.items).items():
             (folder / file).write_text(redact(event.items[name]), encoding="utf-8")
-        self._places[event.scenario] = folder
+        self._folders[event.scenario] = folder
 
-    def place(self, scenario_id: str) -> Path | None:
-        return self._places.get(scenario_id)
+    def folder_of(self, scenario_id: str) -> Path | None:
+        return self._folders.get(scenario_id)
 
 
-def place_of(scenario_id: str) -> str:
-    """The folder of a scenario's diagnostics, below the root of all."""
-    return "/".join(safe_name(part) for part in scenario_id.split("/"))
+def diagnostics_folder(scenario_id: str) -> str:
+    """Return the folder of a scenario's diagnostics, below the root of all."""
+    return "/".join(safe_name(folder_name) for folder_name in scenario_id.split("/"))
 
 
 def file_names(items: Iterable[str]) -> dict[str, str]:
-    """The name of an item -> that of its file, in the order of the names."""
-    taken: set[str] = set()
-    return {name: unique(file_name(name), taken) for name in sorted(items)}
+    """Return the name of an item -> that of its file, in the order of the names."""
+    names_taken: set[str] = set()
+    return {name: make_unique(file_name(name), names_taken) for name in sorted(items)}
 
 
 def safe_name(name: str) -> str:
-    """A name without separators, leading dots or characters that need quoting."""
+    """Return a name without separators, leading dots or characters that need quoting."""
     return _UNSAFE.sub("_", name).lstrip(".")[:100] or "unnamed"
 
 
 def file_name(name: str) -> str:
-    """A safe name that has a suffix."""
+    """Return a safe name that has a suffix."""
     safe = safe_name(name)
     return safe if "." in safe else f"{safe}.txt"
 
 
-def unique(name: str, taken: set[str]) -> str:
-    """The name, or with a number where another item has it already; remembers it in ``taken``."""
+def make_unique(name: str, taken: set[str]) -> str:
+    """Return the name, with a number where ``taken`` has it already; add it to ``taken``."""
     candidate, number = name, 2
     while candidate.lower() in taken:
         stem, _, suffix = name.rpartition(".")
@@ -85,10 +85,10 @@ def file_reporters(
     clock: Callable[[], float] = time.time,
     formats: Collection[str] = FORMATS,
 ) -> list[Reporter]:
-    """Diagnostics, JUnit XML and Allure results; beside them are the result file and the pages."""
-    made: list[Reporter] = [diagnostics]
+    """Return what writes diagnostics, JUnit XML and Allure results, beside the result file."""
+    reporters: list[Reporter] = [diagnostics]
     if "junit" in formats:
-        made.append(JUnitFile(output / JUNIT, diagnostics.place))
+        reporters.append(JUnitFile(output / JUNIT, diagnostics.folder_of))
     if "allure" in formats:
-        made.append(AllureResults(output / ALLURE, clock))
-    return made
+        reporters.append(AllureResults(output / ALLURE, clock))
+    return reporters

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.report.summary import VERDICTS, by_feature
 from conformance.results.events.comparison import recorded
 from conformance.results.events.result import ScenarioResult
@@ -90,8 +90,8 @@ ADAPTER: TypeAdapter[Any] = TypeAdapter(RunSummary)
 
 def summary_schema() -> dict[str, Any]:
     schema = ADAPTER.json_schema(by_alias=True, mode="serialization")
-    for part in (schema, *schema["$defs"].values()):
-        part["description"] = part["description"].split("\n\n")[0]
+    for definition in (schema, *schema["$defs"].values()):
+        definition["description"] = definition["description"].split("\n\n")[0]
     return schema
 
 
@@ -103,7 +103,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         verdict=VERDICTS[conclusion.code][0],
         exit_code=int(conclusion.code),
         reasons=conclusion.reasons,
-        certifies_nothing=uncertified(result),
+        certifies_nothing=explain_uncertified(result),
         run=run.run,
         target=run.target,
         kubernetes_version=run.kubernetes_version,
@@ -121,7 +121,7 @@ def summarize(result: RecordedRun) -> RunSummary:
         },
         not_passed=tuple(_not_passed(row) for row in result.scenarios if row.bad),
         result_file_digest=result.digest,
-        resumed=tuple(part.run for part in run.resumed),
+        resumed=tuple(earlier.run for earlier in run.resumed),
     )
 
 

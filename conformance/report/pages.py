@@ -18,13 +18,13 @@ from typing import Any
 
 from markupsafe import escape
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.report.drawing import Drawing, drawings_of
-from conformance.report.files import file_names, place_of
+from conformance.report.files import diagnostics_folder, file_names
 from conformance.report.folder import DIAGNOSTICS, HTML, RESULTS, SUMMARY, SUMMARY_JSON
 from conformance.report.jsonsummary import render_json
 from conformance.report.summary import VERDICTS, by_feature
-from conformance.report.templating import environment, fit
+from conformance.report.templating import build_environment, fit
 from conformance.results.events.dispatch import ReportError
 from conformance.results.events.result import ScenarioResult, count_verdicts
 from conformance.results.read import RecordedRun, load_results
@@ -48,9 +48,9 @@ def write_pages(
     """Write the pages of a run, or of the folder's result file. Raises ReportError."""
     result = result or load_results(output / RESULTS)
     renderers = {"markdown": render_markdown, "json": render_json}
-    for wanted in (name for name in PAGES if name in formats):
-        name = PAGES[wanted]
-        text = render_html(result, output) if wanted == "html" else renderers[wanted](result)
+    for page in (name for name in PAGES if name in formats):
+        name = PAGES[page]
+        text = render_html(result, output) if page == "html" else renderers[page](result)
         try:
             write_whole(output / name, text.encode())
         except OSError as error:
@@ -61,7 +61,7 @@ def write_pages(
 
 
 def render_html(result: RecordedRun, folder: Path | None = None) -> str:
-    """The page; in a ``folder`` it links to the evidence that lies there."""
+    """Return the page; in a ``folder`` it links to the evidence that lies there."""
     room = _Room(MAX_EVIDENCE)
     filters: dict[str, Callable[..., Any]] = {
         "inline": room.of,
@@ -81,7 +81,7 @@ class _Room:
         self._left = characters
 
     def of(self, value: object) -> str:
-        """The evidence as it is shown; "" where there is no room for it."""
+        """Return the evidence as it is shown; "" where there is no room for it."""
         text = fit(value if isinstance(value, str) else redacted_text(value, 1))
         return text if self._takes(len(escape(text))) else ""
 
@@ -99,11 +99,11 @@ class _Room:
 
 
 def _links(folder: Path | None, row: ScenarioResult) -> dict[str, str]:
-    """The names of a scenario's diagnostics -> their files beside the page, "" where not there."""
+    """Return a scenario's diagnostics -> their files beside the page, "" where not there."""
     names = file_names(row.diagnostics)
-    place = Path(DIAGNOSTICS) / place_of(row.scenario.id)
-    there = folder is not None and (folder / place).is_dir()
-    return {name: str(place / file) if there else "" for name, file in names.items()}
+    folder_name = Path(DIAGNOSTICS) / diagnostics_folder(row.scenario.id)
+    exists = folder is not None and (folder / folder_name).is_dir()
+    return {name: str(folder_name / file) if exists else "" for name, file in names.items()}
 
 
 def render_markdown(result: RecordedRun) -> str:
@@ -111,26 +111,28 @@ def render_markdown(result: RecordedRun) -> str:
 
 
 def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[..., Any]]) -> str:
-    made = environment()
-    made.filters.update(filters)
-    made.tests["address"] = is_address
+    templates = build_environment()
+    templates.filters.update(filters)
+    templates.tests["address"] = is_address
     conclusion = conclude_run(result)
-    known = [row for row in result.scenarios if row.known]
+    known_rows = [row for row in result.scenarios if row.known]
     bad = [row for row in result.scenarios if row.bad and not row.known]
-    anchors = {row.scenario.id: f"s{number}" for number, row in enumerate([*bad, *known], start=1)}
-    return made.get_template(template).render(
+    anchors = {
+        row.scenario.id: f"s{number}" for number, row in enumerate([*bad, *known_rows], start=1)
+    }
+    return templates.get_template(template).render(
         run=result.run,
         verdict=VERDICTS[conclusion.code][0],
         code=int(conclusion.code),
         reasons=conclusion.reasons,
-        uncertified=uncertified(result),
+        uncertified=explain_uncertified(result),
         counts={str(outcome): len(ids) for outcome, ids in result.outcomes.items() if ids},
         judged={str(verdict): number for verdict, number in result.verdicts.items() if number},
         latency=result.latency,
         features=list(_features(result)),
         known_issues=result.known_issues,
         bad=bad,
-        known=known,
+        known=known_rows,
         anchors=anchors,
         footer=result.footer,
         digest=result.digest,
@@ -138,7 +140,7 @@ def _render(template: str, result: RecordedRun, filters: Mapping[str, Callable[.
 
 
 def _features(result: RecordedRun) -> Iterator[Mapping[str, Any]]:
-    """Each feature: what its scenarios came to, what its allocations did, and its good ones."""
+    """Yield each feature: what its scenarios and allocations came to, and its good ones."""
     for name, counts in by_feature(result).items():
         rows = [row for row in result.scenarios if row.scenario.feature == name]
         judged = count_verdicts([row.compared for row in rows if row.compared is not None])
@@ -151,12 +153,12 @@ def _features(result: RecordedRun) -> Iterator[Mapping[str, Any]]:
 
 
 def _ending(text: str, longest: int) -> str:
-    """The end of a name, by which the devices of a pool differ."""
+    """Return the end of a name, by which the devices of a pool differ."""
     return text if len(text) <= longest else f"\u2026{text[1 - longest :]}"
 
 
 def _when(text: str) -> str:
-    """A time of the result file to the minute; unchanged where it is no time with a zone."""
+    """Return a time of the result file to the minute; unchanged where it is no time with a zone."""
     try:
         time = datetime.fromisoformat(text)
         return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if time.tzinfo else fit(text)
@@ -182,7 +184,7 @@ MAX_EVENTS = 3  # The latest that are shown; the diagnostics have all.
 
 
 def warnings_of(row: ScenarioResult) -> list[str]:
-    """The last warnings of the scenario's namespace, the latest first.
+    """Return the last warnings of the scenario's namespace, the latest first.
 
     Each as ``FailedScheduling, Pod pod0 (default-scheduler): message``; what the scenario's own
     message quotes is left out, and so is what only repeats.
@@ -191,8 +193,8 @@ def warnings_of(row: ScenarioResult) -> list[str]:
         events = loads(row.diagnostics.get("events.json", "[]").encode())
     except (ValueError, RecursionError):
         return []
-    found = list(dict.fromkeys(_warnings(events, row.message)))
-    return found[: -MAX_EVENTS - 1 : -1]
+    warnings = list(dict.fromkeys(_warnings(events, row.message)))
+    return warnings[: -MAX_EVENTS - 1 : -1]
 
 
 def _warnings(events: Any, known: str) -> Iterator[str]:
@@ -208,7 +210,7 @@ def _warnings(events: Any, known: str) -> Iterator[str]:
 
 
 def _last_seen(event: dict[str, Any]) -> str:
-    """When it was last seen; RFC 3339 in UTC sorts as text, to the second."""
+    """Return when it was last seen; RFC 3339 in UTC sorts as text, to the second."""
     series = event.get("series")
     latest = series.get("lastObservedTime") if isinstance(series, dict) else None
     return str(latest or event.get("lastTimestamp") or event.get("eventTime") or "")

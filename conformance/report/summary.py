@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.results.events.result import RunResult, ScenarioResult
 from conformance.results.events.scenario import Outcome
 from kube.base.errors import ExitCode
@@ -41,7 +41,7 @@ VERDICTS: Mapping[ExitCode, tuple[str, str]] = {
 
 
 def one_line(message: str) -> str:
-    """A message of several lines as one that is safe for a terminal."""
+    """Return a message of several lines as one that is safe for a terminal."""
     return cut(visible(redact(message)).replace("\n", " "), 1_000)
 
 
@@ -50,7 +50,7 @@ def closing_lines(
     diagnostics: Callable[[str], Path | None] = lambda _: None,
     durations: int = 0,
 ) -> Iterator[Text]:
-    """The last lines of a run's output, the most important at the end, where a person looks."""
+    """Yield the last lines of a run's output, the most important at the end, where people look."""
     yield from _not_run(result)
     yield from _failures(result, diagnostics)
     yield from _compared(result)
@@ -69,20 +69,24 @@ def closing_lines(
     if kubelet and kubelet != f"v{version}":
         version += f", kubelet {kubelet}"
     for issue, names in result.known_issues.items():
-        told = f"{issue} of Kubernetes {version}, not counted: {counted(len(names), 'scenario')}"
-        yield Text(visible(told), style=STYLES[Outcome.KNOWN])
+        issue_text = (
+            f"{issue} of Kubernetes {version}, not counted: {counted(len(names), 'scenario')}"
+        )
+        yield Text(visible(issue_text), style=STYLES[Outcome.KNOWN])
     conclusion = conclude_run(result)
     word, style = VERDICTS[conclusion.code]
     line = Text(word, style=style)
     if conclusion.reasons:
         line.append(f": {'; '.join(conclusion.reasons)}", style="")
     yield line.append(f" (exit code {int(conclusion.code)})", style="")
-    if conclusion.code is ExitCode.CONFORMANT and uncertified(result):
-        yield Text(one_line(f"certifies nothing: {'; '.join(uncertified(result))}"), style="dim")
+    if conclusion.code is ExitCode.CONFORMANT and explain_uncertified(result):
+        yield Text(
+            one_line(f"certifies nothing: {'; '.join(explain_uncertified(result))}"), style="dim"
+        )
 
 
 def _not_run(result: RunResult) -> Iterator[Text]:
-    """One line for each scenario that was skipped, and one for all that were lost."""
+    """Yield a line for each scenario that was skipped, and one for all that were lost."""
     skipped = [row for row in result.scenarios if row.outcome is Outcome.SKIPPED]
     lost = [row for row in result.scenarios if row.outcome is Outcome.LOST]
     if skipped or lost:
@@ -94,7 +98,7 @@ def _not_run(result: RunResult) -> Iterator[Text]:
 
 
 def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> Iterator[Text]:
-    """For each scenario that did not pass: what, where, why, and where the diagnostics are."""
+    """Yield what, where and why of each scenario that did not pass, and its diagnostics."""
     for outcome in (Outcome.KNOWN, Outcome.FLAKY, Outcome.ERROR, Outcome.FAILED):
         for row in result.scenarios:
             event = row.finished
@@ -111,13 +115,13 @@ def _failures(result: RunResult, diagnostics: Callable[[str], Path | None]) -> I
                 yield Text(f"  {visible(str(issue))}")
             if event.left:
                 yield Text("  left behind: " + visible(", ".join(event.left)))
-            place = diagnostics(row.scenario.id)
-            if place is not None:
-                yield Text(f"  diagnostics: {visible(str(place))}")
+            diagnostics_folder = diagnostics(row.scenario.id)
+            if diagnostics_folder is not None:
+                yield Text(f"  diagnostics: {visible(str(diagnostics_folder))}")
 
 
 def _compared(result: RunResult) -> Iterator[Text]:
-    """What the comparison found in each scenario, also in those that passed."""
+    """Yield what the comparison found in each scenario, also in those that passed."""
     for compared in sorted(result.compared, key=lambda item: item.scenario):
         if compared.notes:
             yield Text()
@@ -127,7 +131,7 @@ def _compared(result: RunResult) -> Iterator[Text]:
 
 
 def _slowest(result: RunResult, most: int) -> Iterator[Text]:
-    """The scenarios that took longest, with the step in which they spent most."""
+    """Yield the scenarios that took longest, with the step in which they spent most."""
     slowest = sorted(result.finished, key=lambda event: -event.seconds)[:most]
     if slowest:
         yield Text()
@@ -140,17 +144,17 @@ def _slowest(result: RunResult, most: int) -> Iterator[Text]:
 
 
 def _features(result: RunResult) -> Iterator[Text]:
-    """Which features have not passed in full; those that have are counted."""
+    """Yield which features have not passed in full; those that have are counted."""
     features = by_feature(result)
     whole = [name for name, counts in features.items() if set(counts) == {Outcome.PASSED}]
     for name, counts in features.items():
         if name not in whole:
-            yield Text(visible(f"feature {name}: ")).append_text(_counted(counts))
+            yield Text(visible(f"feature {name}: ")).append_text(_format_counts(counts))
     yield Text(f"{len(whole)} of {len(features)} features passed in full")
 
 
 def by_feature(result: RunResult) -> dict[str, Counter[Outcome]]:
-    """Feature -> outcome -> scenarios, sorted by feature; outcomes that did not occur left out."""
+    """Return feature -> outcome -> scenarios, by feature, without outcomes that did not occur."""
     features: dict[str, Counter[Outcome]] = {}
     for row in sorted(result.scenarios, key=lambda row: row.scenario.feature):
         features.setdefault(row.scenario.feature, Counter())[row.outcome] += 1
@@ -158,17 +162,19 @@ def by_feature(result: RunResult) -> dict[str, Counter[Outcome]]:
 
 
 def _totals(result: RunResult) -> Text:
-    """``12 passed, 1 failed in 3.20 s``; outcomes that did not occur are left out."""
+    """Return ``12 passed, 1 failed in 3.20 s``; outcomes that did not occur are left out."""
     counts = {outcome: len(ids) for outcome, ids in result.outcomes.items() if ids}
     seconds = result.footer.seconds if result.footer else 0.0
-    return (_counted(counts) if counts else Text("nothing ran")).append(f" in {seconds:.2f} s")
+    return (_format_counts(counts) if counts else Text("nothing ran")).append(
+        f" in {seconds:.2f} s"
+    )
 
 
-def _counted(counts: Mapping[Outcome, int]) -> Text:
-    parts = [
+def _format_counts(counts: Mapping[Outcome, int]) -> Text:
+    counts_shown = [
         Text(f"{counts[item]} {item}", style=STYLES[item]) for item in Outcome if item in counts
     ]
-    return Text(", ").join(parts)
+    return Text(", ").join(counts_shown)
 
 
 def _headline(row: ScenarioResult, rest: str) -> Text:

@@ -12,18 +12,18 @@ MAX_CHARACTERS = 200_000
 
 
 def fit(text: object) -> str:
-    """A text that a page can show: visible, without credentials, and not endless."""
+    """Return a text that a page can show: visible, without credentials, and not endless."""
     return shorten(visible(redact(str(text))), 5_000, MAX_CHARACTERS)
 
 
-def environment(package: str = "conformance.report") -> Environment:
+def build_environment(package: str = "conformance.report") -> Environment:
     """Of the templates of a package, with the filter ``fit``; in Markdown nothing is escaped."""
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader(package),
         autoescape=select_autoescape(disabled_extensions=("md.j2",), default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["fit"] = fit
-    return made
+    templates.filters["fit"] = fit
+    return templates

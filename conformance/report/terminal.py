@@ -161,8 +161,8 @@ class TerminalReporter:
         elif names:
             # The folder says less than the name, and a line is short.
             short = [name.rpartition("/")[2] for name in names[:MAX_NAMES]]
-            more = f" +{len(names) - MAX_NAMES}" if len(names) > MAX_NAMES else ""
-            line.append(self._one_line("  " + ", ".join(short) + more))
+            remainder = f" +{len(names) - MAX_NAMES}" if len(names) > MAX_NAMES else ""
+            line.append(self._one_line("  " + ", ".join(short) + remainder))
         line.truncate(max(1, self.console.width - 1), overflow="crop")
         return line
 

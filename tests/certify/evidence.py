@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from conformance.certify.build import believed
+from conformance.certify.build import build_believed_report
 from conformance.certify.driverchecked import DriverChecked
 from conformance.certify.profiles import Profile, load_profiles
 from conformance.certify.values import Implementation
 from conformance.certify.verify import Verification, verify_report
-from conformance.compare.compare import against
+from conformance.compare.compare_scenarios import compare_with
 from conformance.engine.setup import Setup, planned
 from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import PlannedScenario
@@ -56,7 +56,7 @@ def genuine(path: Path) -> list[PlannedScenario]:
     scenarios = [item for item in select() if item.id in (WAITS, SHARED, REJECTED, JOB)]
     options = TargetOptions(target="reference", record=True)
     with open_reference(options) as reference:
-        comparer = against(run_suite(scenarios, Setup("r1", reference), ()).finished)
+        comparer = compare_with(run_suite(scenarios, Setup("r1", reference), ()).finished)
     with open_reference(options) as opened, closing(ResultFile(path)) as file:
         run_suite(scenarios, Setup("r1", opened, comparer), [file])
     return [planned(item) for item in scenarios]
@@ -130,8 +130,8 @@ class Forgery:
 
     def claim(self, checked: DriverChecked | None = None) -> str:
         """Write the report that believes the file; returns what the core profile comes to."""
-        result, core = load_results(self.results), PROFILES.named([CORE])
-        report = believed(result, IMPLEMENTATION, core, self.catalogue, checked)
+        result, core = load_results(self.results), PROFILES.select([CORE])
+        report = build_believed_report(result, IMPLEMENTATION, core, self.catalogue, checked)
         self.report.write_text(report.to_yaml())
         return str(report.profiles[0].result)
 

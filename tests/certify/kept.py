@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conformance.certify.evidence import read_evidence
 from conformance.certify.readme import Readme
-from conformance.certify.submission import EVIDENCE, README, submissions
+from conformance.certify.submission import EVIDENCE, README, find_submissions
 
 KEPT = Path(__file__).parents[2] / "reports"
 
@@ -24,5 +24,5 @@ def rewrite(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in submissions(KEPT):
+    for each in find_submissions(KEPT):
         rewrite(each)

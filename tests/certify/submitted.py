@@ -45,7 +45,7 @@ class Submitted:
         self.checked: DriverChecked | None = None
         self.profiles = [CORE]
         report = build_report(
-            load_results(results), IMPLEMENTATION, PROFILES.named([CORE]), catalogue
+            load_results(results), IMPLEMENTATION, PROFILES.select([CORE]), catalogue
         )
         self.folder = self.root / folder_of(report)
         self.evidence = self.folder / EVIDENCE
@@ -65,7 +65,7 @@ class Submitted:
         return write_submission(
             self.folder,
             build_report(
-                result, IMPLEMENTATION, PROFILES.named(self.profiles), self.catalogue, self.checked
+                result, IMPLEMENTATION, PROFILES.select(self.profiles), self.catalogue, self.checked
             ),
             result,
             PROFILES,

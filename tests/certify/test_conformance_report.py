@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import __version__
-from conformance.certify.build import believed, build_report
+from conformance.certify.build import build_believed_report, build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, empty_parts, find_foundations, load_profiles
-from conformance.certify.values import Implementation, Result, implementation
+from conformance.certify.values import Implementation, Result, build_implementation
 from conformance.cli.scenarios.schemas import schema_of
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
 from conformance.engine.setup import planned as planned_of
@@ -45,7 +45,7 @@ IMPLEMENTATION = Implementation(
     version="1.2.3",
     contact=("@example/team",),
 )
-PROFILES = load_profiles().named(["dra-core-cluster", "dra-extended"])
+PROFILES = load_profiles().select(["dra-core-cluster", "dra-extended"])
 REAL = {"suite_version": __version__, "simulated": (), "target": "cluster"}
 """The header of a run that can certify something."""
 
@@ -76,13 +76,15 @@ def core(folder: Path, events: list[ScenarioFinished], **changes: Any) -> Result
     scenarios = changes.pop("scenarios", None) or [event.scenario for event in events]
     catalogue = changes.pop("catalogue", None)
     result = recorded(folder, scenarios, events, **changes)
-    return built(result, load_profiles().named(["dra-core-cluster"]), catalogue).profiles[0].result
+    return built(result, load_profiles().select(["dra-core-cluster"]), catalogue).profiles[0].result
 
 
 def test_a_report_says_what_the_result_file_says(tmp_path: Path) -> None:
     play(ResultFile(tmp_path / "r"), stream(*sample()[:2]))
     catalogue = sample()[0] + [planned("core/new")]
-    report = believed(load_results(tmp_path / "r"), IMPLEMENTATION, PROFILES, catalogue)
+    report = build_believed_report(
+        load_results(tmp_path / "r"), IMPLEMENTATION, PROFILES, catalogue
+    )
     check("report.yaml", report.to_yaml(), GOLDEN)
 
 
@@ -103,8 +105,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ConformanceReport:
 def test_any_text_survives_the_round_trip(
     text: str, report: ConformanceReport, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    implementation = IMPLEMENTATION.model_copy(update={"project": text})
-    report = report.model_copy(update={"implementation": implementation, "target": text})
+    build_implementation = IMPLEMENTATION.model_copy(update={"project": text})
+    report = report.model_copy(update={"implementation": build_implementation, "target": text})
     path = tmp_path_factory.getbasetemp() / "any.yaml"
     path.write_text(report.to_yaml(), encoding="utf-8")
     assert load_document(ConformanceReport, path, "report") == report
@@ -150,7 +152,7 @@ def test_an_extended_skip_does_not_count(tmp_path: Path) -> None:
     two = planned("extended/two")
     scenarios = [planned("extended/one"), two]
     events = [finished(scenarios[0]), finished(two, Outcome.SKIPPED, "no gate")]
-    report = built(recorded(tmp_path, scenarios, events), load_profiles().named(["dra-extended"]))
+    report = built(recorded(tmp_path, scenarios, events), load_profiles().select(["dra-extended"]))
     assert report.profiles[0].result is Result.SUCCESS
     assert report.profiles[0].skipped[0].reason == "no gate"
 
@@ -167,13 +169,13 @@ def test_a_run_that_certifies_nothing_is_never_a_success(tmp_path: Path) -> None
         {"compared": None},
     ):
         result = recorded(tmp_path, [A], [finished(A)], **change)
-        report = built(result, load_profiles().named(["dra-core-cluster"]))
+        report = built(result, load_profiles().select(["dra-core-cluster"]))
         assert report.profiles[0].result is Result.UNCERTIFIED
         assert report.exit_code is ExitCode.PARTIAL
         assert len(report.uncertified) == 1
         failed = recorded(tmp_path, [A], [finished(A, Outcome.FAILED, "no")], **change)
         assert (
-            built(failed, load_profiles().named(["dra-core-cluster"])).profiles[0].result
+            built(failed, load_profiles().select(["dra-core-cluster"])).profiles[0].result
             is Result.FAILURE
         )
 
@@ -182,12 +184,12 @@ def test_scenarios_that_the_suite_does_not_ship_count_for_no_profile(tmp_path: P
     own = planned("vendor/own", level="core")
     events = [finished(A), finished(own, Outcome.FAILED, "no")]
     result = recorded(tmp_path, [A, own], events)
-    report = built(result, load_profiles().named(["dra-core-cluster"]), [A])
+    report = built(result, load_profiles().select(["dra-core-cluster"]), [A])
     assert report.profiles[0].result is Result.SUCCESS
     assert report.profiles[0].failed == ()
     changed = replace(A, digest="sha256:" + "1" * 64)
     with pytest.raises(EvidenceError, match="is not the scenario that the suite ships"):
-        built(result, load_profiles().named(["dra-core-cluster"]), [changed])
+        built(result, load_profiles().select(["dra-core-cluster"]), [changed])
 
 
 def test_a_report_says_what_was_tested(tmp_path: Path) -> None:
@@ -250,7 +252,7 @@ def test_the_core_result_and_the_exit_code_of_the_run_agree(
 ) -> None:
     events = [ended_as(A, outcomes[0]), ended_as(B, outcomes[1])]
     result = recorded(tmp_path, [A, B], events)
-    report = built(result, load_profiles().named(["dra-core-cluster"]))
+    report = built(result, load_profiles().select(["dra-core-cluster"]))
     assert report.exit_code is conclude_run(result).code
 
 
@@ -310,12 +312,12 @@ def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
 
 def test_the_shipped_profiles_cover_both_levels() -> None:
     by_name = {profile.name: profile for profile in load_profiles().profiles}
-    assert by_name["dra-core-cluster"].has(planned("core/x"))
-    assert not by_name["dra-core-cluster"].has(planned("extended/x"))
-    assert by_name["dra-extended"].has(planned("extended/x"))
+    assert by_name["dra-core-cluster"].includes(planned("core/x"))
+    assert not by_name["dra-core-cluster"].includes(planned("extended/x"))
+    assert by_name["dra-extended"].includes(planned("extended/x"))
     assert by_name["dra-core-cluster"].skips == "partial"
-    assert not by_name["dra-beta-apis"].has(planned("extended/x"))
-    assert by_name["dra-beta-apis"].has(planned("extended/x", feature="BetaAPIVersions"))
+    assert not by_name["dra-beta-apis"].includes(planned("extended/x"))
+    assert by_name["dra-beta-apis"].includes(planned("extended/x", feature="BetaAPIVersions"))
     assert by_name["dra-beta-apis"].skips == "partial"
 
 
@@ -323,16 +325,16 @@ def test_a_profile_of_features_takes_those_alone() -> None:
     profile = Profile(
         name="taints", summary="Only taints of devices.", levels=("extended",), features=("Taints",)
     )
-    assert profile.has(planned("extended/x", feature="Taints"))
-    assert not profile.has(planned("extended/x"))
+    assert profile.includes(planned("extended/x", feature="Taints"))
+    assert not profile.includes(planned("extended/x"))
 
 
 def test_a_profile_may_name_its_scenarios() -> None:
     profile = Profile(
         name="guide", summary="Those of a guide.", levels=("core",), scenarios=("core/a",)
     )
-    assert profile.has(A)
-    assert not profile.has(B)
+    assert profile.includes(A)
+    assert not profile.includes(B)
 
 
 PROFILE = """apiVersion: dra-conformance/v1
@@ -409,7 +411,7 @@ def test_the_shipped_profiles_name_scenarios_and_are_in_the_docs() -> None:
     ],
 )
 def test_what_a_profile_stands_on(name: str, foundations: tuple[str, ...]) -> None:
-    [profile] = load_profiles().named([name])
+    [profile] = load_profiles().select([name])
     shipped = [planned_of(item) for item in select()]
     assert find_foundations(profile, shipped) == foundations
 
@@ -423,7 +425,7 @@ def test_two_profiles_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_profile_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="unknown profile dra-cor; known are dra-core"):
-        load_profiles().named(["dra-cor"])
+        load_profiles().select(["dra-cor"])
 
 
 def test_the_shipped_profiles_name_features_that_exist() -> None:
@@ -436,9 +438,9 @@ def test_the_shipped_profiles_name_features_that_exist() -> None:
 )
 def test_particulars_of_a_wrong_form_are_a_usage_error(change: dict[str, str], option: str) -> None:
     given = {"organization": "E", "project": "p", "url": "https://e.example", "version": "1"}
-    assert implementation(**given).project == "p"
+    assert build_implementation(**given).project == "p"
     with pytest.raises(UsageError, match=option):
-        implementation(**{**given, **change})
+        build_implementation(**{**given, **change})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conformance import __version__
 from conformance.certify.build import build_report
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.digest import document_digest
 from conformance.report.pages import render_html
 from conformance.results.read import load_results

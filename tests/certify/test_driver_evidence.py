@@ -15,7 +15,7 @@ from conformance.certify.build import build_report
 from conformance.certify.contradictions import EvidenceError
 from conformance.certify.driverchecked import (
     DriverChecked,
-    misfits,
+    find_misfits,
     parse_driver_check,
     read_driver_check,
 )
@@ -24,7 +24,7 @@ from conformance.certify.profiles import load_profiles
 from conformance.certify.values import Hardware, Result
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
-from conformance.drivercheck.result import CheckResult, DriverCheckResult, verdict
+from conformance.drivercheck.result import CheckResult, DriverCheckResult, judge_checks
 from conformance.drivercheck.result import Outcome as CheckOutcome
 from conformance.drivercheck.run import CHECKS
 from conformance.results.events.scenario import Outcome, PlannedScenario
@@ -36,7 +36,7 @@ from tests.certify.test_conformance_report import REAL, recorded
 from tests.compare.cluster import decision
 from tests.report.builders import finished, planned
 
-DRIVER = load_profiles().named(["dra-core-driver"])
+DRIVER = load_profiles().select(["dra-core-driver"])
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 Document = dict[str, Any]
 
@@ -58,7 +58,7 @@ def checked(edit: Callable[[Document], object] = lambda _: None) -> DriverChecke
         suite_version=__version__,
         started_at="2026-11-21T09:00:00+00:00",
         driver="gpu.nvidia.com",
-        verdict=verdict(checks),
+        verdict=judge_checks(checks),
         checks=checks,
     )
     document = json.loads(result.model_dump_json(by_alias=True))
@@ -70,7 +70,7 @@ def ended(outcome: str, place: int = 0) -> Callable[[Document], object]:
     def edit(document: Document) -> None:
         document["checks"][place]["outcome"] = outcome
         whole = DriverCheckResult.model_validate_json(json.dumps(document))
-        document["verdict"] = verdict(whole.checks)
+        document["verdict"] = judge_checks(whole.checks)
 
     return edit
 
@@ -164,7 +164,7 @@ def test_a_result_of_another_suites_driver_check_must_make_sense_too(
     tmp_path: Path, edit: Callable[[Document], object], said: str
 ) -> None:
     run = run_of(tmp_path, {A: PASSED}).run
-    assert any(said in text for _, text in misfits(checked(edit), run, ours=False))
+    assert any(said in text for _, text in find_misfits(checked(edit), run, ours=False))
 
 
 @pytest.mark.parametrize(("lie", "said"), LIES)

@@ -18,7 +18,7 @@ from tests.certify.test_conformance_report import REAL, built, recorded
 from tests.compare.cluster import allocation, claim, decision
 from tests.report.builders import finished, planned
 
-EXTENDED = load_profiles().named(["dra-extended"])
+EXTENDED = load_profiles().select(["dra-extended"])
 
 
 def taints(number: int, **changes: Any) -> PlannedScenario:

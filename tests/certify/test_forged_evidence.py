@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 import pytest
 
-from conformance.certify.build import OtherSuiteError, believed, build_report
+from conformance.certify.build import OtherSuiteError, build_believed_report, build_report
 from conformance.certify.codes import Code
 from conformance.certify.contradictions import EvidenceError
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.conclude import conclude_run
-from conformance.compare.demands import WantedClaim, demand_of, unrecorded
+from conformance.compare.demands import WantedClaim, demand_of, list_unrecorded
 from conformance.digest import set_digest
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.results.read import ResultFileError, load_results
@@ -37,7 +37,7 @@ from tests.scenario.sampling import SAMPLE, sample
 
 def report_of(forgery: Forgery) -> Any:
     result = load_results(forgery.results)
-    return build_report(result, IMPLEMENTATION, PROFILES.named([CORE]), forgery.catalogue)
+    return build_report(result, IMPLEMENTATION, PROFILES.select([CORE]), forgery.catalogue)
 
 
 def test_genuine_evidence_is_reported_and_verified(forgery: Forgery) -> None:
@@ -314,7 +314,7 @@ def test_a_selection_is_partial_whatever_the_report_says(forgery: Forgery) -> No
 def test_a_profile_that_is_named_twice_is_there_once(forgery: Forgery) -> None:
     forgery.write()
     result = load_results(forgery.results)
-    twice = [*PROFILES.named([CORE, CORE]), *PROFILES.named([CORE])]
+    twice = [*PROFILES.select([CORE, CORE]), *PROFILES.select([CORE])]
     report = build_report(result, IMPLEMENTATION, twice, forgery.catalogue)
     assert [item.name for item in report.profiles] == [CORE]
 
@@ -341,7 +341,9 @@ def test_a_comparison_that_judged_nothing_is_inconclusive_for_the_run_too(forger
     assert unjudged == (WAITS, SHARED, JOB)
     result = replace(result, compared=compared)
     assert conclude_run(result).code is ExitCode.INCONCLUSIVE
-    report = believed(result, IMPLEMENTATION, PROFILES.named([CORE]), forgery.catalogue)
+    report = build_believed_report(
+        result, IMPLEMENTATION, PROFILES.select([CORE]), forgery.catalogue
+    )
     assert report.profiles[0].comparison is not None
     assert report.profiles[0].comparison.not_judged == unjudged
     assert report.exit_code is ExitCode.INCONCLUSIVE
@@ -356,9 +358,9 @@ def test_no_shipped_scenario_demands_what_a_genuine_run_does_not_record(
     passed = [event for event in result.finished if event.outcome is Outcome.PASSED]
     assert len(passed) > 50
     assert {item.id for item in shipped} == {event.scenario.id for event in result.finished}
-    assert {event.scenario.id: unrecorded(event) for event in passed if unrecorded(event)} == {}, (
-        SAMPLE
-    )
+    assert {
+        event.scenario.id: list_unrecorded(event) for event in passed if list_unrecorded(event)
+    } == {}, SAMPLE
     assert sum(bool(claims_of(event)) for event in passed) > 20
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conformance.certify.build import believed
-from conformance.certify.contradictions import contradictions
+from conformance.certify.build import build_believed_report
+from conformance.certify.contradictions import find_contradictions
 from conformance.certify.verify import verify_report
 from conformance.engine.options import Shard
 from conformance.engine.plan import shard_of
@@ -146,15 +146,17 @@ def test_shards_that_do_not_fit_their_results_are_refused(
 ) -> None:
     change(joined)
     joined.write()
-    wrong = contradictions(load_results(joined.results), joined.catalogue)
+    wrong = find_contradictions(load_results(joined.results), joined.catalogue)
     assert [item for item in wrong if item.code == code and re.search(message, item.message)], wrong
 
 
 def test_a_report_on_joined_runs_says_so(joined: Forgery) -> None:
     joined.write()
     result = load_results(joined.results)
-    assert contradictions(result, joined.catalogue) == ()
-    report = believed(result, IMPLEMENTATION, PROFILES.named([CORE]), joined.catalogue)
+    assert find_contradictions(result, joined.catalogue) == ()
+    report = build_believed_report(
+        result, IMPLEMENTATION, PROFILES.select([CORE]), joined.catalogue
+    )
     assert report.evidence.joined == ("r1", "r2")
     joined.report.write_text(report.to_yaml())
     verification = verify_report(joined.report, joined.results, PROFILES, joined.catalogue)
@@ -179,5 +181,5 @@ def test_a_run_or_a_scenario_that_was_resumed_twice_is_refused(
     ]
     assert forgery.header["run"] == "r1"
     forgery.write()
-    wrong = contradictions(load_results(forgery.results), forgery.catalogue)
+    wrong = find_contradictions(load_results(forgery.results), forgery.catalogue)
     assert message in [item.message for item in wrong]

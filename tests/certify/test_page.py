@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from conformance.certify.model import ConformanceReport, Devices, Inventory, Support
-from conformance.certify.page import Entry, changes, find_clashes, pages, write_pages
+from conformance.certify.page import Entry, find_changes, find_clashes, render_pages, write_pages
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result, Skipped
@@ -51,17 +51,17 @@ def failing(name: str) -> object:
 
 
 def test_each_minor_has_its_drivers_and_the_newest_is_first() -> None:
-    page = pages([entry("1.9"), entry("1.37"), entry("1.10", "other")])["index.html"]
+    page = render_pages([entry("1.9"), entry("1.37"), entry("1.10", "other")])["index.html"]
     assert re.findall(r'<h2 id="kubernetes-([\d.]+)"', page) == ["1.37", "1.10", "1.9"]
     assert page.count("Hardware: simulated") == 3
 
 
 def test_what_became_of_a_feature_is_said() -> None:
     before, after = entry("1.36"), entry("1.37", features=failing("DeviceTaints"))
-    [change] = changes(before, after)
+    [change] = find_changes(before, after)
     assert (change.feature, change.after) == ("DeviceTaints", Support.FAILED)
-    assert list(changes(before, entry("1.37"))) == []
-    page = pages([after, before])["index.html"]
+    assert list(find_changes(before, entry("1.37"))) == []
+    page = render_pages([after, before])["index.html"]
     assert "nvml-dra-driver: 1.36 to 1.37" in page
     assert "DeviceTaints: supported" in page
 
@@ -70,7 +70,7 @@ def test_a_badge_says_what_a_profile_came_to() -> None:
     core = ("dra-core-cluster", "dra-core-driver")
     good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
     some = good[1].model_copy(update={"without": (Skipped(scenario="core/x", reason="one card"),)})
-    files = pages(
+    files = render_pages(
         [
             entry(profiles=good),
             entry("1.36", profiles=good, hardware=Hardware.SHOWN),
@@ -95,7 +95,7 @@ def test_text_of_a_submitter_is_no_markup() -> None:
         update={"project": HOSTILE, "organization": HOSTILE, "url": "https://x/\"onclick='a'"}
     )
     report = REPORT.model_copy(update={"implementation": about, "uncertified": (HOSTILE,)})
-    page = pages([Entry(KEPT, report, HOSTILE)])["index.html"]
+    page = render_pages([Entry(KEPT, report, HOSTILE)])["index.html"]
     assert "<script" not in page
     assert '"onclick' not in page
     assert page.count("<article") == 1
@@ -103,7 +103,9 @@ def test_text_of_a_submitter_is_no_markup() -> None:
 
 def test_devices_whose_product_nobody_knows_are_counted() -> None:
     seen = Inventory(nodes=2, nodes_with_devices=2, devices=(Devices(product=UNKNOWN, count=8),))
-    page = pages([Entry(KEPT, REPORT.model_copy(update={"inventory": seen}), "some")])["index.html"]
+    page = render_pages([Entry(KEPT, REPORT.model_copy(update={"inventory": seen}), "some")])[
+        "index.html"
+    ]
     assert "<small>8 devices on 2 of 2 nodes</small>" in page
 
 
@@ -111,16 +113,16 @@ def test_a_submission_that_is_judged_by_its_own_scenarios_says_so() -> None:
     laxer = Entry(
         KEPT, REPORT, departures=(f"the profile dra-extended is not the one of {HOSTILE}",)
     )
-    page = pages([laxer])["index.html"]
+    page = render_pages([laxer])["index.html"]
     assert "Other suite: the profile dra-extended is not the one of" in page
     assert "<script" not in page
-    assert "Other suite" not in pages([entry()])["index.html"]
+    assert "Other suite" not in render_pages([entry()])["index.html"]
 
 
 def test_a_badge_has_no_colour_of_success_where_others_set_the_scenarios() -> None:
     good = tuple(item.model_copy(update={"result": Result.SUCCESS}) for item in REPORT.profiles)
     laxer = Entry(KEPT, entry(profiles=good).report, departures=("other scenarios",))
-    badge = pages([laxer])[laxer.badge("dra-core-cluster")]
+    badge = render_pages([laxer])[laxer.badge("dra-core-cluster")]
     assert "dra-core-cluster: success (other suite)" in ET.fromstring(badge).attrib["aria-label"]
     assert "#1a7f37" not in badge
 
@@ -143,10 +145,10 @@ def test_two_implementations_of_one_name_clash(
         two.folder: [one.folder],
     }
     with pytest.raises(ValueError, match="submissions of one name"):
-        pages([one, two])
+        render_pages([one, two])
     later = entry("1.38", others_project, other, features=failing("DeviceTaints"))
     assert find_clashes([one, later]) == {}
-    page = pages([one, later])["index.html"]
+    page = render_pages([one, later])["index.html"]
     assert "1.37 to 1.38" not in page, "it is not known to be the same driver"
 
 
@@ -155,8 +157,10 @@ def test_no_badge_of_one_name_is_that_of_another() -> None:
     profile = REPORT.profiles[0]
     first = entry(project="a", profiles=(profile.model_copy(update={"name": "b-c"}),))
     second = entry(project="a-b", profiles=(profile.model_copy(update={"name": "c"}),))
-    assert len(pages([first, second])) == 3
-    names = [path for some in NAMES for path in pages([entry("1.37", "X", str(some.values[0]))])]
+    assert len(render_pages([first, second])) == 3
+    names = [
+        path for some in NAMES for path in render_pages([entry("1.37", "X", str(some.values[0]))])
+    ]
     assert [name for name in names if name != name.lower()] == []
 
 
@@ -190,7 +194,7 @@ def test_of_two_submissions_of_one_name_neither_is_shown(
 
 def test_the_same_submissions_give_the_same_page() -> None:
     entries = [entry("1.36"), entry("1.37"), entry("1.37", "other")]
-    assert pages(entries) == pages(entries[::-1])
+    assert render_pages(entries) == render_pages(entries[::-1])
 
 
 @pytest.mark.skipif(
@@ -202,7 +206,7 @@ def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     """A script in a copy of the page measures it; the page itself has none, and forbids them."""
     assert CHROMIUM is not None, "CI installs it"
     long = entry("1.37", "a-driver-of-which-the-name-is-really-rather-long")
-    write_pages(tmp_path, pages([entry("1.36"), entry("1.37"), long]))
+    write_pages(tmp_path, render_pages([entry("1.36"), entry("1.37"), long]))
     page = tmp_path / "index.html"
     text, dropped = re.subn(
         r"<meta http-equiv=\"Content-Security-Policy\".*?>", "", page.read_text()

@@ -22,7 +22,7 @@ from conformance.certify.submission import (
     SIGNATURE,
     check_evidence,
     check_folder,
-    submissions,
+    find_submissions,
 )
 from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
@@ -39,7 +39,7 @@ Document = dict[str, Any]
 
 def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
     assert submitted.write() is False
-    assert list(submissions(submitted.root)) == [submitted.folder]
+    assert list(find_submissions(submitted.root)) == [submitted.folder]
     checked = submitted.check()
     assert checked.verification.discrepancies == ()
     assert checked.verification.departures == ()
@@ -52,7 +52,7 @@ def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
     assert "uncertified | " in text
 
 
-@pytest.mark.parametrize("folder", list(submissions(KEPT)), ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", list(find_submissions(KEPT)), ids=lambda path: path.name)
 def test_a_kept_submission_says_what_its_evidence_says(folder: Path) -> None:
     checked = check_folder(folder, load_profiles(), catalogue)
     assert checked.verification.discrepancies == ()
@@ -418,13 +418,13 @@ def test_a_report_without_its_evidence_is_reported(submitted: Submitted) -> None
     submitted.write()
     submitted.evidence.unlink()
     with pytest.raises(UsageError, match="has a report without its evidence"):
-        list(submissions(submitted.root))
+        list(find_submissions(submitted.root))
     nothing = submitted.root.parent / "nothing"
     with pytest.raises(UsageError, match="nothing: is not a folder"):
-        list(submissions(nothing))
+        list(find_submissions(nothing))
     nothing.mkdir()
     with pytest.raises(UsageError, match="has no submission"):
-        list(submissions(nothing))
+        list(find_submissions(nothing))
 
 
 def test_a_file_of_signers_that_is_not_there_is_said_also_without_a_signature(

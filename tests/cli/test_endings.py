@@ -12,7 +12,7 @@ import pytest
 
 from conformance.cli import main
 from conformance.cli.output import print_progress, printable
-from conformance.compare.reference import on_reference
+from conformance.compare.reference import run_on_reference
 from conformance.results.events.result import RunResult
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
@@ -211,7 +211,7 @@ def test_ctrl_c_on_the_reference_does_not_begin_the_cluster(
     monkeypatch.setattr("conformance.compare.reference.run_suite", lambda *_: stopped)
     options = TargetOptions()
     with open_reference(options) as opened, pytest.raises(KeyboardInterrupt):
-        on_reference([], opened, "run0")
+        run_on_reference([], opened, "run0")
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.asking import answer
+from conformance.compare.asking import answer_question
 from conformance.compare.evidence import Obj
 from reference_allocator.snapshot import Snapshot
 from tests.compare.cluster import allocated, claim, node, pod, resource_slice, snapshot
@@ -27,7 +27,7 @@ def new(devices: int) -> list[Obj]:
 
 def asked(line: Any) -> Any:
     text = line if isinstance(line, bytes) else json.dumps(line).encode()
-    return json.loads(answer(Snapshot.from_dict(waiting()), text))
+    return json.loads(answer_question(Snapshot.from_dict(waiting()), text))
 
 
 @pytest.mark.parametrize(

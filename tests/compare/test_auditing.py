@@ -94,7 +94,7 @@ def test_what_changes_is_judged_as_the_whole_cluster_would_be(
 ) -> None:
     objects = {key: state for key, states in STATES.items() if (state := states[0]) is not None}
     auditor = Auditor("1.37.1", FEATURES, 0)
-    auditor.take(objects)
+    auditor.take_changes(objects)
     for moment, batch in enumerate(batches):
         auditor.judge(moment * 10)
         for key, state in batch:
@@ -102,12 +102,12 @@ def test_what_changes_is_judged_as_the_whole_cluster_would_be(
                 objects.pop(key, None)
             else:
                 objects[key] = state
-        auditor.take(dict(batch))
+        auditor.take_changes(dict(batch))
         auditor.judge(moment * 10 + 1)
         auditor.judge(moment * 10 + 1 + SECONDS)
         assert {str(item) for item in auditor.findings} == whole(objects)
-    auditor.take(dict.fromkeys(STATES))
-    assert auditor.judge(1e6).found == ()
+    auditor.take_changes(dict.fromkeys(STATES))
+    assert auditor.judge(1e6).new == ()
     assert auditor.allocated == 0
     left: dict[str, Any] = vars(auditor)
     left = {name: value for name, value in left.items() if isinstance(value, dict | set)}
@@ -120,17 +120,17 @@ def test_a_finding_is_told_once_when_it_has_lasted_and_again_when_it_has_passed(
     states = {key: states[0] for key, states in STATES.items()}
     one, two = ("ResourceClaim", "uid-one"), ("ResourceClaim", "uid-two")
     states[one], states[two] = STATES[one][1], STATES[two][1]
-    auditor.take(states)
+    auditor.take_changes(states)
     assert auditor.allocated == 2
     news = auditor.judge(100)
-    assert (news.found, news.due) == ((), 100 + SECONDS)
-    assert [item.rule for item in auditor.judge(100 + SECONDS).found] == ["double-allocation"]
-    auditor.take({("Pod", "uid-one"): None})
+    assert (news.new, news.due) == ((), 100 + SECONDS)
+    assert [item.rule for item in auditor.judge(100 + SECONDS).new] == ["double-allocation"]
+    auditor.take_changes({("Pod", "uid-one"): None})
     news = auditor.judge(101)
-    assert (news.found, news.due) == ((), 111)
-    assert [item.rule for item in auditor.judge(111).found] == ["reserved-for-nobody"]
-    assert auditor.judge(112).found == ()
-    auditor.take({two: None})
+    assert (news.new, news.due) == ((), 111)
+    assert [item.rule for item in auditor.judge(111).new] == ["reserved-for-nobody"]
+    assert auditor.judge(112).new == ()
+    auditor.take_changes({two: None})
     assert [item.rule for item in auditor.judge(113).passed] == ["double-allocation"]
     assert [item.rule for item in auditor.findings] == ["reserved-for-nobody"]
 
@@ -146,14 +146,14 @@ def test_an_object_that_cannot_be_read_leaves_its_own_pool_unjudged() -> None:
         ("ResourceSlice", "a"): broken,
         ("ResourceClaim", "1"): one,
     }
-    auditor.take(states)
+    auditor.take_changes(states)
     auditor.judge(0)
     states = {
         ("Node", "b"): node("node-b"),
         ("ResourceSlice", "b"): slice_of("node-b", []),
         ("ResourceClaim", "2"): two,
     }
-    auditor.take(states)
+    auditor.take_changes(states)
     auditor.judge(0)
     auditor.judge(1)
     rules = {(item.rule, item.subject) for item in auditor.findings}

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from conformance.compare.compare import against
+from conformance.compare.compare_scenarios import compare_with
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.comparison import ScenarioCompared, Verdict
@@ -44,7 +44,7 @@ def ran(items: Sequence[LoadedScenario], *faults: str) -> tuple[ScenarioFinished
 
 
 def judged(items: Sequence[LoadedScenario], *faults: str) -> list[ScenarioCompared]:
-    right = against(ran(items))
+    right = compare_with(ran(items))
     return [right(event) for event in ran(items, *faults)]
 
 
@@ -55,7 +55,7 @@ def showing(*faults: str) -> list[LoadedScenario]:
 
 def test_the_reference_itself_is_identical_everywhere() -> None:
     good = ran(scenarios())
-    compared = [against(good)(event) for event in good]
+    compared = [compare_with(good)(event) for event in good]
     assert count_verdicts(compared)[Verdict.IDENTICAL] > 10
     assert all(item.conformant for item in compared)
     assert [item for item in compared if item.differences or item.problems] == []

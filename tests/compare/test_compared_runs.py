@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.compare import against, compare_scenario
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.compare.compare_scenarios import compare_scenario, compare_with
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.compare.witness import Answer
 from conformance.results.events.comparison import ScenarioCompared, Verdict
 from conformance.results.events.result import RunCollector, RunResult, count_verdicts
@@ -77,7 +77,7 @@ def test_a_decision_that_cannot_be_judged_is_a_problem_and_no_crash() -> None:
 
 
 def test_a_comparer_compares_each_scenario_with_the_same_on_the_reference() -> None:
-    compare = against([finished("core/one", Outcome.ERROR, "boom")], INADMISSIBLE)
+    compare = compare_with([finished("core/one", Outcome.ERROR, "boom")], INADMISSIBLE)
     assert compare(decided()).notes == (
         "inadmissible: pod pod0: selector: gpu-0 does not match",
         "not judged: the reference itself breaks (boom)",
@@ -178,10 +178,10 @@ def test_a_run_in_which_nothing_passed_is_never_conformant() -> None:
 
 def test_only_a_compared_run_on_a_cluster_can_certify_something() -> None:
     real = {"target": "cluster"}
-    assert uncertified(run([CORE], [PASSED], [], start=real)) == ()
+    assert explain_uncertified(run([CORE], [PASSED], [], start=real)) == ()
     for start, compared, reason in (
         ({**real, "target": "reference"}, [], "on the suite's own reference"),
         (real, None, "no allocation was judged"),
     ):
-        [found] = uncertified(run([CORE], [PASSED], compared, start=start))
+        [found] = explain_uncertified(run([CORE], [PASSED], compared, start=start))
         assert reason in found

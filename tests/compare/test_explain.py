@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.explain import Told, explain_file, explain_snapshot, read_snapshot
+from conformance.compare.explain import (
+    PendingExplanation,
+    explain_file,
+    explain_snapshot,
+    read_snapshot,
+)
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.scenario.loader import load_scenarios
@@ -48,12 +53,12 @@ def scope(target: ReferenceTarget) -> ReferenceScope:
 
 
 @pytest.fixture
-def ask(target: ReferenceTarget, tmp_path: Path) -> Iterator[Callable[[str], Told]]:
+def ask(target: ReferenceTarget, tmp_path: Path) -> Iterator[Callable[[str], PendingExplanation]]:
     """Explains a pod or claim of the reference, asked over HTTP as a cluster is."""
     front = Front(real_time(target), tmp_path, "test")
     api = Api(Connection.open(front.kubeconfig, "dra-conformance-test"))
 
-    def explain(name: str) -> Told:
+    def explain(name: str) -> PendingExplanation:
         [told] = explain_snapshot(read_snapshot(capture(api, pytest.fail)), f"ns/{name}")
         return told
 
@@ -76,7 +81,7 @@ def want(scope: ReferenceScope, *requests: dict[str, Any], **spec: Any) -> None:
 
 
 def test_nothing_is_promised_where_nothing_helps(
-    scope: ReferenceScope, ask: Callable[[str], Told]
+    scope: ReferenceScope, ask: Callable[[str], PendingExplanation]
 ) -> None:
     want(scope, kit.request(selectors=[SELECTOR]), nodeSelector={"disk": "none"})
     told = ask("p")
@@ -85,7 +90,7 @@ def test_nothing_is_promised_where_nothing_helps(
 
 
 def test_what_is_in_use_is_told_with_who_has_it(
-    scope: ReferenceScope, ask: Callable[[str], Told]
+    scope: ReferenceScope, ask: Callable[[str], PendingExplanation]
 ) -> None:
     use(scope, "holder", 4)
     want(scope)
@@ -94,7 +99,7 @@ def test_what_is_in_use_is_told_with_who_has_it(
 
 
 def test_a_pods_claims_are_explained_together(
-    scope: ReferenceScope, ask: Callable[[str], Told]
+    scope: ReferenceScope, ask: Callable[[str], PendingExplanation]
 ) -> None:
     scope.create(kit.claim("three", kit.request(count=3)))
     scope.create(kit.claim("two", kit.request(count=2)))
@@ -138,7 +143,7 @@ def unused(scope: ReferenceScope) -> None:
 )
 def test_what_is_no_rule_of_dra_is_told(
     scope: ReferenceScope,
-    ask: Callable[[str], Told],
+    ask: Callable[[str], PendingExplanation],
     situation: Callable[[ReferenceScope], None],
     name: str,
     text: str,
@@ -181,7 +186,7 @@ def test_a_number_that_nobody_has_does_not_take_for_ever() -> None:
     assert "asked for 2 instead of" in told.changes[0].change
 
 
-def test_what_does_not_exist_is_an_error(ask: Callable[[str], Told]) -> None:
+def test_what_does_not_exist_is_an_error(ask: Callable[[str], PendingExplanation]) -> None:
     with pytest.raises(UsageError, match="ns/nothing: there is no ResourceClaim"):
         ask("nothing")
 

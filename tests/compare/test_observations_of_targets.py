@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.compare.compare import MAX_DIFFERENCES, compare_observations
+from conformance.compare.compare_scenarios import MAX_DIFFERENCES, compare_observations
 from conformance.jsondiff import UNORDERED, differences
 from conformance.results.events.scenario import Outcome, ScenarioFinished
 from tests.report.builders import finished, planned, step

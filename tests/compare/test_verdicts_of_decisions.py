@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.evidence import Obj, reading
+from conformance.compare.evidence import Obj, ask_reference
 from conformance.compare.judging import devices_of, judge, judge_undecided
 from conformance.compare.witness import Answer, Witness
 from conformance.results.events.comparison import Judgement, Verdict
@@ -36,7 +36,7 @@ class Unknowing(Witness):
         def ask() -> tuple[str, ...]:
             raise KeyError("someday")
 
-        return reading(ask)
+        return ask_reference(ask)
 
 
 def verdict(judgement: Judgement | None) -> str:

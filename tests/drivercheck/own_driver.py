@@ -31,7 +31,7 @@ class OwnDriver:
         self._options = options or ("--simulate", "t4x4")
         self._socket = ""
 
-    def watched(self, socket: Path) -> OwnDriver:
+    def announcing(self, socket: Path) -> OwnDriver:
         found = OwnDriver(self._fault, *self._options)
         found._socket = str(socket)
         return found
@@ -42,7 +42,7 @@ class OwnDriver:
         process.start()
         return _Forked(process)
 
-    def rebooted(self, boot_id: Path) -> OwnDriver:
+    def with_boot_id(self, boot_id: Path) -> OwnDriver:
         """Itself: our driver writes lost specs again, whichever boot it is."""
         return self
 
@@ -55,7 +55,7 @@ class _Forked:
     def pid(self) -> int:
         return self._process.pid or 0
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.is_alive()
 
     def signal(self, number: int) -> None:

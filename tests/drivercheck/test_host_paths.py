@@ -14,7 +14,7 @@ from conformance.drivercheck import driver, process
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.process import CommandStarter
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.run import choose_checks, run
 from conformance.drivercheck.violations import ViolationError
 
 HARD_CODED = """\
@@ -33,7 +33,7 @@ def test_driver_with_folders_in_its_code_is_checked(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), CommandStarter([str(program)]))
         try:
-            found = run(bench, chosen(CHECKS)).checks
+            found = run(bench, choose_checks(CHECKS)).checks
         finally:
             bench.close()
     assert {one.name: one.message for one in found if one.outcome is not Outcome.PASSED} == {}
@@ -49,13 +49,13 @@ def test_without_root_the_driver_is_told_what_it_may_miss(
     try:
         bench.start()
         with pytest.raises(ViolationError, match=r"without root, .* /var/lib/kubelet in its code"):
-            bench.serve()
+            bench.await_registration()
     finally:
         bench.close()
 
 
 def test_path_of_the_node_is_found_outside(tmp_path: Path) -> None:
     (tmp_path / "plugins").mkdir()
-    assert process.outside("/var/lib/kubelet/plugins", tmp_path) == f"{tmp_path}/plugins"
+    assert process.path_outside("/var/lib/kubelet/plugins", tmp_path) == f"{tmp_path}/plugins"
     for other in ("", "/run/d.sock", "/var/lib/kubelet/none", "../var/lib/kubelet/plugins"):
-        assert process.outside(other, tmp_path) == other
+        assert process.path_outside(other, tmp_path) == other

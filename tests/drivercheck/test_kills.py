@@ -19,7 +19,7 @@ from conformance.drivercheck.kills import within
 from conformance.drivercheck.kills.changes import UnwatchableError, WatchedDriver
 from conformance.drivercheck.process import CommandStarter, Process, Starter
 from conformance.drivercheck.result import CheckResult, Outcome
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.run import choose_checks, run
 from tests.drivercheck.own_driver import OwnDriver
 
 IN_PLACE = "writes-checkpoint-in-place"
@@ -34,15 +34,15 @@ class Unwatched:
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         return self._starter(environment, log)
 
-    def rebooted(self, boot_id: Path) -> Starter | None:
-        return self._starter.rebooted(boot_id)
+    def with_boot_id(self, boot_id: Path) -> Starter | None:
+        return self._starter.with_boot_id(boot_id)
 
 
 def checked(starter: Starter, *checks: str) -> list[CheckResult]:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), starter)
         try:
-            return list(run(bench, chosen(checks)).checks)
+            return list(run(bench, choose_checks(checks)).checks)
         finally:
             bench.close()
 
@@ -144,7 +144,7 @@ def test_a_machine_that_is_not_known_is_said(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr("platform.machine", lambda: "vax")
 
     class OnVax(CommandStarter):
-        def watched(self, socket: Path) -> OnVax:
+        def announcing(self, socket: Path) -> OnVax:
             self.socket = socket
             return self
 

@@ -12,7 +12,7 @@ from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.checks import health, slices
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import CHECKS, chosen, run
+from conformance.drivercheck.run import CHECKS, choose_checks, run
 from kube.values import Obj
 from tests.drivercheck.own_driver import OwnDriver
 from tests.mutants.real_driver.faults import FAULTS
@@ -64,7 +64,7 @@ def test_it_is_caught(fault: str, rule: str) -> None:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), OwnDriver(fault))
         try:
-            result = run(bench, chosen([rule]))
+            result = run(bench, choose_checks([rule]))
         finally:
             bench.close()
     assert [one.outcome for one in result.checks] == [Outcome.FAILED], (SAMPLE, result.checks)
@@ -87,7 +87,7 @@ def test_a_slice_may_come_back_later_than_other_checks_may_take(
 
         monkeypatch.setattr(objects, "delete", delete_for_a_while)
         try:
-            result = run(bench, chosen(["slices/deleted-slice-comes-back"]))
+            result = run(bench, choose_checks(["slices/deleted-slice-comes-back"]))
         finally:
             bench.close()
     assert [one.outcome for one in result.checks] == [Outcome.PASSED], result.checks

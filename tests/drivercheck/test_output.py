@@ -15,10 +15,10 @@ from conformance.drivercheck.result import (
     CheckResult,
     DriverCheckResult,
     Outcome,
+    judge_checks,
     junit_xml,
     lines_of,
-    summary,
-    verdict,
+    summarize_result,
 )
 
 
@@ -43,7 +43,7 @@ def run_of(*checks: CheckResult) -> DriverCheckResult:
         driver="gpu.example.com",
         supported_versions=("v1.DRAPlugin",),
         devices=4,
-        verdict=verdict(checks),
+        verdict=judge_checks(checks),
         checks=checks,
     )
 
@@ -77,7 +77,7 @@ def test_lines_fit_a_terminal_and_the_verdict_is_last() -> None:
     assert max(map(len, lines)) <= WIDTH
     assert "advised       1.25 s  prepare/failed-recommended" in lines
     assert "    source: k8s.io/some/file.go" in lines
-    last = list(summary(result, 3.0))
+    last = list(summarize_result(result, 3.0))
     assert last[-1] == "not conformant in 3.0 s (exit code 1)"
     assert "  failed prepare/failed-recommended (recommended)" in last
 

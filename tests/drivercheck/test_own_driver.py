@@ -13,7 +13,7 @@ from conformance.drivercheck.checks import restart
 from conformance.drivercheck.objects import NODE
 from conformance.drivercheck.rbac.policy import read_policy
 from conformance.drivercheck.result import DriverCheckResult, Outcome
-from conformance.drivercheck.run import CHECKS, chosen, run
+from conformance.drivercheck.run import CHECKS, choose_checks, run
 from kube.base.errors import UsageError
 from tests.drivercheck.own_driver import OwnDriver
 
@@ -115,10 +115,10 @@ def test_each_check_has_a_name_of_its_own_and_a_source() -> None:
 
 
 def test_checks_are_chosen_by_section_or_wildcard() -> None:
-    assert {one.name.partition("/")[0] for one in chosen(["cdi"])} == {"cdi"}
-    assert [one.name for one in chosen(["*/empty-call"])] == [
+    assert {one.name.partition("/")[0] for one in choose_checks(["cdi"])} == {"cdi"}
+    assert [one.name for one in choose_checks(["*/empty-call"])] == [
         "prepare/empty-call",
         "unprepare/empty-call",
     ]
     with pytest.raises(UsageError, match=r"no check is named 'cdj'; sections are registration, "):
-        chosen(["cdj"])
+        choose_checks(["cdj"])

@@ -15,8 +15,8 @@ from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.objects import NODE, Objects
 from conformance.drivercheck.rbac.policy import read_policy
-from conformance.drivercheck.result import DriverCheckResult, Outcome, access
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.result import DriverCheckResult, Outcome, describe_access
+from conformance.drivercheck.run import choose_checks, run
 from kube.base.errors import UsageError
 from kube.errors import ApiError
 from kube.values import Ref, Request, User
@@ -198,7 +198,8 @@ def checked(tmp_path: Path, *rules: dict[str, Any]) -> DriverCheckResult:
         bench = Bench(Path(folder), OwnDriver(), policy=policy)
         try:
             return run(
-                bench, chosen(["slices/deleted-slice-comes-back", "prepare/answers-*", "rbac"])
+                bench,
+                choose_checks(["slices/deleted-slice-comes-back", "prepare/answers-*", "rbac"]),
             )
         finally:
             bench.close()
@@ -217,7 +218,7 @@ def test_what_the_role_lacks_and_has_beyond_is_said(
     verbs = [one for one in SLICES["verbs"] if one != "watch" or late not in result.unused_rights]
     slices = {**SLICES, "verbs": verbs}
     assert least["rules"] == [{**NODES, "resources": ["nodes"]}, CLAIMS, slices]
-    assert "kind: ClusterRole" in list(access(result))
+    assert "kind: ClusterRole" in list(describe_access(result))
 
     monkeypatch.setattr(driver, "START_SECONDS", 1.0)
     result = checked(tmp_path, CLAIMS, NODES, {**SLICES, "verbs": ["list", "watch"]})
@@ -241,8 +242,8 @@ def test_a_report_on_devices_needs_more_since_1_36(tmp_path: Path) -> None:
     for policy in (None, read_policy(file, "", NODE)):
         objects = Objects(policy)
         objects.put_slice("d.example.com", NODE, "pool")
-        claim = objects.claim("d.example.com")
-        allocation = objects.allocation(claim)
+        claim = objects.create_claim("d.example.com")
+        allocation = objects.find_allocation(claim)
         assert allocation is not None
         objects.allocate(claim, allocation)
         device = {"driver": "d.example.com", "pool": "pool", "device": "somebody-elses"}

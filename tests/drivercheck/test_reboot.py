@@ -11,14 +11,14 @@ import pytest
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.process import BOOT_ID, CommandStarter
 from conformance.drivercheck.result import CheckResult, Outcome
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.run import choose_checks, run
 from tests.drivercheck.own_driver import OwnDriver
 
 
 class OfAnotherUser(OwnDriver):
     """Nobody can show it another boot id."""
 
-    def rebooted(self, boot_id: Path) -> None:  # type: ignore[override]
+    def with_boot_id(self, boot_id: Path) -> None:  # type: ignore[override]
         return None
 
 
@@ -26,7 +26,7 @@ def lost_spec(driver: OwnDriver) -> CheckResult:
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), driver)
         try:
-            (result,) = run(bench, chosen(["cdi/lost-spec-is-written-again"])).checks
+            (result,) = run(bench, choose_checks(["cdi/lost-spec-is-written-again"])).checks
         finally:
             bench.close()
     return result
@@ -43,7 +43,7 @@ def test_where_no_other_boot_id_can_be_shown_a_lost_spec_is_no_failure() -> None
 def test_the_driver_alone_sees_another_boot_id(tmp_path: Path) -> None:
     other, log = tmp_path / "boot_id", tmp_path / "log"
     other.write_text("00000000-0000-4000-8000-000000000000\n")
-    starter = CommandStarter(["cat", BOOT_ID]).rebooted(other)
+    starter = CommandStarter(["cat", BOOT_ID]).with_boot_id(other)
     assert starter is not None
     assert starter({}, log).wait(10)
     assert log.read_text() == other.read_text() != Path(BOOT_ID).read_text()
@@ -51,4 +51,4 @@ def test_the_driver_alone_sees_another_boot_id(tmp_path: Path) -> None:
 
 def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert CommandStarter(["cat", BOOT_ID]).rebooted(tmp_path) is None
+    assert CommandStarter(["cat", BOOT_ID]).with_boot_id(tmp_path) is None

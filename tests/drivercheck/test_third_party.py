@@ -16,7 +16,7 @@ import pytest
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.run import choose_checks, run
 
 Behaviour = Callable[[socket.socket], None]
 
@@ -69,10 +69,10 @@ class Stranger:
     def pid(self) -> int:
         return os.getpid()
 
-    def rebooted(self, boot_id: Path) -> None:
+    def with_boot_id(self, boot_id: Path) -> None:
         return None
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return True
 
     def signal(self, number: int) -> None:
@@ -89,7 +89,7 @@ def test_the_run_ends_with_a_verdict(behaviour: Behaviour, monkeypatch: pytest.M
     with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as folder:
         bench = Bench(Path(folder), Stranger(behaviour))
         try:
-            result = run(bench, chosen(["registration", "prepare"]))
+            result = run(bench, choose_checks(["registration", "prepare"]))
         finally:
             bench.close()
     first, *rest = result.checks

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.result import Outcome
-from conformance.drivercheck.run import chosen, run
+from conformance.drivercheck.run import choose_checks, run
 from tests.drivercheck.own_driver import OwnDriver
 
 KNOWS = "upgrade/next-version-knows-prepared-claims"
@@ -41,7 +41,7 @@ def test_a_version_that_does_not_take_over_is_found(
         starters = OwnDriver("none", *options), OwnDriver(following, *options)
         bench = Bench(Path(folder), starters[0], next_starter=starters[1])
         try:
-            result = run(bench, chosen(["upgrade"]))
+            result = run(bench, choose_checks(["upgrade"]))
         finally:
             bench.close()
     failed = {one.name for one in result.checks if one.outcome is Outcome.FAILED}

@@ -117,8 +117,8 @@ def test_faults_and_metrics_of_kube_scheduler_say_nothing_of_another() -> None:
 
 
 def test_the_core_of_a_scheduler_is_what_has_pods() -> None:
-    [core] = load_profiles().named(["dra-core-scheduler"])
-    found = {item.id for item in map(planned, select()) if core.has(item)}
+    [core] = load_profiles().select(["dra-core-scheduler"])
+    found = {item.id for item in map(planned, select()) if core.includes(item)}
     assert "core/all-mode-takes-every-matching-device" in found
     assert "core/churn-keeps-invariants" in found
     assert "core/class-is-checked" not in found

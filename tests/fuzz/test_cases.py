@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.fuzz.cases import Case
-from conformance.fuzz.placing import Place
+from conformance.fuzz.isolate_problems import ProblemScope
 from conformance.fuzz.problem import Problem, pod_of
 from conformance.targets.cluster.snapshots import unallocated
 
@@ -63,16 +63,16 @@ def case() -> tuple[Case, dict[str, Any], dict[str, Any]]:
     *others, claim = objects()
     pod = pod_of("pod", {"resourceClaims": [{"name": "one", "resourceClaimName": "claim"}]})
     problem = Problem("s-0", (), {"nodes": others[:2]})
-    place = Place("x", "team", "default", {})
+    place = ProblemScope("x", "team", "default", {})
     made = [*others, unallocated(claim)]
-    return Case(problem, place, "", VERSION, {}, pods=[pod], made=made, since=1.0), pod, claim
+    return Case(problem, place, "", VERSION, {}, pods=[pod], created=made, since=1.0), pod, claim
 
 
 def test_the_node_of_a_pod_that_is_not_bound_yet_is_the_one_nominated() -> None:
     asked, pod, claim = case()
-    asked.look(pod, [claim], settle=60.0, decide=60.0)
+    asked.judge_latest_pod(pod, [claim], settle=60.0, decide=60.0)
     assert asked.answer is None
-    asked.look({**pod, "status": {"nominatedNodeName": "node-1"}}, [claim], 60.0, 60.0)
+    asked.judge_latest_pod({**pod, "status": {"nominatedNodeName": "node-1"}}, [claim], 60.0, 60.0)
     assert asked.answer is not None
     assert (asked.answer.verdict, asked.answer.evidence["node"]) == ("identical", "node-1")
 
@@ -80,7 +80,7 @@ def test_the_node_of_a_pod_that_is_not_bound_yet_is_the_one_nominated() -> None:
 def test_a_pod_that_is_bound_without_its_devices_is_a_difference() -> None:
     asked, pod, claim = case()
     bound = {**pod, "spec": {**pod["spec"], "nodeName": "node-0"}}
-    asked.look(bound, [unallocated(claim)], settle=-1.0, decide=60.0)
+    asked.judge_latest_pod(bound, [unallocated(claim)], settle=-1.0, decide=60.0)
     assert asked.answer is not None
     assert (asked.answer.verdict, asked.answer.differs) == ("impossible", True)
 
@@ -88,17 +88,19 @@ def test_a_pod_that_is_bound_without_its_devices_is_a_difference() -> None:
 def test_the_next_pod_comes_when_the_one_before_is_judged() -> None:
     asked, pod, claim = case()
     asked.pods.append({**pod, "metadata": {"name": "pod-1", "namespace": "default"}})
-    asked.look({**pod, "spec": {**pod["spec"], "nodeName": "node-0"}}, [claim], 60.0, 60.0)
+    asked.judge_latest_pod(
+        {**pod, "spec": {**pod["spec"], "nodeName": "node-0"}}, [claim], 60.0, 60.0
+    )
     assert (asked.answer, asked.earlier, asked.since) == (None, [True], 0.0)
     assert asked.pod["metadata"]["name"] == "pod-1"
-    assert asked.made[-1]["status"]["allocation"] == claim["status"]["allocation"]
+    assert asked.created[-1]["status"]["allocation"] == claim["status"]["allocation"]
 
 
 def extended(*counts: int) -> tuple[Case, dict[str, Any], dict[str, Any]]:
     """A case whose pod asks for one device as an extended resource; the claim asks for others."""
     asked, _, claim = case()
     resource = "deviceclass.resource.kubernetes.io/c"
-    asked.made.pop()
+    asked.created.pop()
     body = {"deviceClassName": "c", "allocationMode": "ExactCount"}
     requests = [
         {"name": f"container-{index}-request-0", "exactly": {**body, "count": count}}
@@ -116,10 +118,10 @@ def extended(*counts: int) -> tuple[Case, dict[str, Any], dict[str, Any]]:
 
 def test_the_claim_for_extended_resources_is_judged_once_it_is_known() -> None:
     asked, pod, claim = extended(1)
-    asked.look(pod, [], settle=60.0, decide=60.0)
+    asked.judge_latest_pod(pod, [], settle=60.0, decide=60.0)
     assert asked.answer is None
     named = {"extendedResourceClaimStatus": {"resourceClaimName": "claim", "requestMappings": []}}
-    asked.look({**pod, "status": named}, [claim], 60.0, 60.0)
+    asked.judge_latest_pod({**pod, "status": named}, [claim], 60.0, 60.0)
     assert asked.answer is not None
     assert asked.answer.verdict == "identical", asked.answer.reason
 
@@ -127,7 +129,7 @@ def test_the_claim_for_extended_resources_is_judged_once_it_is_known() -> None:
 def test_a_claim_for_extended_resources_that_asks_for_more_is_a_difference() -> None:
     asked, pod, claim = extended(1, 1)
     named = {"extendedResourceClaimStatus": {"resourceClaimName": "claim", "requestMappings": []}}
-    asked.look({**pod, "status": named}, [claim], 60.0, 60.0)
+    asked.judge_latest_pod({**pod, "status": named}, [claim], 60.0, 60.0)
     assert asked.answer is not None
     assert asked.answer.verdict == "inadmissible"
     assert "does not ask for what the pod wants" in asked.answer.reason

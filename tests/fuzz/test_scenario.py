@@ -9,7 +9,7 @@ from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.fuzz.scenario import scenario_of
 from conformance.results.events.scenario import Outcome
 from conformance.scenario.selection import Selection, select
@@ -33,7 +33,7 @@ def test_a_scenario_of_each_kind_passes_on_a_right_scheduler(
     generator = Generator(VERSION, {})
     problems = [generator.draw("s", number) for number in KINDS]
     assert {len(problem.document["pods"]) for problem in problems} == {1, 2, 3}
-    with Runner(served(), VERSION, {}, "run0").opened() as runner:
+    with Runner(served(), VERSION, {}, "run0").open_namespace() as runner:
         answers = runner.answer(problems, decide=300.0)
     verdicts = {answer.verdict for answer in answers}
     assert "identical" in verdicts <= set(SAME)

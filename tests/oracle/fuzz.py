@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conformance.fuzz.shrink import shrink
+from conformance.fuzz.shrink_json import shrink
 from tests.oracle.comparing import Comparison, compare
 from tests.oracle.known_differences import KNOWN
 from tests.oracle.pinned import complaint_about_a_choice

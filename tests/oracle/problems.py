@@ -6,7 +6,7 @@ from random import Random
 
 from conformance.fuzz.draw.dice import Dice
 from conformance.fuzz.draw.inventories import GPU, Json
-from conformance.fuzz.draw.problems import dated, drawn
+from conformance.fuzz.draw.problems import add_taint_times, draw_problem
 from reference_allocator.features import Features
 from tests.oracle.crowded import many_counters, too_few_devices
 from tests.oracle.refused import spoil
@@ -29,7 +29,7 @@ def problem(random: Random, identifier: str, *, odd: bool = False) -> Json:
     )
     if odd and dice.one_in(60):
         return _crowded(dice, identifier, on)
-    line = drawn(dice, identifier)
+    line = draw_problem(dice, identifier)
     if odd and dice.one_in(8):
         spoil(dice, line)
     _choose_allocator(dice, line, on)
@@ -44,7 +44,7 @@ def _crowded(dice: Dice, identifier: str, on: set[str]) -> Json:
     line: Json = {
         "id": identifier,
         "features": dict.fromkeys(sorted(on), True),
-        "slices": [dated(item) for item in published],
+        "slices": [add_taint_times(item) for item in published],
         "deviceClasses": [{"metadata": {"name": GPU}, "spec": {}}],
         "nodes": [{"metadata": {"name": "node-0"}}],
         "claims": wanted,

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from conformance.fuzz.draw.dice import Dice
-from conformance.fuzz.shrink import shrink
+from conformance.fuzz.shrink_json import shrink
 from reference_allocator.wire import answer_allocate
 from tests.oracle import comparing
 from tests.oracle.comparing import compare, complaint

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.compare.audit.once import audit
-from conformance.compare.explain import Seen, Told, explain_snapshot, read_snapshot
+from conformance.compare.explain import (
+    ExplanationTrace,
+    PendingExplanation,
+    explain_snapshot,
+    read_snapshot,
+)
 from conformance.report.clusterpage import MAX_DEVICES, render_cluster
 from tests.compare import cluster
 from tests.report.builders import HOSTILE
@@ -40,8 +45,8 @@ def fleet(nodes: int, devices: int, waiting: int = 1) -> Obj:
     )
 
 
-def explained(document: Obj, suggest: bool = True) -> tuple[str, list[Told]]:
-    seen = Seen()
+def explained(document: Obj, suggest: bool = True) -> tuple[str, list[PendingExplanation]]:
+    seen = ExplanationTrace()
     told = explain_snapshot(read_snapshot(document), suggest=suggest, seen=seen)
     return render_cluster("Why", document, told=told, explained=seen.explanations), told
 

@@ -10,13 +10,13 @@ from conformance.results.events.scenario import Diagnostics
 def test_each_item_is_a_file_below_the_scenario(tmp_path: Path) -> None:
     folder = DiagnosticsFolder(tmp_path / "diagnostics")
     folder.handle(Diagnostics("core/one", {"pods.yaml": "a", "scheduler log": "token: abc"}))
-    place = folder.place("core/one")
+    place = folder.folder_of("core/one")
     assert place == tmp_path / "diagnostics" / "core" / "one"
     assert {path.name: path.read_text() for path in place.iterdir()} == {
         "pods.yaml": "a",
         "scheduler_log.txt": "token: <redacted>",
     }
-    assert folder.place("core/two") is None
+    assert folder.folder_of("core/two") is None
 
 
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
 def test_names_that_become_the_same_are_kept_apart(tmp_path: Path) -> None:
     folder = DiagnosticsFolder(tmp_path)
     folder.handle(Diagnostics("one", {"a/b.log": "1", "a b.log": "2", "A_B.log": "3"}))
-    place = folder.place("one")
+    place = folder.folder_of("one")
     assert place is not None
     assert sorted(path.read_text() for path in place.iterdir()) == ["1", "2", "3"]
 

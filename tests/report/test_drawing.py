@@ -97,7 +97,7 @@ def test_what_a_decision_took_is_reported_apart_and_only_bad_ones_are_drawn() ->
         tuple(Judgement(verdict, "", pod="p", node="node-a") for verdict in verdicts),
     )
     first, second = drawings("", finished=event, compared=compared)
-    assert first.what == "impossible: pod p on node-a"
+    assert first.title == "impossible: pod p on node-a"
     assert states(first)["node-a/gpu-0"] == "twice"
     assert states(second)["node-a/gpu-2"] == "chosen"
     assert states(second)["node-a/gpu-0"] == "held"
@@ -137,9 +137,9 @@ def test_a_large_cluster_is_cut_and_what_is_held_is_kept() -> None:
         )
     )
     assert len(drawn.nodes) == MAX_NODES
-    assert drawn.more == 30 - MAX_NODES
+    assert drawn.nodes_left_out == 30 - MAX_NODES
     assert len(drawn.nodes[0].devices) == MAX_DEVICES
-    assert drawn.nodes[0].more == 60 - MAX_DEVICES
+    assert drawn.nodes[0].devices_left_out == 60 - MAX_DEVICES
     assert states(drawn)["n29/gpu-59"] == "held"
 
 

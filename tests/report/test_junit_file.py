@@ -74,7 +74,7 @@ def test_long_diagnostics_are_attached_and_short_ones_stand_in_the_file(
     scenario = planned("core/failing")
     kept = {scenario.id: {"kubelet.log": "x" * (MAX_INLINE + 1), "explanation.txt": "why"}}
     folder = DiagnosticsFolder(tmp_path / "out" / "diagnostics")
-    reporter = JUnitFile(path, folder.place)
+    reporter = JUnitFile(path, folder.folder_of)
     for item in stream([scenario], [finished(scenario, Outcome.FAILED, "m")], kept):
         folder.handle(item)
         reporter.handle(item)

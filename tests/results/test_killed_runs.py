@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conformance.certify.contradictions import contradictions
+from conformance.certify.contradictions import find_contradictions
 from conformance.cli.entry import main
 from conformance.engine.setup import planned
 from conformance.results.read import load_results
@@ -102,7 +102,7 @@ class Trial:
     def outcomes(self) -> Counter[tuple[str, str]]:
         """Scenario and outcome -> results, once the files agree that all had one."""
         result = load_results(self.folder / FILE_NAME)
-        assert contradictions(result, [planned(item) for item in select()]) == ()
+        assert find_contradictions(result, [planned(item) for item in select()]) == ()
         names = Counter(event.scenario.id for event in result.finished)
         assert names == Counter(item.id for item in result.run.planned)
         return Counter((event.scenario.id, str(event.outcome)) for event in result.finished)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.certify.contradictions import contradictions
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.certify.contradictions import find_contradictions
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.options import Shard
 from conformance.engine.plan import shard_of
 from conformance.engine.setup import Setup, planned
@@ -73,7 +73,7 @@ def test_a_shard_knows_what_the_others_run(
 ) -> None:
     for result in _loaded(files):
         assert {item.id for item in result.run.whole_plan} == {item.id for item in scenarios}
-        assert "is shard" in uncertified(result)[0]
+        assert "is shard" in explain_uncertified(result)[0]
 
 
 def test_more_shards_than_scenarios_are_refused(scenarios: list[LoadedScenario]) -> None:
@@ -87,8 +87,8 @@ def test_the_joined_file_is_a_run_of_all(
     result = _written(files, tmp_path / "all.ndjson")
     assert result.outcomes[Outcome.PASSED] == tuple(item.id for item in scenarios)
     assert conclude_run(result).code is ExitCode.CONFORMANT
-    assert not any("shard" in reason for reason in uncertified(result))
-    assert contradictions(result, [planned(item) for item in select()]) == ()
+    assert not any("shard" in reason for reason in explain_uncertified(result))
+    assert find_contradictions(result, [planned(item) for item in select()]) == ()
     _written(files[::-1], tmp_path / "again.ndjson")
     assert (tmp_path / "again.ndjson").read_bytes() == (tmp_path / "all.ndjson").read_bytes()
 
@@ -106,7 +106,7 @@ def test_what_a_missing_shard_was_to_run_is_lost(files: list[Path], tmp_path: Pa
     conclusion = conclude_run(result)
     assert conclusion.code is ExitCode.INCONCLUSIVE
     assert "1 shard missing: 2" in conclusion.reasons
-    assert contradictions(result, ()) == ()
+    assert find_contradictions(result, ()) == ()
 
 
 def test_what_a_killed_shard_did_not_reach_is_lost(files: list[Path], tmp_path: Path) -> None:

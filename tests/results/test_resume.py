@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conformance.certify.contradictions import contradictions
+from conformance.certify.contradictions import find_contradictions
 from conformance.cli.app import app
 from conformance.cli.running.run import _check_gone
 from conformance.compare.conclude import conclude_run
@@ -56,7 +56,7 @@ def killed(whole: list[bytes], folder: Path, kept: int = 2, name: str = FILE_NAM
 
 def sound(folder: Path) -> RecordedRun:
     result = load_results(folder / FILE_NAME)
-    assert contradictions(result, [planned(item) for item in select()]) == ()
+    assert find_contradictions(result, [planned(item) for item in select()]) == ()
     assert not (folder / RESUMING).exists()
     return result
 
@@ -215,7 +215,7 @@ def test_a_forged_resumption_is_found(
     forged = Forgery(folder / FILE_NAME, folder, [])
     forge(forged.header)
     forged.write()
-    found = [str(item) for item in contradictions(load_results(forged.results), ())]
+    found = [str(item) for item in find_contradictions(load_results(forged.results), ())]
     assert any(says in text for text in found), found
 
 

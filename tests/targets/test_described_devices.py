@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance.compare.reference import on_reference
+from conformance.compare.reference import run_on_reference
 from conformance.data import scenarios_dir
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
@@ -237,7 +237,7 @@ def test_a_cluster_with_another_driver_is_compared_with_the_reference(tmp_path: 
     options = replace(profile(tmp_path, BY_ENV), target="cluster", cluster="kubeconfig")
     opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)
     with cluster:
-        [finished] = on_reference(scenarios, opened, "t")
+        [finished] = run_on_reference(scenarios, opened, "t")
     assert finished.outcome is Outcome.PASSED, finished.message
 
 
@@ -297,7 +297,7 @@ def test_beside_a_cluster_it_has_that_ones_gpus_unless_our_driver_simulates_them
     source = DescribedDevices(options.profile(), [gpu])
     with ReferenceTarget(ReferenceOptions(nodes=nodes, devices=source)) as cluster:
         opened = Opened.of(cluster, options.profile(), "image", options)
-        [finished] = on_reference(load_scenarios([tmp_path]), opened, "t")
+        [finished] = run_on_reference(load_scenarios([tmp_path]), opened, "t")
     assert (finished.outcome, why in finished.message) == (outcome, True), finished.message
 
 
@@ -305,7 +305,7 @@ def test_a_cluster_whose_rules_are_not_known_is_told(tmp_path: Path) -> None:
     with ReferenceTarget() as cluster:
         newer = replace(cluster.capabilities(), kubernetes_version="v1.99.0")
         with pytest.raises(UsageError, match=r"'1\.99\.0' is not supported"):
-            on_reference([], Opened(cluster, newer, None, "image", TargetOptions()), "t")
+            run_on_reference([], Opened(cluster, newer, None, "image", TargetOptions()), "t")
 
 
 def test_scenarios_of_drivers_pass_with_upstreams_example_driver_as_it_is_described() -> None:
@@ -378,5 +378,5 @@ def test_shares_of_a_cluster_whose_driver_names_them_have_names_on_the_reference
     opened = Opened(cluster, cluster.capabilities(), options.profile(), "image", options)
     [item] = [one for one in shipped.shipped() if one.id.endswith("/shares-reach-containers")]
     with cluster:
-        [finished] = on_reference([item], opened, "t")
+        [finished] = run_on_reference([item], opened, "t")
     assert finished.outcome is Outcome.PASSED, finished.message

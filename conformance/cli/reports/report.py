@@ -15,13 +15,13 @@ from conformance.certify.build import build_report
 from conformance.certify.driverchecked import DriverChecked, read_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
-from conformance.certify.values import Implementation, implementation
+from conformance.certify.values import Implementation, build_implementation
 from conformance.cli.diagnosis import Html, write_page
 from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
-from conformance.compare.explain import Seen
-from conformance.compare.replay import WhatIf, answering, replay_if, replay_results
+from conformance.compare.explain import ExplanationTrace
+from conformance.compare.replay import WhatIf, make_answerer, replay_if, replay_results
 from conformance.compare.replay import replay as judge_again
 from conformance.engine.setup import planned
 from conformance.options import given
@@ -61,7 +61,7 @@ class Certified:
     @property
     def implementation(self) -> Implementation:
         """Who made what. Raises UsageError: one of the options is malformed."""
-        return implementation(
+        return build_implementation(
             **{
                 name: value
                 for name, value in asdict(self).items()
@@ -77,7 +77,7 @@ class Certified:
     @property
     def profiles(self) -> tuple[Profile, ...]:
         """The requested profiles; without a request, those of the core. Raises UsageError."""
-        return load_profiles().named(dict.fromkeys(self.profile or CORE))
+        return load_profiles().select(dict.fromkeys(self.profile or CORE))
 
 
 def summary(made: ConformanceReport) -> Iterator[str]:
@@ -167,10 +167,10 @@ def replay(
         )
     if questions is not None:
         asked = None if str(questions) == "-" else questions
-        answer_lines(asked, answering(file, what_if))
+        answer_lines(asked, make_answerer(file, what_if))
         return
     if what_if != WhatIf():
-        seen = Seen()
+        seen = ExplanationTrace()
         told = replay_if(file, what_if, seen)
         if html is not None:
             write_page(html, "What would fit if", told=told, seen=seen)

@@ -12,15 +12,15 @@ from typing import Annotated, Literal
 import typer
 
 from conformance.certify.build import build_report
-from conformance.certify.page import INDEX, Entry, find_clashes, pages, write_pages
+from conformance.certify.page import INDEX, Entry, find_clashes, render_pages, write_pages
 from conformance.certify.profiles import load_profiles
 from conformance.certify.submission import (
     EVIDENCE,
     Checked,
     check_evidence,
     check_folder,
+    find_submissions,
     folder_of,
-    submissions,
     write_submission,
 )
 from conformance.certify.verify import verify_report
@@ -129,7 +129,7 @@ def verify(
     Exit code: 0 every report matches its evidence and meets the requirements; 1 one does not.
     """
     most, codes = _days(max_age), []
-    load_profiles().named(require_profile or ())
+    load_profiles().select(require_profile or ())
     for one in _checked(path, results, driver_check, require_signature):
         if isinstance(one, ConformanceError):
             typer.echo(printable(f"refused: {one}"))
@@ -170,7 +170,7 @@ def _checked(
         found = verify_report(path, results, profiles, shipped(), driver_check)
         yield Checked(path, found, None)
     elif path.is_dir():
-        for folder in submissions(path):
+        for folder in find_submissions(path):
             try:
                 yield check_folder(folder, profiles, shipped, signers)
             except ConformanceError as error:
@@ -227,7 +227,7 @@ def page(
     profiles, shipped = load_profiles(), cache(catalogue)
     entries: list[Entry] = []
     refused: list[str] = []
-    for folder in submissions(reports):
+    for folder in find_submissions(reports):
         try:
             checked = check_folder(folder, profiles, shipped, signers)
             wrong = [str(item) for item in checked.verification.discrepancies]
@@ -250,7 +250,7 @@ def page(
         typer.echo(printable(f"left out: {text}"), err=True)
     entries = [entry for entry in entries if entry.folder not in clashes]
     try:
-        write_pages(output, pages(entries))
+        write_pages(output, render_pages(entries))
     except OSError as error:
         raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
     typer.echo(printable(f"{counted(len(entries), 'submission')} in {output / INDEX}"))

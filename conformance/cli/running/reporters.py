@@ -84,7 +84,7 @@ def reporters(
         results = stack.enter_context(closing(ResultFile(output / RESULTS)))
         terminal = TerminalReporter(
             live=False if os.environ.get("CI") or not sys.stdout.isatty() else None,
-            diagnostics=diagnostics.place,
+            diagnostics=diagnostics.folder_of,
             verbose=verbose,
             durations=durations,
         )

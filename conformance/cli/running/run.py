@@ -210,11 +210,13 @@ class _Job:
                     _check_gone(opened, earlier.run.run)
                 rest = begun.rest(self.scenarios) if begun else self.scenarios
                 if self.about.compare and rest:
-                    from conformance.compare.compare import against
-                    from conformance.compare.reference import on_reference
+                    from conformance.compare.compare_scenarios import compare_with
+                    from conformance.compare.reference import run_on_reference
 
                     print_progress("running the same scenarios on the reference")
-                    setup = replace(setup, compare=against(on_reference(rest, opened, self.run_id)))
+                    setup = replace(
+                        setup, compare=compare_with(run_on_reference(rest, opened, self.run_id))
+                    )
                 with reporters(
                     folder, verbose=self.execution.verbose, durations=self.execution.durations
                 ) as told:

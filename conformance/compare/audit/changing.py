@@ -15,14 +15,14 @@ from conformance.compare.audit.once import (
     NOT_JUDGED,
     SLOW,
     Finding,
+    claim_findings,
     node_of,
-    of_claims,
-    of_slices,
-    places_of,
+    nodes_by_pod,
     pool_of,
     pools_of,
+    slice_findings,
 )
-from conformance.compare.evidence import Object, full_name, key_of, name_of, reading
+from conformance.compare.evidence import Object, ask_reference, full_name, key_of, name_of
 from conformance.targets.cluster.snapshots import allocation_of
 from kube.base.errors import UsageError
 from reference_allocator.features import Features
@@ -44,12 +44,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is said after a look: what was found, and what had been and has passed.
+    """What is said after a look: what is new, and what was reported and has passed.
 
     ``due``: when to look again though nothing changes, None if nothing waits for its time.
     """
 
-    found: tuple[Finding, ...]
+    new: tuple[Finding, ...]
     passed: tuple[Finding, ...]
     due: float | None
 
@@ -82,38 +82,38 @@ class Auditor:
         self._names: set[str] = set()  # theirs, and those of claims that are gone
         self._pools: set[_Pool] = set()  # pools whose slices are to be judged again
         self._since: dict[str, dict[Finding, float]] = {}  # subject -> finding -> since when
-        self._told: set[Finding] = set()
+        self._reported: set[Finding] = set()
 
     @property
     def findings(self) -> frozenset[Finding]:
-        """What has been told and is so."""
-        return frozenset(self._told)
+        """The findings that have been reported and are still so."""
+        return frozenset(self._reported)
 
-    def take(self, changed: Mapping[tuple[str, str], Object | None]) -> None:
+    def take_changes(self, changed: Mapping[tuple[str, str], Object | None]) -> None:
         """Take objects as they are now, by kind and uid; None: it is gone."""
         pools: set[_Pool] = set()
         nodes: set[str] = set()
         for (kind, uid), obj in changed.items():
-            before, now = self._objects[kind].get(uid), _unversioned(obj)
-            if before == now:
+            earlier, now = self._objects[kind].get(uid), _unversioned(obj)
+            if earlier == now:
                 continue
             if now is None:
                 del self._objects[kind][uid]
             else:
                 self._objects[kind][uid] = now
-            both = [item for item in (before, now) if item is not None]
+            both = [item for item in (earlier, now) if item is not None]
             if kind == _CLAIM:
                 self._names |= set(map(full_name, both))
                 self._claims.add(uid)
-                self.allocated += _has_devices(now) - _has_devices(before)
+                self.allocated += _has_devices(now) - _has_devices(earlier)
                 pools |= {pool for item in both for pool in pools_of(item)}
-                _index(self._users, pools_of, uid, before, now)
-                _index(self._consumed, _pods, uid, before, now)
+                _reindex(self._users, pools_of, uid, earlier, now)
+                _reindex(self._consumed, _consumer_uids, uid, earlier, now)
             elif kind == _SLICE:
-                touched = {pool for item in both for pool in _pool(item)}
+                touched = {pool for item in both for pool in _slice_pools(item)}
                 pools |= touched
                 self._pools |= touched
-                _index(self._slices, _pool, uid, before, now)
+                _reindex(self._slices, _slice_pools, uid, earlier, now)
             elif kind == _POD:
                 self._claims |= self._consumed.get(uid, set())
             elif kind == _NODE:
@@ -126,66 +126,70 @@ class Auditor:
             self._take_nodes(nodes)
 
     def _take_nodes(self, nodes: set[str]) -> None:
-        where = places_of(self._objects[_POD].values())
+        where = nodes_by_pod(self._objects[_POD].values())
         for uid, claim in self._objects[_CLAIM].items():
             if allocation_of(claim) and node_of(claim, where) in nodes:
                 self._claims.add(uid)
         for item in self._objects[_SLICE].values():
             if item["spec"].get("nodeName") in nodes:
-                self._pools |= _pool(item)
+                self._pools |= _slice_pools(item)
 
     def judge(self, now: float) -> News:
         """Judge what changed since the last time; ``now`` is of any clock, in seconds."""
-        those = self._objects[_CLAIM]
-        claims = [those[uid] for uid in self._claims if uid in those]
+        claims_by_uid = self._objects[_CLAIM]
+        claims = [claims_by_uid[uid] for uid in self._claims if uid in claims_by_uid]
         names = {*self._names, *map(full_name, claims)}
-        found: dict[str, set[Finding]] = defaultdict(set)
-        for item in (*self._of_claims(claims), *self._of_slices()):
-            found[item.subject].add(item)
+        findings: dict[str, set[Finding]] = defaultdict(set)
+        for item in (*self._claim_findings(claims), *self._slice_findings()):
+            findings[item.subject].add(item)
         for subject in {*names, *("/".join(pool) for pool in self._pools)}:
-            before = self._since.pop(subject, {})
-            if subject in found:
-                self._since[subject] = {one: before.get(one, now) for one in found[subject]}
+            since_when = self._since.pop(subject, {})
+            if subject in findings:
+                self._since[subject] = {
+                    finding: since_when.get(finding, now) for finding in findings[subject]
+                }
         self._claims, self._names, self._pools = set(), set(), set()
         return self._news(now)
 
     def _news(self, now: float) -> News:
         ripe: set[Finding] = set()
         due: list[float] = []
-        for item, since in ((a, b) for found in self._since.values() for a, b in found.items()):
+        for item, since in (
+            (a, b) for findings in self._since.values() for a, b in findings.items()
+        ):
             until = since + (self._settle if item.rule in SLOW else SECONDS)
-            if until <= now or item in self._told:
+            if until <= now or item in self._reported:
                 ripe.add(item)
             else:
                 due.append(until)
-        new, passed = sorted(ripe - self._told, key=str), sorted(self._told - ripe, key=str)
-        self._told = ripe
+        new, passed = sorted(ripe - self._reported, key=str), sorted(self._reported - ripe, key=str)
+        self._reported = ripe
         self.broken = self.broken or any(item.rule != NOT_JUDGED for item in new)
         return News(tuple(new), tuple(passed), min(due, default=None))
 
-    def _of_claims(self, claims: list[Object]) -> Iterable[Finding]:
+    def _claim_findings(self, claims: list[Object]) -> Iterable[Finding]:
         if not claims:
             return ()
         judged = set(map(full_name, claims))
-        snapshot = self._about(claims)
+        snapshot = self._relevant_snapshot(claims)
         try:
-            return reading(lambda: of_claims(snapshot, self._sees_pods, judged))
+            return ask_reference(lambda: claim_findings(snapshot, self._sees_pods, judged))
         except UsageError as error:
             return [Finding(NOT_JUDGED, name, str(error)) for name in sorted(judged)]
 
-    def _of_slices(self) -> Iterator[Finding]:
+    def _slice_findings(self) -> Iterator[Finding]:
         nodes = set(map(name_of, self._objects[_NODE].values())) if self._pools else set()
         uids = [uid for pool in self._pools for uid in self._slices.get(pool, ())]
-        yield from of_slices((self._objects[_SLICE][uid] for uid in uids), nodes)
+        yield from slice_findings((self._objects[_SLICE][uid] for uid in uids), nodes)
 
-    def _about(self, claims: list[Object]) -> Snapshot:
-        """What is judged of some claims depends on this, and on nothing else of the cluster."""
+    def _relevant_snapshot(self, claims: list[Object]) -> Snapshot:
+        """Return what the judgement of some claims depends on: nothing else of the cluster."""
         objects = self._objects
         pools = sorted({pool for claim in claims for pool in pools_of(claim)})
         users = {uid for pool in pools for uid in self._users[pool]}
         near = [*claims, *map(objects[_CLAIM].__getitem__, users)]
         allocated = {key_of(item): item for item in near if allocation_of(item)}
-        pods = (objects[_POD].get(uid) for claim in claims for uid in _pods(claim))
+        pods = (objects[_POD].get(uid) for claim in claims for uid in _consumer_uids(claim))
         return Snapshot(
             self._empty.kubernetes,
             self._empty.features,
@@ -205,11 +209,11 @@ def _unversioned(obj: Object | None) -> Object | None:
     return {**obj, "metadata": meta}
 
 
-def _pool(item: Object) -> frozenset[_Pool]:
+def _slice_pools(item: Object) -> frozenset[_Pool]:
     return frozenset({pool_of(item)})
 
 
-def _pods(claim: Object) -> frozenset[str]:
+def _consumer_uids(claim: Object) -> frozenset[str]:
     reserved = (claim.get("status") or {}).get("reservedFor") or ()
     return frozenset(str(item.get("uid")) for item in reserved if item.get("resource") == "pods")
 
@@ -218,15 +222,15 @@ def _has_devices(claim: Object | None) -> bool:
     return claim is not None and bool(pools_of(claim))
 
 
-def _index(
+def _reindex(
     index: dict[T, set[str]],
     keys: Callable[[Object], Iterable[T]],
     uid: str,
-    before: Object | None,
+    earlier: Object | None,
     now: Object | None,
 ) -> None:
-    """Put an object where it belongs now; what nothing belongs to any more is forgotten."""
-    for key in keys(before) if before is not None else ():
+    """Put an object below its keys of now; a key without objects is forgotten."""
+    for key in keys(earlier) if earlier is not None else ():
         index[key].discard(uid)
         if not index[key]:
             del index[key]

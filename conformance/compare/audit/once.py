@@ -13,11 +13,11 @@ from typing import Any
 
 from conformance.compare.evidence import (
     Object,
+    ask_reference,
     full_name,
     has_ended,
     key_of,
     name_of,
-    reading,
 )
 from conformance.seam.overlaps import exclusive_devices, is_copied
 from kube.base.errors import UsageError
@@ -57,7 +57,7 @@ class Finding:
 
 
 def audit(document: Mapping[str, Any]) -> list[Finding]:
-    """All findings of a snapshot's document, by rule; without ``pods`` none is called gone.
+    """Return all findings of a snapshot's document, by rule; without ``pods`` none is called gone.
 
     Raises UsageError: it is no snapshot, or it is damaged.
     """
@@ -65,38 +65,41 @@ def audit(document: Mapping[str, Any]) -> list[Finding]:
     def ask() -> list[Finding]:
         snapshot = Snapshot.from_dict(document)
         nodes = set(map(name_of, snapshot.nodes))
-        found = [*of_claims(snapshot, "pods" in document), *of_slices(snapshot.slices, nodes)]
-        return sorted(found, key=str)
+        findings = [
+            *claim_findings(snapshot, "pods" in document),
+            *slice_findings(snapshot.slices, nodes),
+        ]
+        return sorted(findings, key=str)
 
-    return reading(ask)
+    return ask_reference(ask)
 
 
-def of_claims(
+def claim_findings(
     snapshot: Snapshot, pods_known: bool, judged: Collection[str] | None = None
 ) -> set[Finding]:
-    """What is wrong with claims; of the ``judged`` alone, beside others that have devices.
+    """Return what is wrong with claims; of the ``judged`` alone, beside others with devices.
 
     Raises InputError: an object has not the form of its kind.
     """
-    found = {*_doubles(snapshot), *_broken(snapshot, judged)}
+    findings = {*_double_allocations(snapshot), *_broken_allocations(snapshot, judged)}
     if pods_known:
-        found |= set(_unused(snapshot))
-    return {item for item in found if judged is None or item.subject in judged}
+        findings |= set(_unused_claims(snapshot))
+    return {item for item in findings if judged is None or item.subject in judged}
 
 
-def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Finding]:
-    """Slices that nobody will mend: of nodes that are gone, and what is left of an update.
+def slice_findings(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Finding]:
+    """Yield slices that nobody will mend: of nodes that are gone, and what an update left.
 
     ``slices``: whole pools.
     """
     pools: dict[str, list[Object]] = defaultdict(list)
     for item in slices:
         pools["/".join(pool_of(item))].append(item)
-    for name, those in pools.items():
-        newest = max(int(item["spec"]["pool"]["generation"]) for item in those)
-        current = [item for item in those if item["spec"]["pool"]["generation"] == newest]
-        wanted = current[0]["spec"]["pool"]["resourceSliceCount"]
-        for item in those:
+    for name, pool_slices in pools.items():
+        newest = max(int(item["spec"]["pool"]["generation"]) for item in pool_slices)
+        current = [item for item in pool_slices if item["spec"]["pool"]["generation"] == newest]
+        expected_slices = current[0]["spec"]["pool"]["resourceSliceCount"]
+        for item in pool_slices:
             node, generation = item["spec"].get("nodeName"), item["spec"]["pool"]["generation"]
             if node and node not in nodes:
                 text = f"slice {name_of(item)} is of node {node}, which is gone"
@@ -104,14 +107,14 @@ def of_slices(slices: Iterable[Object], nodes: Collection[str]) -> Iterator[Find
             elif generation < newest:
                 text = f"slice {name_of(item)} is of generation {generation}; {newest} is there"
                 yield Finding("stale-slice", name, text)
-        if len(current) < wanted:
-            text = f"{len(current)} of {wanted} slices of generation {newest} are there"
+        if len(current) < expected_slices:
+            text = f"{len(current)} of {expected_slices} slices of generation {newest} are there"
             yield Finding("stale-slice", name, text)
 
 
-def of_kubelets(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:
-    """Nodes whose kubelets have more claims prepared (node -> how many) than pods there use."""
-    living = places_of(pod for pod in document.get("pods") or () if not has_ended(pod))
+def kubelet_findings(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield nodes whose kubelets have more claims prepared (by node) than pods there use."""
+    living = nodes_by_pod(pod for pod in document.get("pods") or () if not has_ended(pod))
     used: dict[str, set[str]] = defaultdict(set)
     for claim in document["allocated"]:
         for consumer in (claim.get("status") or {}).get("reservedFor") or ():
@@ -122,7 +125,7 @@ def of_kubelets(document: Mapping[str, Any], prepared: Mapping[str, int]) -> Ite
             yield Finding("prepared-for-nobody", node, text)
 
 
-def _doubles(snapshot: Snapshot) -> Iterator[Finding]:
+def _double_allocations(snapshot: Snapshot) -> Iterator[Finding]:
     holders: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for claim in snapshot.allocated:
         for device in exclusive_devices(claim):
@@ -133,15 +136,15 @@ def _doubles(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding("double-allocation", claims[0], text)
 
 
-def _broken(snapshot: Snapshot, judged: Collection[str] | None) -> Iterator[Finding]:
-    """Allocations that the checker refuses: those on the same node and pools are judged together.
+def _broken_allocations(snapshot: Snapshot, judged: Collection[str] | None) -> Iterator[Finding]:
+    """Yield allocations that the checker refuses: those on one node and pools are judged together.
 
     With the slices of their pools alone, so that the time grows with the cluster and no faster.
     """
     slices: dict[tuple[str, str], list[Object]] = defaultdict(list)
     users: dict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
     alike: dict[tuple[str, _Pools], list[Object]] = defaultdict(list)
-    where = places_of(snapshot.pods)
+    where = nodes_by_pod(snapshot.pods)
     for item in snapshot.slices:
         slices[pool_of(item)].append(item)
     for claim in snapshot.allocated:
@@ -161,15 +164,15 @@ def _broken(snapshot: Snapshot, judged: Collection[str] | None) -> Iterator[Find
             slices=tuple(item for pool in sorted(pools) for item in slices[pool]),
             allocated=tuple({k: v for pool in pools for k, v in users[pool].items()}.values()),
         )
-        yield from _judged(near, nodes.get(name, {}), claims)
+        yield from _check_allocations(near, nodes.get(name, {}), claims)
 
 
-def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[Finding]:
+def _check_allocations(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[Finding]:
     allocations = [claim["status"]["allocation"] for claim in claims]
     try:
-        broken = reading(lambda: check(near, node, claims, allocations))
+        broken = ask_reference(lambda: check(near, node, claims, allocations))
     except UsageError as error:
-        yield from (Finding(NOT_JUDGED, full_name(one), str(error)) for one in claims)
+        yield from (Finding(NOT_JUDGED, full_name(claim), str(error)) for claim in claims)
         return
     for item in broken:
         # That another claim has the device is said once, by `_doubles`.
@@ -178,8 +181,8 @@ def _judged(near: Snapshot, node: Object, claims: Sequence[Object]) -> Iterator[
             yield Finding(item.rule, item.claim or full_name(claims[0]), text)
 
 
-def places_of(pods: Iterable[Object]) -> dict[str, str]:
-    """The node of each pod, by its uid; empty while it has none."""
+def nodes_by_pod(pods: Iterable[Object]) -> dict[str, str]:
+    """Return the node of each pod, by its uid; empty while it has none."""
     return {
         pod["metadata"].get("uid", ""): str((pod.get("spec") or {}).get("nodeName") or "")
         for pod in pods
@@ -187,17 +190,17 @@ def places_of(pods: Iterable[Object]) -> dict[str, str]:
 
 
 def pool_of(item: Object) -> tuple[str, str]:
-    """Driver and pool of a slice."""
+    """Return driver and pool of a slice."""
     return item["spec"]["driver"], item["spec"]["pool"]["name"]
 
 
 def pools_of(claim: Object) -> _Pools:
-    """Driver and pool of the devices that a claim has."""
+    """Return driver and pool of the devices that a claim has."""
     return frozenset((item["driver"], item["pool"]) for item in results_of(claim))
 
 
 def node_of(claim: Object, where: Mapping[str, str]) -> str:
-    """The node that an allocation is for, or that a pod uses it on (``where``: by uid); else ""."""
+    """Return the node of an allocation, or of a pod that uses it (``where``: by uid); else ""."""
     named = selected_node(claim["status"]["allocation"].get("nodeSelector"))
     if named:
         return named
@@ -205,8 +208,8 @@ def node_of(claim: Object, where: Mapping[str, str]) -> str:
     return next((where[uid] for uid in consumers if uid in where), "")
 
 
-def _unused(snapshot: Snapshot) -> Iterator[Finding]:
-    """Claims that are reserved for pods that are gone, or that stay though they were deleted."""
+def _unused_claims(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield claims that are reserved for pods that are gone, or that stay though deleted."""
     pods = {pod["metadata"].get("uid"): pod for pod in snapshot.pods}
     for claim in (*snapshot.claims, *snapshot.allocated):
         name, meta = full_name(claim), claim["metadata"]
@@ -217,7 +220,7 @@ def _unused(snapshot: Snapshot) -> Iterator[Finding]:
         ]
         living = 0
         for consumer in reserved:
-            state = _state(pods.get(consumer.get("uid")))
+            state = _end_of_pod(pods.get(consumer.get("uid")))
             living += not state
             if state:
                 yield Finding("reserved-for-nobody", name, f"pod {consumer['name']} {state}")
@@ -227,7 +230,7 @@ def _unused(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding("not-deleted", name, text)
 
 
-def _state(pod: Mapping[str, Any] | None) -> str:
+def _end_of_pod(pod: Mapping[str, Any] | None) -> str:
     if pod is None:
         return "is gone"
     return f"has ended ({pod['status']['phase']})" if has_ended(pod) else ""

@@ -9,7 +9,7 @@ from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.check import Section
 from conformance.drivercheck.checks.prepare import every_claim
 from conformance.drivercheck.kubelet import Device
-from conformance.drivercheck.process import outside
+from conformance.drivercheck.process import path_outside
 from conformance.drivercheck.violations import NotOfferedError, UnanswerableError, ViolationError
 from kube.base.text import one_line
 from kube.cdi import reading as cdi
@@ -25,40 +25,43 @@ _USUAL = (Path("/etc/cdi"), Path("/var/run/cdi"))
 
 
 def ids_of(answer: list[tuple[Device, ...]]) -> set[str]:
-    """The CDI ids of an answer. Raises NotOfferedError: there are none, which is allowed."""
-    found = {name for devices in answer for device in devices for name in device.cdi_ids}
-    if not found:
+    """Return the CDI ids of an answer. Raises NotOfferedError: there are none, which is allowed."""
+    ids = {name for devices in answer for device in devices for name in device.cdi_ids}
+    if not ids:
         raise NotOfferedError("the driver's devices have no CDI ids")
-    return found
+    return ids
 
 
-def unresolved(bench: Bench, ids: set[str]) -> list[str]:
-    """Those ids that no valid spec in the folders defines."""
+def find_unresolved(bench: Bench, ids: set[str]) -> list[str]:
+    """Return those ids that no valid spec in the folders defines."""
     return sorted(ids - cdi.device_ids(bench.cdi_folders).keys())
 
 
 def expect_resolved(bench: Bench, ids: set[str]) -> None:
-    if missing := unresolved(bench, ids):
+    """Raise ViolationError if no valid spec defines one of the ids."""
+    if missing := find_unresolved(bench, ids):
         folders = ", ".join(map(str, bench.cdi_folders))
         raise ViolationError(
             f"expected specs in {folders} to define each CDI id; found none for "
-            f"{one_line(', '.join(missing), 200)}; {_elsewhere(missing)}"
+            f"{one_line(', '.join(missing), 200)}; {_suggest_cdi_dir(missing)}"
         )
 
 
 def expect_gone(bench: Bench, between: Callable[[], object] = lambda: None) -> None:
-    """The CDI devices of a claim are gone when it is unprepared; ``between`` comes before that."""
-    before = cdi.device_ids(bench.cdi_folders).keys()
-    claim = bench.claim()
-    made = ids_of(bench.prepare(claim)) - before
+    """Prepare a claim, call ``between``, unprepare it; raise ViolationError if CDI devices stay."""
+    ids_before = cdi.device_ids(bench.cdi_folders).keys()
+    claim = bench.allocated_claim()
+    new_ids = ids_of(bench.prepare(claim)) - ids_before
     between()
     bench.unprepare(claim)
-    if left := made & cdi.device_ids(bench.cdi_folders).keys():
-        raise ViolationError(f"expected no spec for {one_line(', '.join(left), 200)}; found one")
+    if remaining := new_ids & cdi.device_ids(bench.cdi_folders).keys():
+        raise ViolationError(
+            f"expected no spec for {one_line(', '.join(remaining), 200)}; found one"
+        )
 
 
-def _elsewhere(missing: list[str]) -> str:
-    """Where specs are that this check was not told of."""
+def _suggest_cdi_dir(missing: list[str]) -> str:
+    """Return how to tell this check of the folder where the specs are."""
     for folder in _USUAL:
         if cdi.device_ids([folder]).keys() & set(missing):
             return f"{folder} has it: give --cdi-dir {folder}"
@@ -68,7 +71,7 @@ def _elsewhere(missing: list[str]) -> str:
 @section.required(f"{_IDS}; {_SPEC}")
 def ids_are_qualified_names(bench: Bench) -> None:
     """Each CDI id is vendor/class=name."""
-    for name in ids_of(bench.prepare(bench.claim())):
+    for name in ids_of(bench.prepare(bench.allocated_claim())):
         if not is_id(name):
             raise ViolationError(f"expected vendor/class=name; found {one_line(name, 100)!r}")
 
@@ -94,7 +97,7 @@ def paths_are_on_the_node(bench: Bench) -> None:
     """What specs mount from the node is there, and so are device files without type and numbers."""
     ids = ids_of(bench.prepare(*every_claim(bench, most=8)))
     paths = sorted(cdi.node_paths(bench.cdi_folders, ids))
-    if missing := [path for path in paths if not Path(outside(path, bench.folder)).exists()]:
+    if missing := [path for path in paths if not Path(path_outside(path, bench.folder)).exists()]:
         raise ViolationError(
             f"expected all that specs name on this machine; found no {', '.join(missing[:5])[:300]}"
         )
@@ -105,12 +108,12 @@ def paths_are_on_the_node(bench: Bench) -> None:
 )
 def lost_spec_is_written_again(bench: Bench) -> None:
     """To prepare again a claim whose spec was lost in a reboot gives ids that resolve."""
-    claim = bench.claim()
-    before = ids_of(bench.prepare(claim))
-    knows = bench.reboot()
+    claim = bench.allocated_claim()
+    first_ids = ids_of(bench.prepare(claim))
+    sees_new_boot = bench.reboot()
     try:
         ids = ids_of(bench.prepare(claim))
-        if unresolved(bench, before | ids) and not knows:
+        if find_unresolved(bench, first_ids | ids) and not sees_new_boot:
             raise UnanswerableError("its specs were lost; only root can show it another boot id")
         expect_resolved(bench, ids)
     finally:
@@ -126,7 +129,7 @@ def gone_after_unprepare(bench: Bench) -> None:
 @section.required(f"{_HELPER}: each claim is its own")
 def other_claims_keep_theirs(bench: Bench) -> None:
     """To unprepare one claim leaves the CDI devices of another."""
-    gone, stays = bench.claim(), bench.claim()
+    gone, stays = bench.allocated_claim(), bench.allocated_claim()
     bench.prepare(gone)
     ids = ids_of(bench.prepare(stays))
     bench.unprepare(gone)
@@ -136,27 +139,29 @@ def other_claims_keep_theirs(bench: Bench) -> None:
 @section.required("kubernetes/test/e2e/dra/dra.go: no double use; claiminfo.go")
 def devices_have_ids_of_their_own(bench: Bench) -> None:
     """Two devices of one claim, for different requests, have different CDI ids."""
-    claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
+    claim = bench.allocated_claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
     ids_of([devices])
-    sets = {(one.pool, one.name): set(one.cdi_ids) for one in devices}
-    first = next(iter(sets.values()))
-    if len(sets) > 1 and all(one == first for one in sets.values()):
+    ids_by_device = {(device.pool, device.name): set(device.cdi_ids) for device in devices}
+    first = next(iter(ids_by_device.values()))
+    if len(ids_by_device) > 1 and all(ids == first for ids in ids_by_device.values()):
         raise ViolationError(f"expected other ids for each; found {sorted(first)} for both")
 
 
 @section.recommended(f"{_HELPER}, PrepareResourceClaims: the unique name should not be reused")
 def ids_are_not_used_again(bench: Bench) -> None:
     """An id means the same for every claim, because runtimes may cache it; else it is a new one."""
-    first = bench.claim()
+    first = bench.allocated_claim()
     ids = ids_of(bench.prepare(first))
-    before = cdi.device_ids(bench.cdi_folders)
+    specs_before = cdi.device_ids(bench.cdi_folders)
     bench.unprepare(first)
     second = bench.allocate(bench.pending_claim(), first["status"]["allocation"])
-    again = ids & ids_of(bench.prepare(second))
-    now = cdi.device_ids(bench.cdi_folders)
+    reused = ids & ids_of(bench.prepare(second))
+    specs_now = cdi.device_ids(bench.cdi_folders)
     changed = sorted(
-        name for name in again if not before.get(name) or before[name] != now.get(name)
+        name
+        for name in reused
+        if not specs_before.get(name) or specs_before[name] != specs_now.get(name)
     )
     if changed:
         raise ViolationError(
@@ -167,13 +172,13 @@ def ids_are_not_used_again(bench: Bench) -> None:
 @section.recommended(_SPEC)
 def no_scraps(bench: Bench) -> None:
     """Nothing but specs lies in the CDI folder once prepare and unprepare have answered."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     ids_of(bench.prepare(claim))
     bench.unprepare(claim)
-    left = [
-        one.name
-        for one in bench.cdi_folders[0].iterdir()
-        if one.suffix not in (".json", ".yaml") and not one.is_dir()
+    scraps = [
+        file.name
+        for file in bench.cdi_folders[0].iterdir()
+        if file.suffix not in (".json", ".yaml") and not file.is_dir()
     ]
-    if left:
-        raise ViolationError(f"expected no other files; found {', '.join(left[:5])}")
+    if scraps:
+        raise ViolationError(f"expected no other files; found {', '.join(scraps[:5])}")

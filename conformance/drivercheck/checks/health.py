@@ -24,118 +24,122 @@ _MAX_MESSAGE = 1024  # api.proto, DeviceHealth.message
 _HEALTH = (0, 1, 2)
 
 
-def _versions(bench: Bench) -> list[str]:
-    found = [one for one in bench.info.supported_versions if one in HEALTH]
-    if not found:
+def _offered_versions(bench: Bench) -> list[str]:
+    versions = [version for version in bench.info.supported_versions if version in HEALTH]
+    if not versions:
         raise NotOfferedError("the driver does not offer DRAResourceHealth")
-    return found
+    return versions
 
 
-def _responses(bench: Bench, version: str, count: int, seconds: float) -> list[Any]:
-    """A stream's first responses. Raises ViolationError: it ended, or they did not come in time."""
+def _read_responses(bench: Bench, version: str, count: int, seconds: float) -> list[Any]:
+    """Return a stream's first responses. Raises ViolationError: it ended, or they came late."""
     try:
         return watch_health(bench.plugin.channel, version, count, seconds)
     except RefusedError as error:
         raise ViolationError(f"expected a response of {version}; found {error}") from None
 
 
-def _first(bench: Bench, version: str) -> list[Any]:
-    """The devices of a stream's first response."""
-    [response] = _responses(bench, version, 1, _FIRST_SECONDS)
+def _first_response(bench: Bench, version: str) -> list[Any]:
+    """Return the devices of a stream's first response."""
+    [response] = _read_responses(bench, version, 1, _FIRST_SECONDS)
     return list(response.devices)
 
 
 @section.required(f"{_API}, NodeWatchResources")
 def each_version_streams(bench: Bench) -> None:
     """Every health service in supported_versions sends a first response at once."""
-    for version in _versions(bench):
-        _first(bench, version)
+    for version in _offered_versions(bench):
+        _first_response(bench, version)
 
 
 @section.required(f"{_API}, DeviceIdentifier")
 def devices_are_published_ones(bench: Bench) -> None:
     """Each device of a response is published, by pool and name, and is there once."""
-    known = set(bench.published_devices())
-    for version in _versions(bench):
-        seen: set[tuple[str, str]] = set()
-        for name in _named(_first(bench, version)):
-            found = one_line(f"{'/'.join(name)} in {version}", 200)
-            if name not in known:
-                raise ViolationError(f"expected published devices; found {found}")
-            if name in seen:
-                raise ViolationError(f"expected each device once; found twice {found}")
-            seen.add(name)
+    published = set(bench.list_published_devices())
+    for version in _offered_versions(bench):
+        streamed: set[tuple[str, str]] = set()
+        for name in _device_names(_first_response(bench, version)):
+            described = one_line(f"{'/'.join(name)} in {version}", 200)
+            if name not in published:
+                raise ViolationError(f"expected published devices; found {described}")
+            if name in streamed:
+                raise ViolationError(f"expected each device once; found twice {described}")
+            streamed.add(name)
 
 
-def _named(devices: list[Any]) -> Iterator[tuple[str, str]]:
-    return ((one.device.pool_name, one.device.device_name) for one in devices)
+def _device_names(devices: list[Any]) -> Iterator[tuple[str, str]]:
+    return ((entry.device.pool_name, entry.device.device_name) for entry in devices)
 
 
 @section.required(f"{_API}, DeviceHealth; {_INFO}")
 def values_are_in_range(bench: Bench) -> None:
     """Health, time and timeout of each device are what the API knows."""
-    devices = _first(bench, _versions(bench)[0])
+    devices = _first_response(bench, _offered_versions(bench)[0])
     if len(devices) > _MAX_DEVICES:
         raise ViolationError(f"expected at most {_MAX_DEVICES} devices; found {len(devices)}")
-    for one in devices:
-        name = one_line(f"{one.device.pool_name}/{one.device.device_name}", 100)
-        if one.health not in _HEALTH:
-            raise ViolationError(f"expected a known health of {name}; found {one.health}")
-        if one.health_check_timeout_seconds < 0 or one.last_updated_time < 0:
+    for entry in devices:
+        name = one_line(f"{entry.device.pool_name}/{entry.device.device_name}", 100)
+        if entry.health not in _HEALTH:
+            raise ViolationError(f"expected a known health of {name}; found {entry.health}")
+        if entry.health_check_timeout_seconds < 0 or entry.last_updated_time < 0:
             raise ViolationError(f"expected times of {name} from 0 on; found negative ones")
-        if (ahead := one.last_updated_time - time.time()) > _CLOCK_SECONDS:
+        if (ahead := entry.last_updated_time - time.time()) > _CLOCK_SECONDS:
             raise ViolationError(f"expected seconds since 1970 of {name}; found {ahead:.0f} more")
 
 
 @section.recommended(f"{_INFO}: a device that is not said again in its time is Unknown")
 def said_again_in_time(bench: Bench) -> None:
     """A stream says its devices again before their time is over, by default thirty seconds."""
-    version = _versions(bench)[0]
-    least = min((one.health_check_timeout_seconds for one in _first(bench, version)), default=0)
-    seconds = float(least or _LEASE_SECONDS)
+    version = _offered_versions(bench)[0]
+    shortest = min(
+        (entry.health_check_timeout_seconds for entry in _first_response(bench, version)), default=0
+    )
+    seconds = float(shortest or _LEASE_SECONDS)
     if seconds > _LEASE_SECONDS:
         raise UnanswerableError(f"its devices' time is {seconds:.0f} s, which is long to wait for")
     bench.begin_check(_FIRST_SECONDS + seconds)
-    _responses(bench, version, 2, seconds)
+    _read_responses(bench, version, 2, seconds)
 
 
 @section.recommended(f"{_API}, DeviceHealth.message: at most 1024 characters")
 def messages_are_short(bench: Bench) -> None:
     """No message is longer than what the kubelet keeps of it."""
-    for one in _first(bench, _versions(bench)[0]):
-        if len(one.message.encode()) > _MAX_MESSAGE:
-            raise ViolationError(f"expected {_MAX_MESSAGE} bytes; found {len(one.message)}")
+    for entry in _first_response(bench, _offered_versions(bench)[0]):
+        if len(entry.message.encode()) > _MAX_MESSAGE:
+            raise ViolationError(f"expected {_MAX_MESSAGE} bytes; found {len(entry.message)}")
 
 
 @section.recommended(f"{_API}: the list is complete")
 def first_response_has_all_devices(bench: Bench) -> None:
     """The first response names every device that is published."""
-    known = set(bench.published_devices())
-    missing = known - set(_named(_first(bench, _versions(bench)[0])))
+    published = set(bench.list_published_devices())
+    missing = published - set(_device_names(_first_response(bench, _offered_versions(bench)[0])))
     if missing:
-        raise ViolationError(f"expected all devices; {len(missing)} of {len(known)} are missing")
+        raise ViolationError(
+            f"expected all devices; {len(missing)} of {len(published)} are missing"
+        )
 
 
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go: connects again")
 def stream_can_be_opened_again(bench: Bench) -> None:
     """A stream that was cancelled can be opened again, ten times, and calls go on."""
-    version = _versions(bench)[0]
+    version = _offered_versions(bench)[0]
     for _ in range(10):
-        _first(bench, version)
-    bench.prepare(bench.claim())
+        _first_response(bench, version)
+    bench.prepare(bench.allocated_claim())
 
 
 @section.required(f"{_API}: a stream does not end by itself")
 def calls_go_on_beside_a_stream(bench: Bench) -> None:
     """While a stream is open claims are prepared and unprepared."""
-    version = _versions(bench)[0]
+    version = _offered_versions(bench)[0]
     from kube.kubelet.rpc import stub
 
     messages = HEALTH[version]
     request = messages.NodeWatchResourcesRequest()
     stream = stub(messages, bench.plugin.channel).NodeWatchResources(request, timeout=30.0)
     try:
-        claim = bench.claim()
+        claim = bench.allocated_claim()
         bench.prepare(claim)
         bench.unprepare(claim)
     finally:

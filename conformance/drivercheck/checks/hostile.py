@@ -25,8 +25,8 @@ _STALLED = 32
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def _goes_on(bench: Bench, claim: Obj | None = None) -> None:
-    claim = claim or bench.claim()
+def _expect_to_go_on(bench: Bench, claim: Obj | None = None) -> None:
+    claim = claim or bench.allocated_claim()
     expect_allocated(bench, claim, *bench.prepare(claim))
     bench.unprepare(claim)
 
@@ -46,84 +46,90 @@ def bytes_that_are_no_message(bench: Bench) -> None:
     """A call whose request cannot be decoded is an error, and the driver goes on."""
     for name in ("NodePrepareResources", "NodeUnprepareResources"):
         try:
-            bench.plugin.raw(bench.plugin.method(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS)
+            bench.plugin.call_raw(
+                bench.plugin.method_path(name), b"\xff" * 64, kubelet.NOTIFY_SECONDS
+            )
         except kubelet.RefusedError:
             continue
         raise ViolationError(f"expected an error of {name} for bytes that are not a message")
-    _goes_on(bench)
+    _expect_to_go_on(bench)
 
 
 @section.required(_GRPC)
 def unknown_method(bench: Bench) -> None:
     """A call of a method that there is not is UNIMPLEMENTED, and the driver goes on."""
     try:
-        bench.plugin.raw(bench.plugin.method("NoSuchMethod"), b"", kubelet.NOTIFY_SECONDS)
+        bench.plugin.call_raw(bench.plugin.method_path("NoSuchMethod"), b"", kubelet.NOTIFY_SECONDS)
     except kubelet.RefusedError as error:
         if error.code.name != "UNIMPLEMENTED":
             raise ViolationError(f"expected UNIMPLEMENTED; found {error.code.name}") from None
     else:
         raise ViolationError("expected UNIMPLEMENTED; found an answer")
-    _goes_on(bench)
+    _expect_to_go_on(bench)
 
 
-def _odd(claim: Obj, **metadata: str) -> Obj:
-    found = copy.deepcopy(claim)
-    found["metadata"] |= metadata
-    return found
+def _with_metadata(claim: Obj, **metadata: str) -> Obj:
+    changed = copy.deepcopy(claim)
+    changed["metadata"] |= metadata
+    return changed
 
 
 @section.required(_API)
 def empty_names(bench: Bench) -> None:
     """A claim without namespace, name and uid is not prepared, and the driver goes on."""
-    some = bench.claim()
-    expect_refused(bench, _odd(some, namespace="", name="", uid=""), "a claim without names")
-    _goes_on(bench, some)
+    some = bench.allocated_claim()
+    expect_refused(
+        bench, _with_metadata(some, namespace="", name="", uid=""), "a claim without names"
+    )
+    _expect_to_go_on(bench, some)
 
 
 @section.required(_API)
 def uid_that_is_a_path(bench: Bench) -> None:
     """A uid like ../x makes and removes no file outside of the driver's own."""
-    kept = [bench.folder / name for name in ("kept", "kept.json")]
-    kept += [bench.plugins / name for name in ("kept", "kept.json")]
-    for file in kept:
+    foreign_files = [bench.folder / name for name in ("kept", "kept.json")]
+    foreign_files += [bench.plugins / name for name in ("kept", "kept.json")]
+    for file in foreign_files:
         file.write_text("somebody else's", encoding="utf-8")
-    some = bench.claim()
+    some = bench.allocated_claim()
     for uid in ("../kept", "../../kept", "../../plugins/kept"):
-        claim = _odd(some, uid=uid)
-        bench.refusal(claim)
+        claim = _with_metadata(some, uid=uid)
+        bench.try_prepare(claim)
         with suppress(kubelet.RefusedError):  # which is as good as success
-            bench.plugin.unprepare([kubelet.reference(claim)])
-    gone = [str(file) for file in kept if not file.exists()]
+            bench.plugin.unprepare([kubelet.claim_reference(claim)])
+    gone = [str(file) for file in foreign_files if not file.exists()]
     if gone:
         raise ViolationError(f"expected them untouched; found removed: {', '.join(gone)}")
-    for file in kept:
+    for file in foreign_files:
         file.unlink()
-    _goes_on(bench, some)
+    _expect_to_go_on(bench, some)
 
 
 @section.required(_API)
 def long_names(bench: Bench) -> None:
     """Names of a hundred thousand characters are an error, and the driver goes on."""
-    some = bench.claim()
-    long = _odd(some, name="n" * 100_000, uid="u" * 100_000)
+    some = bench.allocated_claim()
+    long = _with_metadata(some, name="n" * 100_000, uid="u" * 100_000)
     expect_refused(bench, long, "names of 100000 characters")
-    _goes_on(bench, some)
+    _expect_to_go_on(bench, some)
 
 
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go: 45 s for a call")
 def thousand_unknown_claims(bench: Bench) -> None:
     """A call that unprepares a thousand unknown claims succeeds within 45 seconds."""
-    some = bench.claim()
-    bench.unprepare(*(_odd(some, uid=str(uuid.uuid4()), name=f"n-{i}") for i in range(1000)))
+    some = bench.allocated_claim()
+    bench.unprepare(
+        *(_with_metadata(some, uid=str(uuid.uuid4()), name=f"n-{i}") for i in range(1000))
+    )
 
 
 @section.required(_API)
 def same_claim_twice_in_a_call(bench: Bench) -> None:
     """A call that names a claim twice prepares it once, and unprepares it."""
-    claim = bench.claim()
-    [devices, again] = bench.prepare(claim, claim)
+    claim = bench.allocated_claim()
+    [devices, second] = bench.prepare(claim, claim)
     expect_allocated(bench, claim, devices)
-    if devices != again:
+    if devices != second:
         raise ViolationError("expected one answer for the claim")
     bench.unprepare(claim, claim)
 
@@ -132,16 +138,16 @@ def same_claim_twice_in_a_call(bench: Bench) -> None:
 def another_protocol(bench: Bench) -> None:
     """Clients that speak another protocol, or leave in the middle, do not end the driver."""
     for path in _sockets(bench):
-        for said in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), _PREFACE[:10], b""):
+        for greeting in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), _PREFACE[:10], b""):
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(INFO_SECONDS)
                 try:
                     client.connect(str(path))
-                    client.sendall(said)
+                    client.sendall(greeting)
                 except OSError:
                     continue  # it hung up, which is as good
-    _goes_on(bench)
-    _registrar(bench).info()
+    _expect_to_go_on(bench)
+    _registrar(bench).get_info()
 
 
 @section.required(_GRPC)
@@ -157,5 +163,5 @@ def clients_that_stall(bench: Bench) -> None:
                     client.sendall(_PREFACE[: number % len(_PREFACE)])
                 except OSError:
                     continue
-        _goes_on(bench)
-        _registrar(bench).info()
+        _expect_to_go_on(bench)
+        _registrar(bench).get_info()

@@ -20,57 +20,63 @@ _HELPER = "k8s.io/dynamic-resource-allocation/kubeletplugin/draplugin.go, Prepar
 _TYPES = "k8s.io/api/resource/v1/types.go"
 
 
-def results(bench: Bench, claim: Obj) -> list[dict[str, Any]]:
-    """What the allocation of a claim has of the driver."""
-    every = claim["status"]["allocation"]["devices"]["results"]
-    return [one for one in every if one["driver"] == bench.driver]
+def own_results(bench: Bench, claim: Obj) -> list[dict[str, Any]]:
+    """Return the results of a claim's allocation that are the driver's."""
+    all_results = claim["status"]["allocation"]["devices"]["results"]
+    return [result for result in all_results if result["driver"] == bench.driver]
 
 
 def expect_allocated(bench: Bench, claim: Obj, devices: Sequence[Device]) -> None:
-    """The prepared devices are those of the allocation, or none if the driver never names any."""
-    wanted = sorted((one["pool"], one["device"]) for one in results(bench, claim))
-    found = sorted((one.pool, one.name) for one in devices)
-    if wanted != found and (found or bench.names_devices):
-        raise ViolationError(f"expected the devices {_named(wanted)}; found {_named(found)}")
-    shares = {"", *(one.get("shareID", "") for one in results(bench, claim))}
-    if wrong := {one.share_id for one in devices} - shares:
+    """Raise ViolationError if the prepared devices are not the allocation's.
+
+    A driver that never names any device is right, too.
+    """
+    allocated = sorted((result["pool"], result["device"]) for result in own_results(bench, claim))
+    prepared = sorted((device.pool, device.name) for device in devices)
+    if allocated != prepared and (prepared or bench.names_devices):
+        raise ViolationError(
+            f"expected the devices {_describe_devices(allocated)}; found"
+            f" {_describe_devices(prepared)}"
+        )
+    shares = {"", *(result.get("shareID", "") for result in own_results(bench, claim))}
+    if wrong := {device.share_id for device in devices} - shares:
         raise ViolationError(f"expected a share of the allocation; found {', '.join(wrong)[:100]}")
 
 
-def named(devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """The devices of an answer. Raises NotOfferedError: there are none, which is allowed."""
+def need_devices(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return the devices of an answer. Raises NotOfferedError: there are none, which is allowed."""
     if not devices:
         raise NotOfferedError("the driver's answers name no devices")
     return devices
 
 
 def expect_refused(bench: Bench, claim: Obj, what: str) -> None:
-    """To prepare a claim is an error."""
-    [error] = bench.refusal(claim)
+    """Raise ViolationError if the driver prepares the claim without an error."""
+    [error] = bench.try_prepare(claim)
     if not error:
         raise ViolationError(f"expected an error for {what}; found it prepared")
 
 
 def need_exclusive(bench: Bench, claim: Obj) -> None:
-    """Raises NotOfferedError: the claim's devices may be shared, so another may have them, too."""
-    if any("shareID" in one for one in results(bench, claim)):
+    """Raise NotOfferedError if the claim's devices may be shared: another may have them, too."""
+    if any("shareID" in result for result in own_results(bench, claim)):
         raise NotOfferedError("the driver's devices may be shared")
 
 
 def expect_free(bench: Bench, claim: Obj) -> None:
-    """The devices of a claim can be given to another."""
+    """Raise ViolationError if the devices of a claim cannot be prepared for another claim."""
     other = bench.allocate(bench.pending_claim(), claim["status"]["allocation"])
     expect_allocated(bench, other, *bench.prepare(other))
 
 
-def _named(devices: list[tuple[str, str]]) -> str:
+def _describe_devices(devices: list[tuple[str, str]]) -> str:
     return ", ".join(f"{pool}/{name}"[:100] for pool, name in devices[:8]) or "none"
 
 
 @section.required(f"{_MANAGER}: an answer lacks a claim, or has another")
 def answers_exactly_the_claim(bench: Bench) -> None:
     """The answer has one entry for the claim's uid, without an error, and no other."""
-    bench.prepare(bench.claim())
+    bench.prepare(bench.allocated_claim())
 
 
 @section.required(f"{_API}, NodePrepareResourcesRequest")
@@ -80,21 +86,22 @@ def empty_call(bench: Bench) -> None:
 
 
 def expect_empty(call: Callable[[], Sized]) -> None:
+    """Raise ViolationError if a call without claims fails, or answers with some."""
     try:
-        found = call()
+        answer = call()
     except RefusedError as error:
         raise ViolationError(f"expected an empty answer; found {error}") from None
-    if found:
-        raise ViolationError(f"expected no claims in the answer; found {len(found)}")
+    if answer:
+        raise ViolationError(f"expected no claims in the answer; found {len(answer)}")
 
 
 @section.required(f"{_API}, Device.pool_name and device_name")
 def devices_are_those_allocated(bench: Bench) -> None:
     """The prepared devices are the driver's results of the allocation, by pool and name."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     [devices] = bench.prepare(claim)
     expect_allocated(bench, claim, devices)
-    named(devices)
+    need_devices(devices)
 
 
 @section.required(f"{_API}, Device; kubernetes/test/e2e/dra/dra.go: all devices usable")
@@ -106,11 +113,11 @@ def every_device_can_be_prepared(bench: Bench) -> None:
 
 
 def every_claim(bench: Bench, most: int = 64) -> list[Obj]:
-    """Claims of one device each, until there is none left, or so many."""
-    claims = [bench.claim()]
+    """Return claims of one device each: as many as there are devices, or ``most``."""
+    claims = [bench.allocated_claim()]
     while len(claims) < most:
         try:
-            claims.append(bench.claim())
+            claims.append(bench.allocated_claim())
         except UnanswerableError:
             break
     return claims
@@ -119,18 +126,18 @@ def every_claim(bench: Bench, most: int = 64) -> list[Obj]:
 @section.required(f"{_API}, Device.request_names; kubernetes cm/dra/claiminfo.go, cdiDevicesAsList")
 def requests_are_named(bench: Bench) -> None:
     """Each prepared device names the request that it was allocated for, or none at all."""
-    claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
+    claim = bench.allocated_claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
     expect_allocated(bench, claim, devices)
-    _expect_requests(bench, claim, named(devices))
+    _expect_requests(bench, claim, need_devices(devices))
 
 
 @section.required(f"{_API}, Device.request_names")
 def devices_are_told_apart(bench: Bench) -> None:
     """Devices of different requests name their request: a container may have one and not both."""
-    claim = bench.claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
+    claim = bench.allocated_claim({"name": "one", "exactly": {}}, {"name": "two", "exactly": {}})
     [devices] = bench.prepare(claim)
-    silent = [one.name for one in named(devices) if not one.request_names]
+    silent = [device.name for device in need_devices(devices) if not device.request_names]
     if silent:
         raise ViolationError(f"expected request names; found none of {', '.join(silent[:5])}")
 
@@ -138,36 +145,40 @@ def devices_are_told_apart(bench: Bench) -> None:
 @section.required(f"{_API}, Device.request_names: the base name; claiminfo.go")
 def subrequests_name_their_request(bench: Bench) -> None:
     """A device of a subrequest names the request alone, not request/subrequest."""
-    claim = bench.claim({"name": "one", "firstAvailable": [{"name": "first"}]})
+    claim = bench.allocated_claim({"name": "one", "firstAvailable": [{"name": "first"}]})
     [devices] = bench.prepare(claim)
-    _expect_requests(bench, claim, named(devices))
+    _expect_requests(bench, claim, need_devices(devices))
 
 
 def _expect_requests(bench: Bench, claim: Obj, devices: Iterable[Device]) -> None:
     for device in devices:
         names = {  # shares of one device may be for several requests
-            one["request"].partition("/")[0]
-            for one in results(bench, claim)
-            if (one["pool"], one["device"]) == (device.pool, device.name)
+            result["request"].partition("/")[0]
+            for result in own_results(bench, claim)
+            if (result["pool"], result["device"]) == (device.pool, device.name)
         }
         if not names.issuperset(device.request_names):
-            wanted, found = ", ".join(sorted(names)), ", ".join(device.request_names)[:100]
+            expected_names, answered_names = (
+                ", ".join(sorted(names)),
+                ", ".join(device.request_names)[:100],
+            )
             raise ViolationError(
-                f"expected device {device.name} for request {wanted}; found {found}"
+                f"expected device {device.name} for request {expected_names}; found"
+                f" {answered_names}"
             )
 
 
 @section.required(f"{_TYPES}, ExactDeviceRequest.Count")
 def several_devices_of_a_request(bench: Bench) -> None:
     """A claim with two devices in one request gets both."""
-    claim = bench.claim({"name": "gpu", "exactly": {"count": 2}})
+    claim = bench.allocated_claim({"name": "gpu", "exactly": {"count": 2}})
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
 @section.required(f"{_HELPER}: one entry for each claim")
 def several_claims_in_a_call(bench: Bench) -> None:
     """Two claims in one call are both prepared, each with its own devices."""
-    claims = [bench.claim(), bench.claim()]
+    claims = [bench.allocated_claim(), bench.allocated_claim()]
     for claim, devices in zip(claims, bench.prepare(*claims), strict=True):
         expect_allocated(bench, claim, devices)
 
@@ -175,7 +186,7 @@ def several_claims_in_a_call(bench: Bench) -> None:
 @section.required(f"{_HELPER}: must be idempotent")
 def again_gives_the_same(bench: Bench) -> None:
     """To prepare a prepared claim again succeeds, with the same devices and CDI ids."""
-    claim = bench.claim({"name": "one", "exactly": {}})
+    claim = bench.allocated_claim({"name": "one", "exactly": {}})
     first = bench.prepare(claim)
     for _ in range(2):
         expect_same(first, bench.prepare(claim))
@@ -184,7 +195,7 @@ def again_gives_the_same(bench: Bench) -> None:
 @section.recommended(f"{_TYPES}, ResourceClaimStatus.ReservedFor: pods may share a claim")
 def claim_of_two_pods(bench: Bench) -> None:
     """A claim that a second pod shares is prepared again as before, and anew for both."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     first = bench.prepare(claim)
     shared = bench.allocate(claim, claim["status"]["allocation"], pods=2)
     expect_same(first, bench.prepare(shared))
@@ -192,24 +203,28 @@ def claim_of_two_pods(bench: Bench) -> None:
     expect_allocated(bench, shared, *bench.prepare(shared))
 
 
-def expect_same(first: list[tuple[Device, ...]], again: list[tuple[Device, ...]]) -> None:
-    if [sorted(one, key=repr) for one in first] != [sorted(one, key=repr) for one in again]:
-        raise ViolationError(f"expected {_answer(first)} again; found {_answer(again)}")
+def expect_same(first: list[tuple[Device, ...]], second: list[tuple[Device, ...]]) -> None:
+    if [sorted(devices, key=repr) for devices in first] != [
+        sorted(devices, key=repr) for devices in second
+    ]:
+        raise ViolationError(
+            f"expected {_describe_answer(first)} again; found {_describe_answer(second)}"
+        )
 
 
-def _answer(answer: list[tuple[Device, ...]]) -> str:
-    shown = (
-        f"{one.name} for {'+'.join(one.request_names)} ({' '.join(one.cdi_ids)})"
-        for devices in answer
-        for one in devices
+def _describe_answer(answer: list[tuple[Device, ...]]) -> str:
+    descriptions = (
+        f"{device.name} for {'+'.join(device.request_names)} ({' '.join(device.cdi_ids)})"
+        for claim_devices in answer
+        for device in claim_devices
     )
-    return "; ".join(shown)[:300] or "no devices"
+    return "; ".join(descriptions)[:300] or "no devices"
 
 
 @section.required(f"{_HELPER}: prepared and new claims in one pod (e2e/dra/dra.go)")
 def prepared_and_new_together(bench: Bench) -> None:
     """A call with a claim that is prepared and one that is not prepares both."""
-    old, new = bench.claim(), bench.claim()
+    old, new = bench.allocated_claim(), bench.allocated_claim()
     first = bench.prepare(old)
     both = bench.prepare(old, new)
     expect_same(first, both[:1])
@@ -219,12 +234,14 @@ def prepared_and_new_together(bench: Bench) -> None:
 @section.required(f"{_TYPES}, DeviceRequestAllocationResult.Driver")
 def results_of_others_are_left_out(bench: Bench) -> None:
     """Of a claim with devices of two drivers, the driver prepares only its own."""
-    one: dict[str, Any] = {"name": "one", "exactly": {}}
-    allocation = bench.allocation(bench.pending_claim(one))
-    [own] = allocation["devices"]["results"]
+    request: dict[str, Any] = {"name": "one", "exactly": {}}
+    allocation = bench.find_allocation(bench.pending_claim(request))
+    [own_result] = allocation["devices"]["results"]
     # A device that the driver has, too: what tells them apart is the driver's name.
-    allocation["devices"]["results"].append({**own, "request": "two", "driver": OTHER_DRIVER})
-    claim = bench.allocate(bench.pending_claim(one, {**one, "name": "two"}), allocation)
+    allocation["devices"]["results"].append(
+        {**own_result, "request": "two", "driver": OTHER_DRIVER}
+    )
+    claim = bench.allocate(bench.pending_claim(request, {**request, "name": "two"}), allocation)
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
@@ -241,8 +258,8 @@ def admin_access_beside_a_holder(bench: Bench) -> None:
     """A claim with admin access is prepared though another claim has the device."""
     holder = bench.prepared_claim()
     admin = bench.pending_claim({"name": "gpu", "exactly": {"adminAccess": True}})
-    allocation = bench.allocation(admin)
-    [held] = results(bench, holder)
+    allocation = bench.find_allocation(admin)
+    [held] = own_results(bench, holder)
     allocation["devices"]["results"][0] |= {key: held[key] for key in ("pool", "device")}
     admin = bench.allocate(admin, allocation)
     expect_allocated(bench, admin, *bench.prepare(admin))
@@ -251,11 +268,11 @@ def admin_access_beside_a_holder(bench: Bench) -> None:
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin: each kubelet takes one version")
 def versions_agree(bench: Bench) -> None:
     """What one version of the service prepared, another gives again and unprepares."""
-    known = [one for one in bench.info.supported_versions if one in SERVICES]
-    if len(known) < 2:
-        raise NotOfferedError(f"the driver offers only {', '.join(known)}")
-    claim = bench.claim()
-    first, second = (bench.connect(version) for version in known[:2])
+    known_versions = [offered for offered in bench.info.supported_versions if offered in SERVICES]
+    if len(known_versions) < 2:
+        raise NotOfferedError(f"the driver offers only {', '.join(known_versions)}")
+    claim = bench.allocated_claim()
+    first, second = (bench.connect(version) for version in known_versions[:2])
     try:
         expect_same(bench.prepare(claim, plugin=first), bench.prepare(claim, plugin=second))
         bench.unprepare(claim, plugin=second)

@@ -21,11 +21,11 @@ def roles_allow_what_is_asked(bench: Bench) -> None:
         raise NotOfferedError("no roles were given; give --rbac FILE")
     refused = bench.api.objects.rights.refused
     if refused:
-        more = f"; and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        remainder = f"; and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
         raise ViolationError(
             f"expected {bench.policy.file} to allow it; refused were: "
-            + "; ".join(one_line(one, 300) for one in refused[:_SHOWN])
-            + more
+            + "; ".join(one_line(refusal, 300) for refusal in refused[:_SHOWN])
+            + remainder
         )
 
 
@@ -35,9 +35,9 @@ def token_is_not_logged(bench: Bench) -> None:
     if bench.starter is None:
         raise UnanswerableError("the driver's log is not written here; give --driver-command")
     token = bench.api.token.encode()
-    before = b""
+    previous = b""
     with bench.log.open("rb") as log:
-        while part := log.read(1 << 20):
-            if token in before + part:
+        while block := log.read(1 << 20):
+            if token in previous + block:
                 raise ViolationError("expected no token in the driver's log; found it there")
-            before = part[-len(token) :]
+            previous = block[-len(token) :]

@@ -22,17 +22,17 @@ _CLAIMS = f"{_HELPER}, getResourceClaims"
 @section.required(_CLAIMS)
 def claim_that_does_not_exist(bench: Bench) -> None:
     """A claim that the API server does not have is an error."""
-    claim = bench.claim()
-    bench.drop(claim)
+    claim = bench.allocated_claim()
+    bench.delete_claim(claim)
     expect_refused(bench, claim, "a claim that does not exist")
 
 
 @section.required(_CLAIMS)
 def claim_with_another_uid(bench: Bench) -> None:
     """A claim that was replaced by one of the same name, with another uid, is an error."""
-    old = bench.claim(name="replaced")
-    bench.drop(old)
-    bench.claim(name="replaced")
+    old = bench.allocated_claim(name="replaced")
+    bench.delete_claim(old)
+    bench.allocated_claim(name="replaced")
     expect_refused(bench, old, "a claim that was replaced")
 
 
@@ -47,7 +47,7 @@ def unknown_device(bench: Bench) -> None:
     """A claim with a device or a pool that the driver does not have is an error."""
     for field in ("device", "pool"):
         claim = bench.pending_claim()
-        allocation = bench.allocation(claim)
+        allocation = bench.find_allocation(claim)
         allocation["devices"]["results"][0][field] = f"no-such-{field}"
         claim = bench.allocate(claim, allocation)
         expect_refused(bench, claim, f"a {field} that does not exist")
@@ -56,7 +56,7 @@ def unknown_device(bench: Bench) -> None:
 @section.required(f"{_HELPER}, PrepareResourceClaims: the last line of defense (kubernetes#141471)")
 def device_in_use(bench: Bench) -> None:
     """A claim is refused a device that another claim has, until that one is unprepared."""
-    holder = bench.claim()
+    holder = bench.allocated_claim()
     need_exclusive(bench, holder)
     second = bench.pending_claim()
     second = bench.allocate(second, holder["status"]["allocation"])
@@ -71,7 +71,7 @@ def refused_claim_can_be_prepared_later(bench: Bench) -> None:
     """A claim that was refused is prepared once the reason is gone."""
     claim = bench.pending_claim()
     expect_refused(bench, claim, "a claim without an allocation")
-    claim = bench.allocate(claim, bench.allocation(claim))
+    claim = bench.allocate(claim, bench.find_allocation(claim))
     expect_allocated(bench, claim, *bench.prepare(claim))
 
 
@@ -86,8 +86,8 @@ def refused_claim_can_be_unprepared(bench: Bench) -> None:
 @section.recommended("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, NodePrepareResourceResponse.error")
 def one_bad_claim_spares_the_others(bench: Bench) -> None:
     """In a call with a claim that is refused, the other claim is prepared all the same."""
-    good, bad = bench.claim(), bench.pending_claim()
-    of_good, of_bad = bench.refusal(good, bad)
+    good, bad = bench.allocated_claim(), bench.pending_claim()
+    of_good, of_bad = bench.try_prepare(good, bad)
     if not of_bad:
         raise ViolationError("expected an error for a claim without an allocation; found none")
     if of_good:
@@ -97,20 +97,20 @@ def one_bad_claim_spares_the_others(bench: Bench) -> None:
 @section.required("kubernetes/pkg/kubelet/cm/dra/manager.go: an error of one claim is its own")
 def refusal_leaves_prepared_claims(bench: Bench) -> None:
     """A call that fails does not undo what was prepared before."""
-    good, bad = bench.claim(), bench.pending_claim()
+    good, bad = bench.allocated_claim(), bench.pending_claim()
     first = bench.prepare(good)
-    bench.refusal(good, bad)
-    expect_resolved(bench, {name for one in first[0] for name in one.cdi_ids})
+    bench.try_prepare(good, bad)
+    expect_resolved(bench, {name for device in first[0] for name in device.cdi_ids})
     expect_same(first, bench.prepare(good))
 
 
 @section.required(f"{_CLAIMS}: the API server is asked at each call")
 def api_server_that_is_down(bench: Bench) -> None:
     """While the API server answers 503 a new claim is an error or waits; then it is prepared."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     with bench.api_down():
         try:
-            [error] = bench.refusal(claim)
+            [error] = bench.try_prepare(claim)
         except SilenceError:
             error = "no answer"
     if not error:

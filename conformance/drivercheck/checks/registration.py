@@ -27,12 +27,12 @@ _GIVE_UP_SECONDS = 1.0  # one that gives up has ended by then
 @section.required(f"{_MANAGER}/pluginwatcher/plugin_watcher.go, handleCreateEvent")
 def socket_appears(bench: Bench) -> None:
     """A socket whose name does not begin with a dot appears in the registry directory."""
-    bench.serve()
+    bench.await_registration()
 
 
 def _registrar(bench: Bench) -> Registrar:
     if bench.registrar is None:
-        bench.serve()
+        bench.await_registration()
     assert bench.registrar is not None
     return bench.registrar
 
@@ -41,7 +41,7 @@ def _registrar(bench: Bench) -> Registrar:
 def info_within_a_second(bench: Bench) -> None:
     """GetInfo is answered within a second."""
     try:
-        _registrar(bench).info()
+        _registrar(bench).get_info()
     except RefusedError as error:
         raise ViolationError(f"expected an answer; found {error}") from None
 
@@ -49,7 +49,7 @@ def info_within_a_second(bench: Bench) -> None:
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go; pluginregistration/v1/constants.go, DRAPlugin")
 def type_is_dra_plugin(bench: Bench) -> None:
     """PluginInfo.type is DRAPlugin."""
-    _expect("type", PLUGIN_TYPE, bench.info.type)
+    _expect_field("type", PLUGIN_TYPE, bench.info.type)
 
 
 @section.required("k8s.io/api/resource/v1/types.go, ResourceSliceSpec.Driver")
@@ -67,10 +67,10 @@ def endpoint_is_a_socket(bench: Bench) -> None:
         return
     endpoint = Path(bench.info.endpoint)
     try:
-        found = stat.S_ISSOCK(endpoint.stat().st_mode)
+        is_socket = stat.S_ISSOCK(endpoint.stat().st_mode)
     except (OSError, ValueError):
-        found = False
-    if not found or not endpoint.is_absolute():
+        is_socket = False
+    if not is_socket or not endpoint.is_absolute():
         raise ViolationError(
             f"expected the absolute path of a socket as endpoint; found {str(endpoint)[:200]!r}"
         )
@@ -79,10 +79,10 @@ def endpoint_is_a_socket(bench: Bench) -> None:
 @section.recommended("k8s.io/dynamic-resource-allocation/kubeletplugin, PluginDataDirectoryPath")
 def endpoint_is_in_its_own_folder(bench: Bench) -> None:
     """The endpoint lies in the plugins directory, in the folder of the driver's name."""
-    own = bench.plugins / bench.driver
-    endpoint = Path(bench.info.endpoint or own / "none")
-    if own not in endpoint.parents:
-        raise ViolationError(f"expected an endpoint in {own}; found {endpoint}")
+    own_folder = bench.plugins / bench.driver
+    endpoint = Path(bench.info.endpoint or own_folder / "none")
+    if own_folder not in endpoint.parents:
+        raise ViolationError(f"expected an endpoint in {own_folder}; found {endpoint}")
 
 
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go, ValidatePlugin")
@@ -94,16 +94,20 @@ def offers_a_known_version(bench: Bench) -> None:
 @section.recommended(f"{_PLUGIN}/dra_plugin_manager.go: the first in the driver's order is taken")
 def newest_version_first(bench: Bench) -> None:
     """Of several versions of the DRA service the newest stands first."""
-    found = [one for one in bench.info.supported_versions if one in SERVICES]
-    _expect("supported_versions", sorted(found, key=list(SERVICES).index), found)
+    versions = [version for version in bench.info.supported_versions if version in SERVICES]
+    _expect_field("supported_versions", sorted(versions, key=list(SERVICES).index), versions)
 
 
 @section.recommended("k8s.io/kubelet/pkg/apis/dra, dra-health: the names of services")
 def offers_no_unknown_version(bench: Bench) -> None:
     """supported_versions has each service once, and none that no kubelet knows."""
-    known = {*SERVICES, *HEALTH}
-    found = list(bench.info.supported_versions)
-    _expect("supported_versions", [one for one in dict.fromkeys(found) if one in known], found)
+    known_services = {*SERVICES, *HEALTH}
+    offered = list(bench.info.supported_versions)
+    _expect_field(
+        "supported_versions",
+        [version for version in dict.fromkeys(offered) if version in known_services],
+        offered,
+    )
 
 
 @section.required("kubernetes/pkg/kubelet/cm/dra/plugin/dra_plugin.go, NodePrepareResources")
@@ -133,26 +137,26 @@ def success_is_accepted(bench: Bench) -> None:
 def info_stays_the_same(bench: Bench) -> None:
     """A new connection to the registration socket gets the same PluginInfo."""
     first = bench.info
-    again = bench.serve()
+    second = bench.await_registration()
     for name in ("type", "name", "endpoint", "supported_versions"):
-        _expect(name, getattr(first, name), getattr(again, name))
+        _expect_field(name, getattr(first, name), getattr(second, name))
 
 
 @section.required(f"{_PLUGIN}/dra_plugin_manager.go: the same endpoint twice is refused")
 def one_socket_registers_it(bench: Bench) -> None:
     """No two sockets in the registry directory name the same endpoint."""
-    seen: dict[str, str] = {}
-    for socket in kubelet.sockets(bench.registry):
+    registered: dict[str, str] = {}
+    for socket in kubelet.list_sockets(bench.registry):
         other = Registrar(socket)
         try:
-            endpoint = other.info().endpoint or str(socket)
+            endpoint = other.get_info().endpoint or str(socket)
         except RefusedError:
             continue
         finally:
             other.close()
-        if endpoint in seen:
-            raise ViolationError(f"expected one; found {seen[endpoint]} and {socket.name}")
-        seen[endpoint] = socket.name
+        if endpoint in registered:
+            raise ViolationError(f"expected one; found {registered[endpoint]} and {socket.name}")
+        registered[endpoint] = socket.name
 
 
 @section.recommended("kubernetes/test/e2e_node/dra_test.go: registration is tried again")
@@ -162,9 +166,9 @@ def failure_is_survived(bench: Bench) -> None:
         _registrar(bench).notify(False, "refused by the check on purpose")
     time.sleep(_GIVE_UP_SECONDS)
     deadline = time.monotonic() + _RETRY_SECONDS
-    bench.serve()
+    bench.await_registration()
     if time.monotonic() > deadline or not bench.is_serving():
-        raise ViolationError(f"expected the driver to go on; {bench.said()}")
+        raise ViolationError(f"expected the driver to go on; {bench.describe_log()}")
 
 
 @section.required(
@@ -174,7 +178,7 @@ def serves_when_registered(bench: Bench) -> None:
     """At the first GetInfo that is answered, the DRA service answers, too."""
     bench.stop()
     bench.start()
-    bench.serve()
+    bench.await_registration()
     try:
         bench.plugin.prepare((), seconds=kubelet.CALL_SECONDS)
     except RefusedError as error:
@@ -187,7 +191,7 @@ def registers_again_after_restart(bench: Bench) -> None:
     first = bench.info
     bench.restart()
     for name in ("type", "name", "supported_versions"):
-        _expect(name, getattr(first, name), getattr(bench.info, name))
+        _expect_field(name, getattr(first, name), getattr(bench.info, name))
 
 
 @section.recommended(
@@ -198,19 +202,21 @@ def socket_goes_at_the_end(bench: Bench) -> None:
     # While it starts it may know no better, and slices of a process before say nothing of this one.
     bench.renew()
     bench.stop()
-    left = [one.name for one in kubelet.sockets(bench.registry)]
+    remaining = [socket.name for socket in kubelet.list_sockets(bench.registry)]
     bench.start()
-    bench.serve()
-    if left:
-        raise ViolationError(f"expected no registration socket; found {', '.join(left)}")
+    bench.await_registration()
+    if remaining:
+        raise ViolationError(f"expected no registration socket; found {', '.join(remaining)}")
 
 
-def _expect(field: str, wanted: object, found: object) -> None:
-    if wanted != found:
-        raise ViolationError(f"expected {field} {_shown(wanted)}; found {_shown(found)}")
+def _expect_field(field: str, expected: object, actual: object) -> None:
+    if expected != actual:
+        raise ViolationError(
+            f"expected {field} {_describe_value(expected)}; found {_describe_value(actual)}"
+        )
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, str):
         return repr(value[:200])
     return ", ".join(map(str, value))[:200] or "none" if hasattr(value, "__iter__") else str(value)

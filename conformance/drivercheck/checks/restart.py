@@ -17,7 +17,7 @@ from conformance.drivercheck.checks.prepare import (
     need_exclusive,
 )
 from conformance.drivercheck.driver import STOP_SECONDS
-from conformance.drivercheck.kills.within import killed
+from conformance.drivercheck.kills.within import kill_within_calls
 from conformance.drivercheck.violations import SilenceError, UnanswerableError, ViolationError
 from kube.values import Obj
 
@@ -28,7 +28,7 @@ _OTHER_PROCESS = f"{_HELPER}, UnprepareResourceClaims: cannot assume the same pr
 _IDEMPOTENT = f"{_HELPER}, PrepareResourceClaims: must be idempotent"
 _E2E = "kubernetes/test/e2e_node/dra_test.go: plugin restart"
 _KILL_SECONDS = 18.0
-"""In which a driver is killed in one way, so that all three take less than a minute."""
+"""How long a driver is killed in one way, so that all three take less than a minute."""
 
 
 @section.required(_E2E)
@@ -47,17 +47,17 @@ def starts_over_what_was_killed(bench: Bench) -> None:
 @section.required(f"{_IDEMPOTENT}; {_E2E}")
 def prepared_claim_stays_prepared(bench: Bench) -> None:
     """After a restart a prepared claim is prepared again with the same devices and ids."""
-    _same_after(bench, signal.SIGTERM)
+    _expect_same_after(bench, signal.SIGTERM)
 
 
 @section.required(f"{_IDEMPOTENT}; {_E2E}")
 def prepared_claim_outlives_a_kill(bench: Bench) -> None:
     """After a SIGKILL a prepared claim is prepared again with the same devices and ids."""
-    _same_after(bench, signal.SIGKILL)
+    _expect_same_after(bench, signal.SIGKILL)
 
 
-def _same_after(bench: Bench, number: int) -> None:
-    claim = bench.claim()
+def _expect_same_after(bench: Bench, number: int) -> None:
+    claim = bench.allocated_claim()
     first = bench.prepare(claim)
     bench.restart(number)
     expect_same(first, bench.prepare(claim))
@@ -66,7 +66,7 @@ def _same_after(bench: Bench, number: int) -> None:
 @section.required("k8s.io/kubelet: containers of running pods are started again without a call")
 def cdi_devices_outlive_a_kill(bench: Bench) -> None:
     """After a SIGKILL and a start the CDI ids of prepared claims resolve, without a call."""
-    ids = ids_of(bench.prepare(bench.claim()))
+    ids = ids_of(bench.prepare(bench.allocated_claim()))
     bench.restart(signal.SIGKILL)
     expect_resolved(bench, ids)
 
@@ -76,7 +76,7 @@ def unprepare_by_another_process(bench: Bench) -> None:
     """What one process prepared, the next unprepares, though the claim's object is gone."""
     claim = bench.prepared_claim()
     bench.restart(signal.SIGKILL)
-    bench.drop(claim)
+    bench.delete_claim(claim)
     bench.unprepare(claim)
     expect_free(bench, claim)
 
@@ -90,7 +90,7 @@ def cdi_devices_go_with_another_process(bench: Bench) -> None:
 @section.recommended(f"{_HELPER}, PrepareResourceClaims: the last line of defense")
 def device_in_use_is_remembered(bench: Bench) -> None:
     """After a SIGKILL, too, a claim is refused a device that another claim has."""
-    holder = bench.claim()
+    holder = bench.allocated_claim()
     need_exclusive(bench, holder)
     second = bench.allocate(bench.pending_claim(), holder["status"]["allocation"])
     bench.prepare(holder)
@@ -116,7 +116,9 @@ def killed_while_preparing(bench: Bench) -> str:
         bench.unprepare(claim)
         expect_free(bench, claim)
 
-    return killed(bench, bench.claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS)
+    return kill_within_calls(
+        bench, bench.allocated_claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS
+    )
 
 
 @section.required(_OTHER_PROCESS)
@@ -128,7 +130,9 @@ def killed_while_unpreparing(bench: Bench) -> str:
         expect_free(bench, claim)
 
     prepared = bench.prepared_claim
-    return killed(bench, prepared, lambda plugin: plugin.unprepare, expect, _KILL_SECONDS)
+    return kill_within_calls(
+        bench, prepared, lambda plugin: plugin.unprepare, expect, _KILL_SECONDS
+    )
 
 
 @section.required(_OTHER_PROCESS)
@@ -136,25 +140,27 @@ def killed_while_preparing_and_given_up(bench: Bench) -> str:
     """A claim whose preparation was killed can be unprepared at once, and its device is free."""
 
     def expect(claim: Obj) -> None:
-        bench.drop(claim)
+        bench.delete_claim(claim)
         bench.unprepare(claim)
         expect_free(bench, claim)
 
-    return killed(bench, bench.claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS)
+    return kill_within_calls(
+        bench, bench.allocated_claim, lambda plugin: plugin.prepare, expect, _KILL_SECONDS
+    )
 
 
 @section.recommended(f"{_HELPER}, RollingUpdate: two instances for a while")
 def second_instance(bench: Bench) -> None:
     """Started beside the first (POD_UID differs), a second instance can take over its claims."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     first = bench.prepare(claim)
     bench.stop()
     bench.start(POD_UID="first-instance")
-    bench.serve()
+    bench.await_registration()
     old, old_socket = bench.process, bench.registrar and bench.registrar.socket
     try:
         bench.start(POD_UID="second-instance")
-        _other_socket(bench, old_socket)
+        _register_other_socket(bench, old_socket)
         expect_same(first, bench.prepare(claim))
         assert old is not None
         old.signal(signal.SIGTERM)
@@ -164,7 +170,7 @@ def second_instance(bench: Bench) -> None:
             raise ViolationError("expected the second instance to serve when the first has ended")
         expect_same(first, bench.prepare(claim))
         bench.unprepare(claim)
-        if not bench.slices():
+        if not bench.list_slices():
             raise ViolationError("expected slices when the first instance has ended; found none")
     finally:
         if old is not None:
@@ -173,17 +179,17 @@ def second_instance(bench: Bench) -> None:
         bench.restart(signal.SIGKILL)
 
 
-def _other_socket(bench: Bench, known: object) -> None:
+def _register_other_socket(bench: Bench, old_socket: object) -> None:
     """Register the instance whose socket is new."""
     deadline = time.monotonic() + 5.0
     while time.monotonic() < deadline:
-        if bench.process is None or not bench.process.alive():
-            raise UnanswerableError(f"a second instance is not running: {bench.said()}")
-        for socket in kubelet.sockets(bench.registry):
-            if socket != known:
+        if bench.process is None or not bench.process.is_alive():
+            raise UnanswerableError(f"a second instance is not running: {bench.describe_log()}")
+        for socket in kubelet.list_sockets(bench.registry):
+            if socket != old_socket:
                 registrar = kubelet.Registrar(socket)
                 try:
-                    info = registrar.info()
+                    info = registrar.get_info()
                 except (kubelet.RefusedError, SilenceError):
                     registrar.close()
                     continue

@@ -29,14 +29,14 @@ _BACK_SECONDS = 75.0
 @section.required("kubernetes/test/e2e/dra/dra.go: one pool per node, complete")
 def published(bench: Bench) -> None:
     """Complete pools of the driver's devices are published for the node."""
-    bench.published()
+    bench.await_slices()
 
 
 @section.required(f"{_TYPES}, ResourceSlice: limits, formats and unions; validation.go")
 def accepted(bench: Bench) -> None:
     """The API server refuses no ResourceSlice that the driver writes."""
     with suppress(ViolationError):  # has a check of its own
-        bench.published()
+        bench.await_slices()
     if bench.api.refusals:
         raise ViolationError(f"expected none; found {one_line(bench.api.refusals[0], 400)}")
 
@@ -44,17 +44,22 @@ def accepted(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSliceSpec.NodeName")
 def only_own_node(bench: Bench) -> None:
     """No slice of the driver is for another node."""
-    bench.published()
-    every = bench.api.objects.slices(bench.driver)
-    others = {one["spec"].get("nodeName") for one in every} - {None, NODE}
-    if others:
-        raise ViolationError(f"expected slices for {NODE} only; found some for {sorted(others)}")
+    bench.await_slices()
+    all_slices = bench.api.objects.list_slices(bench.driver)
+    other_nodes = {resource_slice["spec"].get("nodeName") for resource_slice in all_slices} - {
+        None,
+        NODE,
+    }
+    if other_nodes:
+        raise ViolationError(
+            f"expected slices for {NODE} only; found some for {sorted(other_nodes)}"
+        )
 
 
 @section.required(f"{_TYPES}, ResourceSlice: a name identifies a device in its pool")
 def device_names_are_unique(bench: Bench) -> None:
     """No two devices of a pool have the same name."""
-    names = Counter(bench.published_devices())
+    names = Counter(bench.list_published_devices())
     twice = sorted(f"{pool}/{name}" for (pool, name), count in names.items() if count > 1)
     if twice:
         raise ViolationError(f"expected unique names; found twice: {', '.join(twice[:5])}")
@@ -67,12 +72,12 @@ def one_generation(bench: Bench) -> None:
 
     def settled() -> bool:
         pools.clear()
-        for one in bench.slices():
-            pool = one["spec"]["pool"]
+        for resource_slice in bench.list_slices():
+            pool = resource_slice["spec"]["pool"]
             pools.setdefault(pool["name"], set()).add(pool["generation"])
-        return all(len(found) == 1 for found in pools.values())
+        return all(len(generations) == 1 for generations in pools.values())
 
-    bench.published()
+    bench.await_slices()
     if not bench.wait(settled, driver.START_SECONDS):
         raise ViolationError(f"expected one generation of each pool; found {pools}")
 
@@ -80,12 +85,12 @@ def one_generation(bench: Bench) -> None:
 @section.recommended("k8s.io/dynamic-resource-allocation/resourceslice, Owner; e2e/dra/dra.go")
 def owned_by_the_node(bench: Bench) -> None:
     """A slice with a nodeName has the Node as owner, so that it goes with the node."""
-    uid = bench.api.objects.node()["metadata"]["uid"]
-    for one in bench.published():
-        owners = one["metadata"].get("ownerReferences") or ()
-        if one["spec"].get("nodeName") and uid not in {owner["uid"] for owner in owners}:
+    uid = bench.api.objects.get_node()["metadata"]["uid"]
+    for resource_slice in bench.await_slices():
+        owners = resource_slice["metadata"].get("ownerReferences") or ()
+        if resource_slice["spec"].get("nodeName") and uid not in {owner["uid"] for owner in owners}:
             raise ViolationError(
-                f"expected the Node {NODE} as owner of {one['metadata']['name']}; found "
+                f"expected the Node {NODE} as owner of {resource_slice['metadata']['name']}; found "
                 f"{one_line(owners) if owners else 'no owner'}"
             )
 
@@ -93,75 +98,87 @@ def owned_by_the_node(bench: Bench) -> None:
 @section.required(f"{_TYPES}, ResourceSlice: drivers write slices of their own node only")
 def leaves_others_alone(bench: Bench) -> None:
     """Slices of other drivers, and of the same driver on other nodes, stay as they are."""
-    bench.published()
+    bench.await_slices()
     objects = bench.api.objects
-    placed = [
+    foreign_slices = [
         objects.put_slice(OTHER_DRIVER, NODE, "others"),
         objects.put_slice(bench.driver, OTHER_NODE, OTHER_NODE),
     ]
     try:
         if bench.starter is not None:  # what a driver clears away, it clears at its start
             bench.restart()
-        touched = bench.wait(lambda: any(_changed(bench, one) for one in placed), 0.3)
+        touched = bench.wait(
+            lambda: any(_changed(bench, resource_slice) for resource_slice in foreign_slices), 0.3
+        )
         if touched:
-            [name, *_] = [_described(one) for one in placed if _changed(bench, one)]
+            [name, *_] = [
+                _describe_slice(resource_slice)
+                for resource_slice in foreign_slices
+                if _changed(bench, resource_slice)
+            ]
             raise ViolationError(f"expected {name} untouched; found it changed or deleted")
     finally:
-        for one in placed:
-            objects.delete(one)
+        for resource_slice in foreign_slices:
+            objects.delete(resource_slice)
 
 
-def _changed(bench: Bench, placed: Obj) -> bool:
-    uid, version = (placed["metadata"][key] for key in ("uid", "resourceVersion"))
+def _changed(bench: Bench, foreign_slice: Obj) -> bool:
+    uid, version = (foreign_slice["metadata"][key] for key in ("uid", "resourceVersion"))
     now = bench.api.objects.store.by_uid(uid)
     return now is None or now["metadata"]["resourceVersion"] != version
 
 
-def _described(placed: Obj) -> str:
-    spec = placed["spec"]
+def _describe_slice(foreign_slice: Obj) -> str:
+    spec = foreign_slice["spec"]
     return f"the slice of {spec['driver']} for {spec['nodeName']}"
 
 
 @section.recommended(f"{_CONTROLLER}: an informer, and what is the same is not written")
 def quiet_without_a_change(bench: Bench) -> None:
     """While nothing changes, slices are not written, and they are watched, not polled."""
-    bench.published()
+    bench.await_slices()
     time.sleep(_SETTLE_SECONDS)
-    versions, lists = _versions(bench), bench.api.lists
+    versions, lists = _resource_versions(bench), bench.api.lists
     time.sleep(_QUIET_SECONDS)
-    asked = bench.api.lists - lists
-    if _versions(bench) != versions:
+    list_requests = bench.api.lists - lists
+    if _resource_versions(bench) != versions:
         raise ViolationError(f"expected no writes for {_QUIET_SECONDS:.0f} s; found some")
-    if asked > _QUIET_SECONDS:
-        raise ViolationError(f"expected a watch; found {asked} requests in {_QUIET_SECONDS:.0f} s")
+    if list_requests > _QUIET_SECONDS:
+        raise ViolationError(
+            f"expected a watch; found {list_requests} requests in {_QUIET_SECONDS:.0f} s"
+        )
 
 
-def _versions(bench: Bench) -> set[str]:
-    return {one["metadata"]["resourceVersion"] for one in bench.slices()}
+def _resource_versions(bench: Bench) -> set[str]:
+    return {resource_slice["metadata"]["resourceVersion"] for resource_slice in bench.list_slices()}
 
 
 @section.required("kubernetes/test/integration/dra/core.go: recreated after delete")
 def deleted_slice_comes_back(bench: Bench) -> None:
     """A slice that is deleted, as a kubelet does when it starts, is published again."""
     bench.begin_check(_BACK_SECONDS)
-    found = bench.published()
-    for one in found:
-        bench.api.objects.delete(one)
-    bench.published(_BACK_SECONDS)
-    _same_devices("after a deletion", found, bench.slices())
+    slices_before = bench.await_slices()
+    for resource_slice in slices_before:
+        bench.api.objects.delete(resource_slice)
+    bench.await_slices(_BACK_SECONDS)
+    _expect_same_devices("after a deletion", slices_before, bench.list_slices())
 
 
 @section.recommended(f"{_CONTROLLER}: a slice that differs is updated")
 def edited_slice_comes_back(bench: Bench) -> None:
     """A device that somebody else's edit takes out of a slice is published again."""
     bench.begin_check(_BACK_SECONDS)
-    before = bench.published()
-    one = next((one for one in before if one["spec"].get("devices")), None)
-    if one is None:
+    slices_before = bench.await_slices()
+    edited = next((edited for edited in slices_before if edited["spec"].get("devices")), None)
+    if edited is None:
         raise UnanswerableError("the driver has published no devices")
-    bench.api.objects.change(one, spec={**one["spec"], "devices": one["spec"]["devices"][:-1]})
-    bench.wait(lambda: _devices(before) == _devices(bench.slices()), _BACK_SECONDS)
-    _same_devices("after an edit", before, bench.published(_BACK_SECONDS))
+    bench.api.objects.change(
+        edited, spec={**edited["spec"], "devices": edited["spec"]["devices"][:-1]}
+    )
+    bench.wait(
+        lambda: _device_names(slices_before) == _device_names(bench.list_slices()), _BACK_SECONDS
+    )
+    _expect_same_devices("after an edit", slices_before, bench.await_slices(_BACK_SECONDS))
 
 
 @section.required("kubernetes/community api-conventions.md: 409, 503", starts_driver=True)
@@ -177,20 +194,20 @@ def passing_errors_are_not_final(bench: Bench) -> None:
     time.sleep(_SETTLE_SECONDS)
     bench.api.release()
     _start_again(bench)
-    bench.serve()
-    bench.published(_BACK_SECONDS)
+    bench.await_registration()
+    bench.await_slices(_BACK_SECONDS)
 
 
 def _stop_without_slices(bench: Bench) -> None:
     bench.begin_check(_BACK_SECONDS)
     bench.stop()
-    for one in bench.slices():
-        bench.api.objects.delete(one)
+    for resource_slice in bench.list_slices():
+        bench.api.objects.delete(resource_slice)
 
 
 def _start_again(bench: Bench) -> None:
-    """As a kubelet does with what has ended."""
-    if not _lives(bench):
+    """Start the driver if it has ended, as a kubelet does."""
+    if not _is_running(bench):
         bench.start()
 
 
@@ -198,47 +215,56 @@ def _start_again(bench: Bench) -> None:
 def refused_slices_are_not_given_up(bench: Bench) -> None:
     """A driver whose slices are refused does not serve on without any: it publishes, or ends."""
     _stop_without_slices(bench)
-    before = bench.api.turned_away
+    refused_before = bench.api.turned_away
     bench.api.faults.refuse_slices = True
     bench.start()
     deadline = time.monotonic() + driver.START_SECONDS
-    while time.monotonic() < deadline and _lives(bench) and bench.api.turned_away == before:
+    while (
+        time.monotonic() < deadline
+        and _is_running(bench)
+        and bench.api.turned_away == refused_before
+    ):
         time.sleep(0.05)
     deadline = time.monotonic() + _REFUSING_SECONDS
-    while time.monotonic() < deadline and _lives(bench):
+    while time.monotonic() < deadline and _is_running(bench):
         time.sleep(0.05)
     bench.api.release()
     _start_again(bench)
-    bench.serve()
+    bench.await_registration()
     try:
-        bench.published(_BACK_SECONDS)
+        bench.await_slices(_BACK_SECONDS)
     except ViolationError as error:
-        tries = bench.api.turned_away - before
+        tries = bench.api.turned_away - refused_before
         raise ViolationError(
             f"expected slices, or the end, after the API server refused {tries} as invalid for "
             f"{_REFUSING_SECONDS:.0f} s; found the driver registered; {error}"
         ) from None
 
 
-def _lives(bench: Bench) -> bool:
-    return bench.process is not None and bench.process.alive()
+def _is_running(bench: Bench) -> bool:
+    return bench.process is not None and bench.process.is_alive()
 
 
 @section.required("kubernetes/test/e2e_node/dra_test.go: kept on quick restart", starts_driver=True)
 def same_after_restart(bench: Bench) -> None:
     """After a restart the same devices are published, in no older generation."""
-    before = bench.published()
+    slices_before = bench.await_slices()
     bench.stop()
     lists = bench.api.lists
     bench.start()
-    bench.serve()
+    bench.await_registration()
     deadline = time.monotonic() + driver.START_SECONDS
     while bench.api.lists == lists and time.monotonic() < deadline:
         time.sleep(0.05)  # what is there is still from before
-    bench.wait(lambda: _devices(before) != _devices(bench.slices()), _SETTLE_SECONDS)
-    after = bench.published()
-    _same_devices("after a restart", before, after)
-    older, newer = (max(one["spec"]["pool"]["generation"] for one in s) for s in (before, after))
+    bench.wait(
+        lambda: _device_names(slices_before) != _device_names(bench.list_slices()), _SETTLE_SECONDS
+    )
+    slices_after = bench.await_slices()
+    _expect_same_devices("after a restart", slices_before, slices_after)
+    older, newer = (
+        max(resource_slice["spec"]["pool"]["generation"] for resource_slice in s)
+        for s in (slices_before, slices_after)
+    )
     if newer < older:
         raise ViolationError(f"expected generation {older} or newer; found {newer}")
 
@@ -248,27 +274,27 @@ def same_after_restart(bench: Bench) -> None:
 )
 def stay_at_the_end(bench: Bench) -> None:
     """A driver that ends leaves its slices: it may be back before the kubelet removes them."""
-    before = bench.published()
+    slices_before = bench.await_slices()
     bench.stop()
-    after = bench.slices()
+    slices_after = bench.list_slices()
     bench.start()
-    bench.serve()
-    bench.published()
-    if len(after) < len(before):
-        raise ViolationError(f"expected {len(before)} slices; found {len(after)}")
+    bench.await_registration()
+    bench.await_slices()
+    if len(slices_after) < len(slices_before):
+        raise ViolationError(f"expected {len(slices_before)} slices; found {len(slices_after)}")
 
 
-def _same_devices(when: str, before: list[Obj], after: list[Obj]) -> None:
-    wanted, found = _devices(before), _devices(after)
-    if wanted != found:
-        lost = ", ".join(sorted(wanted - found)[:5]) or "none"
-        more = ", ".join(sorted(found - wanted)[:5]) or "none"
-        raise ViolationError(f"expected the same devices {when}; lost: {lost}; new: {more}")
+def _expect_same_devices(when: str, slices_before: list[Obj], slices_after: list[Obj]) -> None:
+    devices_before, devices_after = _device_names(slices_before), _device_names(slices_after)
+    if devices_before != devices_after:
+        lost = ", ".join(sorted(devices_before - devices_after)[:5]) or "none"
+        new = ", ".join(sorted(devices_after - devices_before)[:5]) or "none"
+        raise ViolationError(f"expected the same devices {when}; lost: {lost}; new: {new}")
 
 
-def _devices(slices: list[Obj]) -> set[str]:
+def _device_names(slices: list[Obj]) -> set[str]:
     return {
-        f"{one['spec']['pool']['name']}/{device['name']}"
-        for one in slices
-        for device in one["spec"].get("devices") or ()
+        f"{resource_slice['spec']['pool']['name']}/{device['name']}"
+        for resource_slice in slices
+        for device in resource_slice["spec"].get("devices") or ()
     }

@@ -16,7 +16,7 @@ from conformance.drivercheck.checks.prepare import (
     expect_same,
 )
 from conformance.drivercheck.objects import OTHER_NAMESPACE
-from conformance.drivercheck.process import held
+from conformance.drivercheck.process import count_files_and_threads
 from conformance.drivercheck.violations import UnanswerableError, ViolationError
 
 section = Section("unprepare")
@@ -51,14 +51,14 @@ def again_succeeds(bench: Bench) -> None:
 @section.required(f"{_HELPER}: not an error for a claim that is not prepared")
 def unknown_claim_succeeds(bench: Bench) -> None:
     """To unprepare a claim that was never prepared succeeds."""
-    bench.unprepare(bench.claim())
+    bench.unprepare(bench.allocated_claim())
 
 
 @section.required(f"{_HELPER}: the original ResourceClaims may have been deleted")
 def claim_object_may_be_gone(bench: Bench) -> None:
     """A claim whose object was deleted is unprepared."""
     claim = bench.prepared_claim()
-    bench.drop(claim)
+    bench.delete_claim(claim)
     bench.unprepare(claim)
     expect_free(bench, claim)
 
@@ -76,7 +76,7 @@ def frees_the_device(bench: Bench) -> None:
     """The device of a claim that was unprepared can be prepared for another claim."""
     claim = bench.prepared_claim()
     bench.unprepare(claim)
-    bench.drop(claim)
+    bench.delete_claim(claim)
     expect_free(bench, claim)
 
 
@@ -91,8 +91,8 @@ def claim_can_be_prepared_anew(bench: Bench) -> None:
 @section.required("kubernetes/test/e2e/dra/dra.go: a claim is allocated anew for the next pod")
 def claim_allocated_anew_gets_its_new_device(bench: Bench) -> None:
     """A claim that was unprepared and allocated anew gets the new device, not the old one."""
-    claim = bench.claim()
-    other = bench.claim()
+    claim = bench.allocated_claim()
+    other = bench.allocated_claim()
     bench.prepare(claim)
     bench.unprepare(claim)
     moved = bench.allocate(claim, other["status"]["allocation"])
@@ -108,14 +108,14 @@ def several_claims_in_a_call(bench: Bench) -> None:
     unknown = copy.deepcopy(claims[0])
     unknown["metadata"] |= {"uid": str(uuid.uuid4()), "name": "never-seen"}
     bench.unprepare(*claims, unknown)
-    bench.drop(claims[-1])
+    bench.delete_claim(claims[-1])
     expect_free(bench, claims[-1])
 
 
 @section.required(f"{_MANAGER}: each claim is its own")
 def other_claims_stay_prepared(bench: Bench) -> None:
     """To unprepare one claim leaves another as it was."""
-    gone, stays = bench.claim(), bench.claim()
+    gone, stays = bench.allocated_claim(), bench.allocated_claim()
     bench.prepare(gone)
     first = bench.prepare(stays)
     bench.unprepare(gone)
@@ -125,14 +125,14 @@ def other_claims_stay_prepared(bench: Bench) -> None:
 @section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim: namespace, name and uid")
 def namespace_tells_claims_apart(bench: Bench) -> None:
     """Of two claims of one name in two namespaces each has its device, and may end alone."""
-    gone = bench.claim(name="one-name")
-    stays = bench.claim(name="one-name", namespace=OTHER_NAMESPACE)
+    gone = bench.allocated_claim(name="one-name")
+    stays = bench.allocated_claim(name="one-name", namespace=OTHER_NAMESPACE)
     answer = bench.prepare(gone, stays)
     for claim, devices in zip((gone, stays), answer, strict=True):
         expect_allocated(bench, claim, devices)
-        expect_resolved(bench, {name for one in devices for name in one.cdi_ids})
+        expect_resolved(bench, {name for device in devices for name in device.cdi_ids})
     bench.unprepare(gone)
-    expect_resolved(bench, {name for one in answer[1] for name in one.cdi_ids})
+    expect_resolved(bench, {name for device in answer[1] for name in device.cdi_ids})
     expect_same(answer[1:], bench.prepare(stays))
 
 
@@ -142,10 +142,10 @@ def no_file_of_the_claim_is_left(bench: Bench) -> None:
     claim = bench.prepared_claim()
     bench.unprepare(claim)
     # The folder of the check is the driver's kubelet root, and has its CDI folders.
-    found = sorted(bench.folder.rglob(f"*{claim['metadata']['uid']}*"))
-    left = [path.relative_to(bench.folder) for path in found]
-    if left:
-        raise ViolationError(f"expected none; found {', '.join(map(str, left[:5]))[:300]}")
+    files = sorted(bench.folder.rglob(f"*{claim['metadata']['uid']}*"))
+    remaining = [path.relative_to(bench.folder) for path in files]
+    if remaining:
+        raise ViolationError(f"expected none; found {', '.join(map(str, remaining[:5]))[:300]}")
 
 
 @section.recommended(f"{_HELPER}: must undo whatever prepare did; a driver runs for months")
@@ -153,20 +153,20 @@ def nothing_stays_open(bench: Bench) -> None:
     """A claim that is prepared and unprepared often leaves no file open, and no thread."""
     if bench.process is None:
         raise UnanswerableError("the driver's process is not known here; give --driver-command")
-    claim = bench.claim()
-    seen: list[dict[str, int]] = []
+    claim = bench.allocated_claim()
+    counts: list[dict[str, int]] = []
     for _ in range(2):  # at first threads and connections are made that stay
         for _ in range(_ROUNDS):
             bench.prepare(claim)
             bench.unprepare(claim)
-        seen.append(held(bench.process.pid))
-    first, then = seen
+        counts.append(count_files_and_threads(bench.process.pid))
+    first, then = counts
     if not first["threads"]:
         raise UnanswerableError("this machine does not say what a process has open (/proc)")
-    for what, number in then.items():
-        if number - first[what] >= _ROUNDS // 2:
+    for kind, number in then.items():
+        if number - first[kind] >= _ROUNDS // 2:
             raise ViolationError(
-                f"expected no more {what} after {_ROUNDS} times; found {number}, and {first[what]} "
+                f"expected no more {kind} after {_ROUNDS} times; found {number}, and {first[kind]} "
                 "before"
             )
 
@@ -174,10 +174,10 @@ def nothing_stays_open(bench: Bench) -> None:
 @section.required("k8s.io/kubelet/pkg/apis/dra/v1/api.proto, Claim.uid: it tells claims apart")
 def uid_tells_claims_apart(bench: Bench) -> None:
     """To unprepare an older claim of the same name leaves the present one prepared."""
-    old = bench.claim(name="same-name")
-    bench.drop(old)
-    new = bench.claim(name="same-name")
+    old = bench.allocated_claim(name="same-name")
+    bench.delete_claim(old)
+    new = bench.allocated_claim(name="same-name")
     first = bench.prepare(new)
     bench.unprepare(old)
-    expect_resolved(bench, {name for one in first[0] for name in one.cdi_ids})
+    expect_resolved(bench, {name for device in first[0] for name in device.cdi_ids})
     expect_same(first, bench.prepare(new))

@@ -26,7 +26,7 @@ _ROLLBACK = "kubernetes-sigs/dra-driver-nvidia-gpu#505, #507: rolling back an up
 
 @contextmanager
 def _next_version(bench: Bench) -> Iterator[None]:
-    """The next version runs meanwhile, in the folders of this one."""
+    """Run the next version meanwhile, in the folders of this one."""
     if bench.next_starter is None:
         raise NotOfferedError("no next version was given; give --next-driver-command")
     this, bench.starter = bench.starter, bench.next_starter
@@ -38,7 +38,7 @@ def _next_version(bench: Bench) -> Iterator[None]:
 
 
 def _begin_anew(bench: Bench) -> None:
-    """Without what the next version has written: that this one reads it is a check of its own."""
+    """Start without what the next version has written: that this one reads it is another check."""
     bench.clean()
     bench.renew()
 
@@ -46,7 +46,7 @@ def _begin_anew(bench: Bench) -> None:
 @section.required(f"{_HELPER}, PrepareResourceClaims: must be idempotent; {_FIELD}")
 def next_version_knows_prepared_claims(bench: Bench) -> None:
     """After an update CDI ids of prepared claims resolve, and prepare gives the same devices."""
-    claim = bench.claim()
+    claim = bench.allocated_claim()
     first = bench.prepare(claim)
     with _next_version(bench):
         _expect_known(bench, claim, first)
@@ -73,7 +73,7 @@ def cdi_devices_go_with_the_next_version(bench: Bench) -> None:
 @section.recommended(f"{_ROLLBACK}; {_HELPER}: claims of an earlier process")
 def this_version_takes_back(bench: Bench) -> None:
     """After an update that is undone, this version knows the claims that either prepared."""
-    claims = [bench.claim()]
+    claims = [bench.allocated_claim()]
     answers = [bench.prepare(claims[0])]
     with _next_version(bench):
         _expect_known(bench, claims[0], answers[0])
@@ -89,28 +89,28 @@ def this_version_takes_back(bench: Bench) -> None:
 
 def _another_claim(bench: Bench) -> list[Obj]:
     try:
-        return [bench.claim()]
+        return [bench.allocated_claim()]
     except NotOfferedError:  # the driver has one device
         return []
 
 
-def _ids(answer: list[tuple[Device, ...]]) -> set[str]:
-    return {name for devices in answer for one in devices for name in one.cdi_ids}
+def _cdi_ids(answer: list[tuple[Device, ...]]) -> set[str]:
+    return {name for devices in answer for device in devices for name in device.cdi_ids}
 
 
 def _expect_known(bench: Bench, claim: Obj, first: list[tuple[Device, ...]]) -> None:
-    """Ids of both answers resolve; they may differ, as names of specs do between versions."""
-    expect_resolved(bench, _ids(first))
-    again = bench.prepare(claim)
-    expect_same(_without_ids(first), _without_ids(again))
-    expect_resolved(bench, _ids(again))
+    """Expect ids of both answers to resolve; they may differ, as names of specs do by version."""
+    expect_resolved(bench, _cdi_ids(first))
+    second = bench.prepare(claim)
+    expect_same(_without_ids(first), _without_ids(second))
+    expect_resolved(bench, _cdi_ids(second))
 
 
 def _without_ids(answer: list[tuple[Device, ...]]) -> list[tuple[Device, ...]]:
-    return [tuple(replace(one, cdi_ids=()) for one in devices) for devices in answer]
+    return [tuple(replace(device, cdi_ids=()) for device in devices) for devices in answer]
 
 
 def _expect_undone(bench: Bench, claim: Obj) -> None:
-    bench.drop(claim)
+    bench.delete_claim(claim)
     bench.unprepare(claim)
     expect_free(bench, claim)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from conformance.drivercheck.launching import Syscall, syscalls
+from conformance.drivercheck.launching import Syscall, known_syscalls
 from conformance.drivercheck.process import Process, Starter, WatchableStarter
 from kube.base.text import one_line
 
@@ -43,9 +43,9 @@ class WatchedDriver:
         if not isinstance(starter, WatchableStarter):
             raise UnwatchableError("it is not started by a command")
         self._socket: Path = socket_path
-        self._starter: Starter = starter.watched(socket_path)
+        self._starter: Starter = starter.announcing(socket_path)
         self._folders: tuple[Path, ...] = (*folders, *_NODE_FOLDERS)
-        self._calls: Mapping[int, Syscall] = syscalls()
+        self._calls: Mapping[int, Syscall] = known_syscalls()
         self._kill_at: int = 0
         self._log = Path()
         self._kill: Callable[[], None] = lambda: None
@@ -55,9 +55,9 @@ class WatchedDriver:
         """Count, and kill the driver before its change number ``kill_at`` (0: never)."""
         self.changes, self._kill_at = [], kill_at
 
-    def rebooted(self, boot_id: Path) -> Starter | None:
-        """As the starter that is watched."""
-        return self._starter.rebooted(boot_id)
+    def with_boot_id(self, boot_id: Path) -> Starter | None:
+        """Return what the watched starter returns."""
+        return self._starter.with_boot_id(boot_id)
 
     def __call__(self, environment: Mapping[str, str], log: Path) -> Process:
         """Start it. Raises UnwatchableError; UsageError, as the starter that is watched."""
@@ -70,7 +70,7 @@ class WatchedDriver:
                 server.settimeout(_START_SECONDS)
                 process = self._starter(environment, log)
                 try:
-                    listener = _received(server)
+                    listener = _receive_listener(server)
                 except UnwatchableError:
                     process.signal(signal.SIGKILL)
                     process.wait(_START_SECONDS)
@@ -82,17 +82,17 @@ class WatchedDriver:
         return process
 
     def _listen(self, listener: int) -> None:
-        """Answer until no process is left that asks."""
+        """Answer each request until no process is left that asks."""
         waiting = select.poll()
         waiting.register(listener, select.POLLIN)
         try:
             while not any(event & select.POLLHUP for _, event in waiting.poll()):
-                asked = bytearray(80)  # struct seccomp_notif
+                request = bytearray(80)  # struct seccomp_notif
                 with suppress(OSError):  # it was killed meanwhile
-                    fcntl.ioctl(listener, _RECEIVE, asked)
-                    identity, thread, _, number = struct.unpack_from("=QIIi", asked)
-                    arguments = struct.unpack_from("=6Q", asked, 32)
-                    if self._is_the_end(thread, number, arguments):
+                    fcntl.ioctl(listener, _RECEIVE, request)
+                    identity, thread, _, number = struct.unpack_from("=QIIi", request)
+                    arguments = struct.unpack_from("=6Q", request, 32)
+                    if self._is_kill_point(thread, number, arguments):
                         self._kill()
                         continue
                     answer = struct.pack("=QqiI", identity, 0, 0, _CONTINUE)
@@ -100,78 +100,80 @@ class WatchedDriver:
         finally:
             os.close(listener)
 
-    def _is_the_end(self, thread: int, number: int, arguments: Sequence[int]) -> bool:
+    def _is_kill_point(self, thread: int, number: int, arguments: Sequence[int]) -> bool:
         call = self._calls.get(number)
         path = None if call is None else _file_of(call, thread, arguments)
         if call is None or path in (None, self._log):
             return False
-        if not any(one in path.parents for one in self._folders):
+        if not any(folder in path.parents for folder in self._folders):
             return False
         if len(self.changes) < _MOST:
             self.changes.append(one_line(f"{call.name} {path}", 200))
         return len(self.changes) == self._kill_at
 
 
-def _received(server: socket.socket) -> int:
-    """The listener that the driver's process sends. Raises UnwatchableError."""
+def _receive_listener(server: socket.socket) -> int:
+    """Return the listener that the driver's process sends. Raises UnwatchableError."""
     try:
         connected, _ = server.accept()
         with connected:
             connected.settimeout(_START_SECONDS)
-            said, found, _, _ = socket.recv_fds(connected, 200, 1)
+            message, descriptors, _, _ = socket.recv_fds(connected, 200, 1)
     except OSError as error:
         raise UnwatchableError(f"its start does not answer: {error}") from None
-    if not found:
-        raise UnwatchableError(f"seccomp: {one_line(said.decode(errors='replace'), 100)}")
-    return found[0]
+    if not descriptors:
+        raise UnwatchableError(f"seccomp: {one_line(message.decode(errors='replace'), 100)}")
+    return descriptors[0]
 
 
 def _file_of(call: Syscall, thread: int, arguments: Sequence[int]) -> Path | None:
-    """The file that a call changes; None: it changes none, or it cannot be told."""
+    """Return the file that a call changes; None: it changes none, or it cannot be told."""
     try:
         if call.descriptor >= 0:
-            return _descriptor(thread, arguments[call.descriptor]).readlink()
-        path = Path(os.fsdecode(_memory(thread, arguments[call.path], _PATH_BYTES).split(b"\0")[0]))
+            return _descriptor_path(thread, arguments[call.descriptor]).readlink()
+        path = Path(
+            os.fsdecode(_read_memory(thread, arguments[call.path], _PATH_BYTES).split(b"\0")[0])
+        )
         if not path.is_absolute():
             above = arguments[call.folder] if call.folder >= 0 else -100
-            path = _descriptor(thread, above).readlink() / path
-        return path if _changes(call, thread, arguments, path) else None
+            path = _descriptor_path(thread, above).readlink() / path
+        return path if _makes_change(call, thread, arguments, path) else None
     except (OSError, ValueError):
         return None
 
 
-def _descriptor(thread: int, number: int) -> Path:
+def _descriptor_path(thread: int, number: int) -> Path:
     signed = struct.unpack("=i", struct.pack("=Q", number & 0xFFFFFFFFFFFFFFFF)[:4])[0]
     at_cwd = signed == -100  # AT_FDCWD
     return Path(f"/proc/{thread}", "cwd" if at_cwd else f"fd/{signed}")
 
 
-def _changes(call: Syscall, thread: int, arguments: Sequence[int], path: Path) -> bool:
-    """Whether a call with a path changes something: to open a file mostly does not."""
-    there = os.path.lexists(f"/proc/{thread}/root{path}")  # it may have mounts of its own
+def _makes_change(call: Syscall, thread: int, arguments: Sequence[int], path: Path) -> bool:
+    """Return whether a call with a path changes something: to open a file mostly does not."""
+    exists = os.path.lexists(f"/proc/{thread}/root{path}")  # it may have mounts of its own
     match call.name:
         case "mkdir" | "mkdirat":
-            return not there
+            return not exists
         case "unlink" | "unlinkat" | "rmdir":
-            return there
+            return exists
         case "open":
             flags = arguments[1]
         case "openat":
             flags = arguments[2]
         case "openat2":
-            flags = int.from_bytes(_memory(thread, arguments[2], 8), "little")
+            flags = int.from_bytes(_read_memory(thread, arguments[2], 8), "little")
         case _:
             return True
-    return bool(flags & (os.O_TRUNC if there else os.O_CREAT))
+    return bool(flags & (os.O_TRUNC if exists else os.O_CREAT))
 
 
-def _memory(thread: int, address: int, size: int) -> bytes:
-    """Bytes of another process, fewer at the end of a page that is the last one."""
+def _read_memory(thread: int, address: int, size: int) -> bytes:
+    """Read bytes of another process, fewer at the end of a page that is the last one."""
     with Path(f"/proc/{thread}/mem").open("rb", buffering=0) as memory:
         page = 4096 - address % 4096
         memory.seek(address)
-        found = memory.read(min(size, page))
-        if size > page and b"\0" not in found:
+        data = memory.read(min(size, page))
+        if size > page and b"\0" not in data:
             with suppress(OSError):
-                found += memory.read(size - page)
-    return found
+                data += memory.read(size - page)
+    return data

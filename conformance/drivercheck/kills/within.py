@@ -28,12 +28,12 @@ _MOST_MOMENTS: Final = 50
 _EMPTIES: Final = ("open", "creat", "truncate", "ftruncate")
 """System calls, or how they begin."""
 _BEYOND: Final = 1.25
-"""Of a call's time, over which moments are spread: the driver goes on after its answer."""
+"""Times a call's length, over which moments are spread: the driver goes on after its answer."""
 
 Method = Callable[[kubelet.Plugin], Callable[..., Any]]
 
 
-def killed(
+def kill_within_calls(
     bench: Bench,
     begin: Callable[[], Obj],
     method: Method,
@@ -52,21 +52,21 @@ def killed(
         How often it was killed where.
     Raises ViolationError: it did not start again, or not do right.
     """
-    again = _Again(bench, begin, method, expect)
+    calls = _RepeatedCall(bench, begin, method, expect)
     deadline = time.monotonic() + seconds
     try:
-        with _watched(bench) as driver:
-            return again.at_changes(driver, deadline)
+        with _watch_driver(bench) as driver:
+            return calls.kill_at_changes(driver, deadline)
     except UnwatchableError as error:
         why = str(error)
     bench.clean()
     deadline = time.monotonic() + seconds
-    return f"{again.at_moments(deadline)}, not at its changes ({why})"
+    return f"{calls.kill_at_moments(deadline)}, not at its changes ({why})"
 
 
 @contextmanager
-def _watched(bench: Bench) -> Iterator[WatchedDriver]:
-    """The driver is started so that its changes are heard of. Raises UnwatchableError."""
+def _watch_driver(bench: Bench) -> Iterator[WatchedDriver]:
+    """Start the driver so that its changes are heard of meanwhile. Raises UnwatchableError."""
     starter = bench.starter
     assert starter is not None
     folders = (bench.plugins, bench.registry, *bench.cdi_folders)
@@ -86,15 +86,15 @@ def _watched(bench: Bench) -> Iterator[WatchedDriver]:
 
 
 @dataclass(frozen=True)
-class _Again:
-    """The same call on a bench again and again, as `killed` describes it."""
+class _RepeatedCall:
+    """Kills the driver within the same call again and again, as `kill_within_calls` says."""
 
     bench: Bench
     begin: Callable[[], Obj]
     method: Method
     expect: Callable[[Obj], None]
 
-    def at_changes(self, driver: WatchedDriver, deadline: float) -> str:
+    def kill_at_changes(self, driver: WatchedDriver, deadline: float) -> str:
         claim = self.begin()
         driver.count_from_zero()
         self._call(claim)
@@ -103,58 +103,60 @@ class _Again:
         if not changes:
             raise UnwatchableError("none was seen")
         self.expect(claim)
-        done = 0
+        kills = 0
         # First where a file was just emptied or made: who writes in place has lost what was in it.
-        places = [*_spread(len(changes))]
-        places.sort(key=lambda place: place < 2 or not changes[place - 2].startswith(_EMPTIES))
-        for place in places:
-            if done and time.monotonic() > deadline:
+        order = [*_spread(len(changes))]
+        order.sort(key=lambda change: change < 2 or not changes[change - 2].startswith(_EMPTIES))
+        for change in order:
+            if kills and time.monotonic() > deadline:
                 break
             self.bench.clean()
             claim = self.begin()
-            driver.count_from_zero(place)
+            driver.count_from_zero(change)
             self._call(claim)
-            seen = driver.changes
-            where = seen[place - 1] if len(seen) >= place else changes[place - 1]
-            self._look(claim, f"killed before change {place} of {len(changes)} ({where})")
-            done += 1
-        return f"killed before {done} of {counted(len(changes), 'change')} of files"
+            changes_seen = driver.changes
+            where = changes_seen[change - 1] if len(changes_seen) >= change else changes[change - 1]
+            self._look_after_start(
+                claim, f"killed before change {change} of {len(changes)} ({where})"
+            )
+            kills += 1
+        return f"killed before {kills} of {counted(len(changes), 'change')} of files"
 
-    def at_moments(self, deadline: float) -> str:
+    def kill_at_moments(self, deadline: float) -> str:
         claim = self.begin()
         began = time.monotonic()
         self._call(claim)
         took = time.monotonic() - began
         self.expect(claim)
-        done = 0
+        kills = 0
         for number in range(_MOST_MOMENTS):
-            if done >= _LEAST_MOMENTS and time.monotonic() > deadline:
+            if kills >= _LEAST_MOMENTS and time.monotonic() > deadline:
                 break
             self.bench.clean()
             claim = self.begin()
-            after = _fraction(number) * took * _BEYOND
+            delay = _fraction(number) * took * _BEYOND
             with ThreadPoolExecutor(1) as threads:
                 threads.submit(self._call, claim)
-                time.sleep(after)
+                time.sleep(delay)
                 assert self.bench.process is not None
                 self.bench.process.signal(signal.SIGKILL)
-            self._look(claim, f"killed {after * 1000:.1f} ms after the call")
-            done += 1
-        sure = 100 * (1 - 0.9**done)
+            self._look_after_start(claim, f"killed {delay * 1000:.1f} ms after the call")
+            kills += 1
+        sure = 100 * (1 - 0.9**kills)
         return (
-            f"killed at {done} moments of a call that takes {took * 1000:.0f} ms, so that a fault"
+            f"killed at {kills} moments of a call that takes {took * 1000:.0f} ms, so that a fault"
             f" that shows in a tenth of them is found in {sure:.0f} of 100 runs"
         )
 
     def _call(self, claim: Obj) -> None:
-        """Call, whatever comes of it."""
+        """Call the method for a claim, whatever comes of it."""
         self.bench.begin_check()
         try:
-            self.method(self.bench.plugin)([kubelet.reference(claim)])
+            self.method(self.bench.plugin)([kubelet.claim_reference(claim)])
         except (kubelet.RefusedError, SilenceError, ValueError):
             return  # ValueError: grpc, of a channel that was closed meanwhile
 
-    def _look(self, claim: Obj, where: str) -> None:
+    def _look_after_start(self, claim: Obj, where: str) -> None:
         try:
             self.bench.restart(signal.SIGKILL)
             self.expect(claim)
@@ -163,22 +165,22 @@ class _Again:
 
 
 def _fraction(number: int) -> float:
-    """0, 1/2, 1/4, 3/4, 1/8 ...: however many are taken, they are spread (van der Corput)."""
-    found, part = 0.0, 0.5
+    """Return 0, 1/2, 1/4, 3/4, 1/8 ...: spread, however many are taken (van der Corput)."""
+    fraction, weight = 0.0, 0.5
     while number:
         number, bit = divmod(number, 2)
-        found += part * bit
-        part /= 2
-    return found
+        fraction += weight * bit
+        weight /= 2
+    return fraction
 
 
 def _spread(most: int) -> Iterator[int]:
-    """1 to ``most``, each once, in an order that is spread wherever it is left."""
-    seen: set[int] = set()
+    """Yield 1 to ``most``, each once, in an order that is spread wherever it is left."""
+    yielded: set[int] = set()
     for number in count():
-        place = int(_fraction(number) * most) + 1
-        if place not in seen:
-            seen.add(place)
-            yield place
-        if len(seen) == most:
+        change = int(_fraction(number) * most) + 1
+        if change not in yielded:
+            yielded.add(change)
+            yield change
+        if len(yielded) == most:
             return

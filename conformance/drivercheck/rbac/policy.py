@@ -42,16 +42,16 @@ _EVERYTHING: Final = [
 
 @dataclass
 class Granted:
-    """A rule that the account has. ``place``: the namespace that it is for; empty: everywhere."""
+    """A rule that the account has. ``namespace``: where it is for; empty: everywhere."""
 
     role: str
-    place: str
+    namespace: str
     rule: Obj
     used: set[tuple[str, ...]] = field(default_factory=set)
 
     def allows(self, wanted: Wanted) -> bool:
-        """Whether it does; which of its group, resource and verb that takes is remembered."""
-        if self.place not in ("", wanted.place) or not wanted.covered_by(self.rule):
+        """Return whether the rule allows a request; remember what of the rule that takes."""
+        if self.namespace not in ("", wanted.place) or not wanted.covered_by(self.rule):
             return False
         if isinstance(wanted, Attributes):
             meant = (
@@ -60,20 +60,20 @@ class Granted:
                 {wanted.verb},
             )
             named = (
-                [one for one in self.rule[key] if one in {"*", *words}]
+                [name for name in self.rule[key] if name in {"*", *words}]
                 for key, words in zip(_RIGHT, meant, strict=True)
             )
             self.used.update(product(*named))
         return True
 
     def unused(self) -> Iterator[tuple[str, ...]]:
-        """Each group, resource and verb that no request needed.
+        """Return each group, resource and verb that no request needed.
 
         Who watches needs to list, too, on a server that streams no list (KEP-3157).
         """
-        needed = {*self.used, *((*one, "list") for *one, verb in self.used if verb == "watch")}
+        needed = {*self.used, *((*right, "list") for *right, verb in self.used if verb == "watch")}
         every = product(*(self.rule.get(key) or () for key in _RIGHT))
-        return (one for one in every if one not in needed)
+        return (right for right in every if right not in needed)
 
 
 @dataclass(frozen=True)
@@ -85,23 +85,23 @@ class Policy:
     granted: tuple[Granted, ...]
 
     def allows(self, wanted: Wanted) -> bool:
-        return any(one.allows(wanted) for one in self.granted)
+        return any(rule.allows(wanted) for rule in self.granted)
 
     def unused(self) -> tuple[str, ...]:
-        """What no request needed, a line for each role and resource."""
-        found: dict[str, list[str]] = {}
-        for one in self.granted:
-            for group, resource, verb in one.unused():
-                named = f"{one.role}: {resource}{f'.{group}' if group else ''}"
-                found.setdefault(named, []).append(verb)
+        """Return what no request needed, a line for each role and resource."""
+        verbs_of_resource: dict[str, list[str]] = {}
+        for rule in self.granted:
+            for group, resource, verb in rule.unused():
+                resource_name = f"{rule.role}: {resource}{f'.{group}' if group else ''}"
+                verbs_of_resource.setdefault(resource_name, []).append(verb)
         return tuple(
-            one_line(f"{named}: {', '.join(dict.fromkeys(verbs))}", 200)
-            for named, verbs in found.items()
+            one_line(f"{resource_name}: {', '.join(dict.fromkeys(verbs))}", 200)
+            for resource_name, verbs in verbs_of_resource.items()
         )
 
 
 def read_policy(file: Path, account: str, node: str) -> Policy:
-    """The rights of a driver's service account.
+    """Read the rights of a driver's service account.
 
     Args:
         file: YAML documents with ClusterRoles, Roles and their bindings. Without any binding, all
@@ -112,7 +112,7 @@ def read_policy(file: Path, account: str, node: str) -> Policy:
 
     Raises UsageError: the file cannot be used, or does not say whose rights are meant.
     """
-    return _Reader(file).policy(account, node)
+    return _Reader(file).build_policy(account, node)
 
 
 class _Reader:
@@ -131,84 +131,89 @@ class _Reader:
 
     def _read(self, document: Document, path: PathTuple, obj: Mapping[str, Any]) -> None:
         kind, meta = text(obj.get("kind")), mapping(obj.get("metadata"))
-        name, place = text(meta.get("name")), text(meta.get("namespace")) or "default"
+        name, namespace = text(meta.get("name")), text(meta.get("namespace")) or "default"
         if kind == "DaemonSet":
             spec = mapping(mapping(mapping(obj.get("spec")).get("template")).get("spec"))
-            self._daemons.add((place, text(spec.get("serviceAccountName")) or "default"))
+            self._daemons.add((namespace, text(spec.get("serviceAccountName")) or "default"))
         if not text(obj.get("apiVersion")).startswith(f"{_GROUP}/"):
             return
         if kind in ("ClusterRole", "Role"):
-            where = "" if kind == "ClusterRole" else place
-            self._roles[kind, where, name] = _rules(document, path, obj)
+            where = "" if kind == "ClusterRole" else namespace
+            self._roles[kind, where, name] = _read_rules(document, path, obj)
         elif kind in ("ClusterRoleBinding", "RoleBinding"):
             self._bindings.append((document, path, dict(obj)))
 
-    def policy(self, account: str, node: str) -> Policy:
+    def build_policy(self, account: str, node: str) -> Policy:
         if not self._bindings:
-            user = User(*(_parts(account) or ("default", "driver")), node)
-            every = tuple(
-                Granted(f"{kind} {name}", place, rule)
-                for (kind, place, name), rules in self._roles.items()
+            user = User(*(_split_account(account) or ("default", "driver")), node)
+            granted = tuple(
+                Granted(f"{kind} {name}", namespace, rule)
+                for (kind, namespace, name), rules in self._roles.items()
                 for rule in rules
             )
-            return Policy(self._file, user, every)
-        user = self._user(account, node)
-        return Policy(self._file, user, tuple(self._granted(user)))
+            return Policy(self._file, user, granted)
+        user = self._find_user(account, node)
+        return Policy(self._file, user, tuple(self._granted_rules(user)))
 
-    def _granted(self, user: User) -> Iterator[Granted]:
+    def _granted_rules(self, user: User) -> Iterator[Granted]:
         for document, path, binding in self._bindings:
-            subjects = [one for _, one in elements(binding.get("subjects"))]
-            place = ""
+            subjects = [subject for _, subject in elements(binding.get("subjects"))]
+            namespace = ""
             if binding["kind"] == "RoleBinding":
-                place = text(mapping(binding.get("metadata")).get("namespace")) or "default"
-            if not any(_is_meant(one, user, place) for one in subjects):
+                namespace = text(mapping(binding.get("metadata")).get("namespace")) or "default"
+            if not any(_is_meant(subject, user, namespace) for subject in subjects):
                 continue
             role = mapping(binding.get("roleRef"))
             kind, name = text(role.get("kind")), text(role.get("name"))
-            found = self._roles.get((kind, place if kind == "Role" else "", name))
-            if found is None and (kind, name) == ("ClusterRole", "cluster-admin"):
-                found = tuple(_EVERYTHING)
-            if found is None:
+            rules = self._roles.get((kind, namespace if kind == "Role" else "", name))
+            if rules is None and (kind, name) == ("ClusterRole", "cluster-admin"):
+                rules = tuple(_EVERYTHING)
+            if rules is None:
                 message = (
                     f"the {kind} {name!r:.100} is not in the file; add it, as "
                     f"kubectl get {kind.lower() or 'clusterrole'} prints it with -o yaml"
                 )
                 raise YamlError(document.tell(Problem((*path, "roleRef"), message)))
-            yield from (Granted(f"{kind} {name}", place, rule) for rule in found)
+            yield from (Granted(f"{kind} {name}", namespace, rule) for rule in rules)
 
-    def _user(self, account: str, node: str) -> User:
+    def _find_user(self, account: str, node: str) -> User:
         bound = {
-            (text(one.get("namespace")) or "default", text(one.get("name")))
+            (text(subject.get("namespace")) or "default", text(subject.get("name")))
             for _, _, binding in self._bindings
-            for _, one in elements(binding.get("subjects"))
-            if one.get("kind") == "ServiceAccount"
+            for _, subject in elements(binding.get("subjects"))
+            if subject.get("kind") == "ServiceAccount"
         }
-        found = bound
-        if wanted := _parts(account):
-            found = {one for one in bound if one[1] == wanted[1] and wanted[0] in ("", one[0])}
+        candidates = bound
+        if given_account := _split_account(account):
+            namespace, name = given_account
+            candidates = {
+                bound_account
+                for bound_account in bound
+                if bound_account[1] == name and namespace in ("", bound_account[0])
+            }
         elif len(bound) > 1:
-            found = bound & self._daemons
-        if len(found) != 1:
-            names = ", ".join(f"{place}/{name}"[:100] for place, name in sorted(bound)[:10])
+            candidates = bound & self._daemons
+        if len(candidates) != 1:
+            names = ", ".join(f"{namespace}/{name}"[:100] for namespace, name in sorted(bound)[:10])
             raise UsageError(
                 f"--rbac {self._file}: give the driver's service account with --service-account"
-                f" (found {len(found)} that could be it); bound are: {names or 'none'}"
+                f" (found {len(candidates)} that could be it); bound are: {names or 'none'}"
             )
-        [(place, name)] = found
-        return User(place, name, node)
+        [(namespace, name)] = candidates
+        return User(namespace, name, node)
 
 
-def _parts(account: str) -> tuple[str, str] | None:
-    place, _, name = account.rpartition("/")
-    return (place, name) if account else None
+def _split_account(account: str) -> tuple[str, str] | None:
+    namespace, _, name = account.rpartition("/")
+    return (namespace, name) if account else None
 
 
-def _is_meant(subject: Mapping[str, Any], user: User, place: str) -> bool:
-    """Whether a subject of a binding is an account (``AppliesTo``, registry/rbac/validation)."""
+def _is_meant(subject: Mapping[str, Any], user: User, binding_namespace: str) -> bool:
+    """Return whether a subject is an account (``AppliesTo``, registry/rbac/validation)."""
     name = subject.get("name")
     match subject.get("kind"):
         case "ServiceAccount":
-            namespace = text(subject.get("namespace")) or place or "default"
+            namespace = text(subject.get("namespace")) or binding_namespace or "default"
             return (namespace, name) == (user.namespace, user.name)
         case "User":
             return name in ("*", str(user))
@@ -218,8 +223,8 @@ def _is_meant(subject: Mapping[str, Any], user: User, place: str) -> bool:
     return False
 
 
-def _rules(document: Document, path: PathTuple, role: Mapping[str, Any]) -> tuple[Obj, ...]:
-    """The rules of a role, each field a list of texts. Raises YamlError."""
+def _read_rules(document: Document, path: PathTuple, role: Mapping[str, Any]) -> tuple[Obj, ...]:
+    """Return the rules of a role, each field a list of texts. Raises YamlError."""
 
     def wrong(where: PathTuple, message: str) -> YamlError:
         return YamlError(document.tell(Problem((*path, *where), message)))
@@ -238,6 +243,6 @@ def _rules(document: Document, path: PathTuple, role: Mapping[str, Any]) -> tupl
             raise wrong(("rules", index), f"lists more than {_MOST} rights; split it")
         for name in _FIELDS:
             values = rule.get(name) or []
-            if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+            if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
                 raise wrong(("rules", index, name), "must be a list of texts")
     return tuple(rules)

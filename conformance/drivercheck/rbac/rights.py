@@ -47,7 +47,10 @@ class Rights(Authorizer):
             case PathAttributes("get", path) if f"{path}/".startswith(_DISCOVERY):
                 return True
         policy = self._policy
-        allowed = next((one for one in wanted if policy is None or policy.allows(one)), None)
+        allowed = next(
+            (attributes for attributes in wanted if policy is None or policy.allows(attributes)),
+            None,
+        )
         if allowed is None and len(self._refused) < _MOST:
             self._refused[wanted[0].refusal(user)] = None
         if len(self._used) < _MOST:
@@ -55,7 +58,7 @@ class Rights(Authorizer):
         return allowed is not None
 
     def least_role(self, name: str) -> str:
-        """A ClusterRole, as YAML, for what was asked; empty: nothing was."""
+        """Return a ClusterRole, as YAML, for what was asked; empty: nothing was."""
         used = tuple(self._used)
         if not used:
             return ""
@@ -66,23 +69,23 @@ class Rights(Authorizer):
         }
         granular = [key for key in used if key[1] in map("resourceclaims/{}".format, _GRANULAR)]
         lines = [yaml.safe_dump(head, sort_keys=False), "rules:\n"]
-        if ever := _rules([key for key in used if key not in granular]):
+        if ever := _format_rules([key for key in used if key not in granular]):
             lines.append(ever)
         if granular:
-            lines += ["# Kubernetes 1.36 and newer (kubernetes#138149)\n", _rules(granular)]
+            lines += ["# Kubernetes 1.36 and newer (kubernetes#138149)\n", _format_rules(granular)]
         return "".join(lines)
 
 
 def _key(wanted: Wanted) -> tuple[str, str, str, str]:
-    """Group, resource (or path), name and verb; a name only where roles should have it."""
+    """Return group, resource (or path), name and verb; a name only where roles should have it."""
     if isinstance(wanted, PathAttributes):
         return "", wanted.path, "", wanted.verb
     name = wanted.name if wanted.subresource == "driver" else ""
     return wanted.kind.group, wanted.resource, name, wanted.verb
 
 
-def _rules(keys: list[tuple[str, str, str, str]]) -> str:
-    """Rules, one for all resources of a group with the same verbs."""
+def _format_rules(keys: list[tuple[str, str, str, str]]) -> str:
+    """Return rules as YAML, one for all resources of a group with the same verbs."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for group, resource, name, verb in keys:
         # Who gets a list by a watch asks for the list where a server streams none (KEP-3157).
@@ -90,16 +93,18 @@ def _rules(keys: list[tuple[str, str, str, str]]) -> str:
             ("list", verb) if verb == "watch" else (verb,)
         )
     same: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (group, resource, name), found in sorted(verbs.items()):
-        same.setdefault((group, name, tuple(sorted(found, key=_order))), []).append(resource)
+    for (group, resource, name), verb_set in sorted(verbs.items()):
+        same.setdefault((group, name, tuple(sorted(verb_set, key=_order))), []).append(resource)
     rules: list[dict[str, Any]] = []
-    for (group, name, each), resources in same.items():
-        paths = [one for one in resources if one.startswith("/")]
-        if plain := [one for one in resources if one not in paths]:
+    for (group, name, verb_names), resources in same.items():
+        paths = [entry for entry in resources if entry.startswith("/")]
+        if plain := [entry for entry in resources if entry not in paths]:
             names = {"resourceNames": [name]} if name else {}
-            rules.append({"apiGroups": [group], "resources": plain, **names, "verbs": [*each]})
+            rules.append(
+                {"apiGroups": [group], "resources": plain, **names, "verbs": [*verb_names]}
+            )
         if paths:
-            rules.append({"nonResourceURLs": paths, "verbs": [*each]})
+            rules.append({"nonResourceURLs": paths, "verbs": [*verb_names]})
     return yaml.safe_dump(rules, sort_keys=False, default_flow_style=None, width=100)
 
 

@@ -1,4 +1,4 @@
-"""Claims: what a pod asks for, in every form that the API knows."""
+"""Draws claims: what a pod asks for, in every form that the API knows."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ _ODD_DERIVED = (
 )
 
 
-def classes(dice: Dice) -> list[Json]:
-    """A class per driver, one for any device and one that picks within a driver."""
+def draw_classes(dice: Dice) -> list[Json]:
+    """Draw a class per driver and one for any device."""
     built: list[Json] = []
     for driver in DRIVERS:
         spec: Json = {"selectors": [{"cel": {"expression": f'device.driver == "{driver}"'}}]}
@@ -96,8 +96,8 @@ def _config(dice: Dice, driver: str) -> Json:
     return {"opaque": {"driver": driver, "parameters": {"level": dice.number(3)}}}
 
 
-def claim(dice: Dice, index: int, driver: str) -> Json:
-    """A claim that mostly asks for devices of one driver."""
+def draw_claim(dice: Dice, index: int, driver: str) -> Json:
+    """Draw a claim that mostly asks for devices of one driver."""
     requests: list[Json] = []
     names: list[str] = []
     for number in range(dice.pick([1, 1, 1, 2, 2, 3] if dice.focus is None else [1, 1, 2])):
@@ -225,11 +225,11 @@ def _capacity(dice: Dice, driver: str) -> Json:
     large = ("1Ki", "1024", "1Gi", "1500Mi", "1G", "2G")
     impossible = ("9E", "-1")
     if dice.one_in(30):
-        asked: Json = {name: dice.pick(impossible)}
+        requirements: Json = {name: dice.pick(impossible)}
     elif dice.small and not dice.one_in(20):
-        asked = {name: dice.pick(small)}
+        requirements = {name: dice.pick(small)}
     else:
-        asked = {name: dice.pick((*small, *large))}
+        requirements = {name: dice.pick((*small, *large))}
     if dice.one_in(10):
-        asked["queues"] = "1"
-    return asked
+        requirements["queues"] = "1"
+    return requirements

@@ -63,35 +63,35 @@ class Dice:
     focus: frozenset[str] | None = None
 
     def one_in(self, times: int) -> bool:
-        """True once in so many times."""
+        """Return True once in so many times."""
         return self.random.randrange(times) == 0
 
     def rare(self, times: int) -> bool:
-        """The same, but never in a calm problem."""
+        """Return True once in so many times, but never in a calm problem."""
         return not self.calm and self.one_in(times)
 
     def allowed(self, feature: str, times: int) -> bool:
-        """True once in so many times; in a calm problem only where the feature is on."""
+        """Return True once in so many times; in a calm problem only where the feature is on."""
         return (not self.calm or feature in self.features) and self.about(feature, times)
 
     def about(self, feature: str, times: int) -> bool:
-        """True once in so many times; with a focus every other time, and for nothing else."""
+        """Return True once in so many times; with a focus every other time, and for that alone."""
         if self.focus is None:
             return self.one_in(times)
         return feature in self.focus and self.one_in(2)
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
         return options[self.random.randrange(len(options))]
 
     def some(self, options: Sequence[T], count: int) -> list[T]:
-        """So many different ones of the options."""
+        """Return so many different ones of the options."""
         return self.random.sample(options, count)
 
     def number(self, below: int) -> int:
-        """0 to below - 1."""
+        """Return a number from 0 to ``below`` - 1."""
         return self.random.randrange(below)
 
     def shuffle(self, items: list[T]) -> None:
-        """Puts the items into another order."""
+        """Put the items into another order."""
         self.random.shuffle(items)

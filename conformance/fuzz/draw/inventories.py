@@ -37,8 +37,8 @@ _MALFORMED: tuple[Json, ...] = (
 )
 
 
-def node_selector(dice: Dice) -> Json:
-    """A node selector that fits some of the nodes; mostly it has one term, as the API wants."""
+def draw_node_selector(dice: Dice) -> Json:
+    """Draw a node selector that fits some nodes; mostly it has one term, as the API wants."""
     expression = dice.pick(
         [
             {"key": "zone", "operator": "In", "values": [dice.pick(ZONES)]},
@@ -67,8 +67,8 @@ def node_selector(dice: Dice) -> Json:
     return {"nodeSelectorTerms": terms}
 
 
-def taint(dice: Dice) -> Json:
-    """A taint that some requests tolerate."""
+def draw_taint(dice: Dice) -> Json:
+    """Draw a taint that some requests tolerate."""
     return {
         "key": dice.pick(["example.com/unhealthy", "example.com/maintenance"]),
         "effect": dice.pick(["NoSchedule", "NoExecute", "None"]),
@@ -90,10 +90,10 @@ _TAGS: tuple[Json, ...] = (
 _SINGLE_TAGS: tuple[Json, ...] = ({"string": "a"}, {"string": "b"}, {"int": 1})
 
 
-def _extras(dice: Dice, device: Json) -> Json:
-    """What any device may have: taints, binding conditions, attributes with pitfalls."""
+def _with_extras(dice: Dice, device: Json) -> Json:
+    """Add what any device may have: taints, binding conditions, attributes with pitfalls."""
     if dice.about("deviceTaints", 10):
-        device["taints"] = [taint(dice) for _ in range(dice.pick([1, 1, 2]))]
+        device["taints"] = [draw_taint(dice) for _ in range(dice.pick([1, 1, 2]))]
     if dice.about("deviceBindingAndStatus", 25):
         device["bindingConditions"] = ["example.com/attached"]
         if dice.one_in(2):
@@ -115,8 +115,8 @@ def _extras(dice: Dice, device: Json) -> Json:
     return device
 
 
-def gpus(dice: Dice, index: int) -> Json:
-    """A T4-like GPU: whole, with versions, memory and a PCIe root."""
+def draw_gpu(dice: Dice, index: int) -> Json:
+    """Draw a T4-like GPU: whole, with versions, memory and a PCIe root."""
     device: Json = {
         "name": f"gpu-{index}",
         "attributes": {
@@ -134,11 +134,11 @@ def gpus(dice: Dice, index: int) -> Json:
         )
     if dice.one_in(8):
         device["attributes"]["gpu.example.com/rack"] = {"string": dice.pick("ab")}
-    return _extras(dice, device)
+    return _with_extras(dice, device)
 
 
-def partitions(dice: Dice, index: int, size: int) -> Json:
-    """An A100-like partition that draws on the counters of its GPU; size 0 is the whole GPU."""
+def draw_partition(dice: Dice, index: int, size: int) -> Json:
+    """Draw an A100-like partition that consumes counters of its GPU; size 0 is the whole GPU."""
     gpu = index % 2
     profile = {0: "whole", 1: "1g.5gb", 2: "2g.10gb", 4: "4g.20gb"}[size]
     share = size or 7
@@ -168,12 +168,12 @@ def partitions(dice: Dice, index: int, size: int) -> Json:
         device["attributes"]["parent"] = {"ints": [gpu, 7]}
     if dice.about("consumableCapacity", 12):
         device["allowMultipleAllocations"] = True
-    return _extras(dice, device)
+    return _with_extras(dice, device)
 
 
-def counter_sets(dice: Dice) -> list[Json]:
-    """The counters of two GPUs; now and then too few, or wrong."""
-    found: list[Json] = [
+def draw_counter_sets(dice: Dice) -> list[Json]:
+    """Draw the counters of two GPUs; now and then too few, or wrong."""
+    sets: list[Json] = [
         {
             "name": f"gpu-{gpu}-counters",
             "counters": {
@@ -184,10 +184,10 @@ def counter_sets(dice: Dice) -> list[Json]:
         for gpu in range(2)
     ]
     if dice.rare(20):
-        found.append({**found[0]})
+        sets.append({**sets[0]})
     elif dice.rare(20):
-        del found[0]["counters"]["slices"]
-    return found
+        del sets[0]["counters"]["slices"]
+    return sets
 
 
 _SMALL_POLICIES: tuple[Json | None, ...] = (
@@ -213,8 +213,8 @@ _POLICIES: tuple[Json | None, ...] = (
 )
 
 
-def nics(dice: Dice, index: int) -> Json:
-    """A network interface whose bandwidth can be shared."""
+def draw_nic(dice: Dice, index: int) -> Json:
+    """Draw a network interface whose bandwidth can be shared."""
     amounts = ["10", "8", "4", "4500m"] if dice.small else ["10G", "8Gi", "10", "4", "1500m"]
     bandwidth: Json = {"value": dice.pick(amounts)}
     policy = dice.pick(_SMALL_POLICIES if dice.small else _POLICIES)
@@ -235,11 +235,11 @@ def nics(dice: Dice, index: int) -> Json:
         device["capacity"]["queues"] = {"value": dice.pick(["2", "4", "0"])}
     if not dice.one_in(3):
         device["allowMultipleAllocations"] = not dice.one_in(8)
-    return _extras(dice, device)
+    return _with_extras(dice, device)
 
 
-def cpus(dice: Dice, index: int) -> Json:
-    """A group of CPUs that maps to the node's allocatable CPU."""
+def draw_cpu(dice: Dice, index: int) -> Json:
+    """Draw a group of CPUs that maps to the node's allocatable CPU."""
     device: Json = {
         "name": f"numa-{index}",
         "allowMultipleAllocations": True,
@@ -258,11 +258,11 @@ def cpus(dice: Dice, index: int) -> Json:
         },
         "nodeAllocatableResources": {"cpu": {"mapping": {"capacityKey": "cpu"}}},
     }
-    return _extras(dice, device)
+    return _with_extras(dice, device)
 
 
-def endpoints(dice: Dice, index: int) -> Json:
-    """A device on a fabric that several nodes can reach."""
+def draw_endpoint(dice: Dice, index: int) -> Json:
+    """Draw a device on a fabric that several nodes can reach."""
     device: Json = {
         "name": f"ep-{index}",
         "attributes": {
@@ -270,4 +270,4 @@ def endpoints(dice: Dice, index: int) -> Json:
             "lanes": dice.pick([{"int": 4}, {"int": 8}, {"version": "8.0.0"}]),
         },
     }
-    return _extras(dice, device)
+    return _with_extras(dice, device)

@@ -1,9 +1,9 @@
-"""Who comes for the devices: pods with claims and extended resources. And taint rules."""
+"""Draws what comes for the devices: pods with claims and extended resources. And taint rules."""
 
 from __future__ import annotations
 
 from conformance.fuzz.draw.dice import Dice
-from conformance.fuzz.draw.inventories import Json, taint
+from conformance.fuzz.draw.inventories import Json, draw_taint
 from conformance.fuzz.draw.problems import TIME
 from reference_allocator.extended import IMPLICIT_PREFIX
 
@@ -11,13 +11,13 @@ RESOURCES = "resources.example.com/"
 """What the extended resources of classes begin with."""
 
 
-def pods(dice: Dice, claims: list[str], resources: list[str]) -> list[Json]:
-    """One pod that has all claims, or several that come one after the other.
+def draw_pods(dice: Dice, claims: list[str], resources: list[str]) -> list[Json]:
+    """Draw one pod that has all claims, or several that come one after the other.
 
     Where there are extended resources, each pod asks for some; it may have no claim then.
     """
     count = min(len(claims), 3) if _about(dice, "pods") else 1
-    found: list[Json] = []
+    drawn_pods: list[Json] = []
     for index in range(count):
         names = claims[index::count]
         if index and dice.one_in(3):
@@ -26,14 +26,14 @@ def pods(dice: Dice, claims: list[str], resources: list[str]) -> list[Json]:
         if not resources or dice.one_in(2):
             spec["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in names]
         if resources:
-            spec |= _containers(dice, resources)
-        found.append({"metadata": {"name": f"pod-{index}"}, "spec": spec})
-    return found
+            spec |= _draw_containers(dice, resources)
+        drawn_pods.append({"metadata": {"name": f"pod-{index}"}, "spec": spec})
+    return drawn_pods
 
 
-def provided(dice: Dice, classes: list[Json], drivers: list[str]) -> list[str]:
-    """The extended resources of the drivers' classes, some of which get a name for theirs."""
-    found = []
+def provide_resources(dice: Dice, classes: list[Json], drivers: list[str]) -> list[str]:
+    """Return extended resources of the drivers' classes, some of which get a name for theirs."""
+    resources = []
     for item in classes if _about(dice, "extendedResource") else ():
         name = item["metadata"]["name"]
         if name in drivers:
@@ -42,13 +42,13 @@ def provided(dice: Dice, classes: list[Json], drivers: list[str]) -> list[str]:
                 resource = f"{IMPLICIT_PREFIX}{name}"
             else:
                 item["spec"]["extendedResourceName"] = resource
-            found.append(resource)
-    return found
+            resources.append(resource)
+    return resources
 
 
-def taint_rules(dice: Dice, slices: list[Json]) -> list[Json]:
-    """Rules for devices of drivers that there are; others' are none of a problem's business."""
-    found = []
+def draw_taint_rules(dice: Dice, slices: list[Json]) -> list[Json]:
+    """Draw rules for devices of the problem's drivers: a cluster has others', too."""
+    rules = []
     for index in range(dice.pick([1, 1, 2]) if _about(dice, "deviceTaintRules") else 0):
         spec = dice.pick(slices)["spec"]
         selector = {"driver": spec["driver"]}
@@ -56,31 +56,31 @@ def taint_rules(dice: Dice, slices: list[Json]) -> list[Json]:
             selector["pool"] = spec["pool"]["name"]
         if spec.get("devices") and dice.one_in(2):
             selector["device"] = dice.pick(spec["devices"])["name"]
-        body = {"deviceSelector": selector, "taint": {**taint(dice), "timeAdded": TIME}}
-        found.append({"metadata": {"name": f"rule-{index}"}, "spec": body})
-    return found
+        body = {"deviceSelector": selector, "taint": {**draw_taint(dice), "timeAdded": TIME}}
+        rules.append({"metadata": {"name": f"rule-{index}"}, "spec": body})
+    return rules
 
 
 def _about(dice: Dice, feature: str) -> bool:
     return dice.focus is not None and feature in dice.focus
 
 
-def _containers(dice: Dice, resources: list[str]) -> Json:
-    """Containers that ask for extended resources; what is asked before the others start is lent."""
-    found: Json = {
+def _draw_containers(dice: Dice, resources: list[str]) -> Json:
+    """Draw containers with extended resources, which an init container's can be part of."""
+    fields: Json = {
         "containers": [
-            _container(dice, f"ctr{index}", resources) for index in range(dice.pick([1, 1, 2]))
+            _draw_container(dice, f"ctr{index}", resources) for index in range(dice.pick([1, 1, 2]))
         ]
     }
     if dice.one_in(4):
-        first = _container(dice, "init0", resources)
-        found["initContainers"] = [
+        first = _draw_container(dice, "init0", resources)
+        fields["initContainers"] = [
             {**first, "restartPolicy": "Always"} if dice.one_in(2) else first
         ]
-    return found
+    return fields
 
 
-def _container(dice: Dice, name: str, resources: list[str]) -> Json:
-    wanted = dice.some(resources, dice.pick([1, len(resources)]))
-    limits = {resource: dice.pick([1, 1, 1, 2, 2, 3]) for resource in wanted}
+def _draw_container(dice: Dice, name: str, resources: list[str]) -> Json:
+    resources_asked = dice.some(resources, dice.pick([1, len(resources)]))
+    limits = {resource: dice.pick([1, 1, 1, 2, 2, 3]) for resource in resources_asked}
     return {"name": name, "image": "none", "resources": {"limits": limits}}

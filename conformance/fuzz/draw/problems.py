@@ -1,9 +1,9 @@
-"""Whole problems: a cluster, its claims, and which features may be used."""
+"""Draws whole problems: a cluster, its claims, and which features may be used."""
 
 from __future__ import annotations
 
-from conformance.fuzz.draw.claims import claim, classes
-from conformance.fuzz.draw.cluster import nodes, slices
+from conformance.fuzz.draw.claims import draw_claim, draw_classes
+from conformance.fuzz.draw.cluster import draw_nodes, draw_slices
 from conformance.fuzz.draw.dice import Dice
 from conformance.fuzz.draw.inventories import GPU, Json
 
@@ -12,45 +12,45 @@ TIME = "2100-01-01T00:00:00Z"
 SHARE = "11111111-1111-1111-1111-11111111111{}"
 
 
-def drawn(dice: Dice, identifier: str) -> Json:
-    """A problem, as a line for ``dra-conformance allocate``."""
-    named = nodes(dice)
-    published = [dated(item) for item in slices(dice, named)]
+def draw_problem(dice: Dice, identifier: str) -> Json:
+    """Draw a problem, as a line for ``dra-conformance allocate``."""
+    nodes = draw_nodes(dice)
+    published = [add_taint_times(item) for item in draw_slices(dice, nodes)]
     drivers = sorted({item["spec"]["driver"] for item in published}) or [GPU]
     counts = [1, 1, 1, 1, 1, 2, 2, 3, 4]
     if dice.focus is not None:
         counts = [1] if dice.focus.isdisjoint(("claims", "pods")) else [2, 2, 3]
-    wanted = [
-        claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
+    claims = [
+        draw_claim(dice, index, GPU if dice.rare(10) else dice.pick(drivers))
         for index in range(dice.pick(counts))
     ]
     return {
         "id": identifier,
         "features": dict.fromkeys(sorted(dice.features), True),
         "slices": published,
-        "deviceClasses": classes(dice),
-        "nodes": named,
-        "claims": wanted,
-        "allocated": _allocated(dice, published),
+        "deviceClasses": draw_classes(dice),
+        "nodes": nodes,
+        "claims": claims,
+        "allocated": _draw_allocated(dice, published),
     }
 
 
-def dated(resource_slice: Json) -> Json:
-    """The slice with the time of its taints, which the API server adds."""
+def add_taint_times(resource_slice: Json) -> Json:
+    """Return the slice with the time of its taints, which the API server adds."""
     for device in resource_slice["spec"].get("devices") or ():
         for taint in device.get("taints") or ():
             taint.setdefault("timeAdded", TIME)
     return resource_slice
 
 
-def _allocated(dice: Dice, published: list[Json]) -> list[Json]:
-    """Claims that have devices already, some of them no longer published."""
+def _draw_allocated(dice: Dice, published: list[Json]) -> list[Json]:
+    """Draw claims that have devices already, some of them no longer published."""
     devices = [
         (item["spec"]["driver"], item["spec"]["pool"]["name"], device)
         for item in published
         for device in item["spec"].get("devices", ())
     ]
-    found: list[Json] = []
+    claims: list[Json] = []
     shareable = [item for item in devices if item[2].get("allowMultipleAllocations")]
     counts = [0, 0, 0, 0, 1, 1, 2]
     if dice.focus is not None:
@@ -73,5 +73,5 @@ def _allocated(dice: Dice, published: list[Json]) -> list[Json]:
             results.append(result)
         metadata = {"name": f"taken-{index}", "namespace": "default", "uid": f"taken-{index}"}
         status = {"allocation": {"devices": {"results": results}}} if results else {}
-        found.append({"metadata": metadata, "spec": {}, "status": status})
-    return found
+        claims.append({"metadata": metadata, "spec": {}, "status": status})
+    return claims

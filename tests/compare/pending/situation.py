@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from conformance.compare.explain import Told, explain_snapshot, read_snapshot
+from conformance.compare.explain import PendingExplanation, explain_snapshot, read_snapshot
 from conformance.seam.scope import Scope
 from kube.values import Obj, Ref
 from tests.kubesim import kit
@@ -64,7 +64,7 @@ class Situation:
             self._want("p", self._claims(row), row.get("pod", {}))
         assert self._scope.wait(self._waits, SECONDS), "the pod does not wait"
 
-    def explain(self) -> Told:
+    def explain(self) -> PendingExplanation:
         snapshot = read_snapshot(self._scope.snapshot(pods=True))
         [told] = explain_snapshot(snapshot, f"{self._scope.namespace}/p")
         return told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.compare.demands import demands
+from conformance.compare.demands import derive_demand
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome
@@ -25,5 +25,5 @@ def test_it_is_neither_a_decision_nor_an_overlap() -> None:
     assert finished.overlaps == ()
     decided = {claim["metadata"]["name"] for one in finished.decisions for claim in one["claims"]}
     assert decided == {"first", "own"}
-    wanted = {item.claim for item in demands(chosen.scenario).claims}
+    wanted = {item.claim for item in derive_demand(chosen.scenario).claims}
     assert wanted == {"first", "own"}

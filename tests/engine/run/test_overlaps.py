@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.compare.compare import compare_scenario
+from conformance.compare.compare_scenarios import compare_scenario
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.results.events.comparison import Verdict

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from conformance.certify.contradictions import contradictions
-from conformance.compare.conclude import conclude_run, uncertified
+from conformance.certify.contradictions import find_contradictions
+from conformance.compare.conclude import conclude_run, explain_uncertified
 from conformance.engine.run import steps
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.setup import Setup
@@ -74,7 +74,7 @@ def test_what_passes_when_tried_again_is_flaky_and_no_pass(fail: Fail, tmp_path:
     assert "attempt 2: expected a pod; found none (0 to come)" in event.message
     names = load_results(tmp_path / "r.ndjson").diagnostics[NAME]
     assert {name.split("-", 2)[1] for name in names} == {"1", "2"}
-    assert contradictions(load_results(tmp_path / "r.ndjson"), ()) == ()
+    assert find_contradictions(load_results(tmp_path / "r.ndjson"), ()) == ()
 
 
 def test_every_report_says_flaky(fail: Fail, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_flaky_scenario_cannot_be_called_passed(
     result = load_results(tmp_path / "r.ndjson")
     [event] = result.finished
     forged = replace(event, outcome=Outcome(outcome), attempts=event.attempts[:attempts])
-    found = "\n".join(map(str, contradictions(replace(result, finished=(forged,)), ())))
+    found = "\n".join(map(str, find_contradictions(replace(result, finished=(forged,)), ())))
     assert f"is {outcome}, and {attempts} earlier attempts failed" in found
 
 
@@ -141,7 +141,7 @@ def test_time_limits_are_multiplied_and_such_a_run_certifies_nothing(tmp_path: P
     with open_reference(TargetOptions()) as opened:
         result = run_suite(select([scenario]), Setup("r1", opened, time_factor=3.0), [])
     assert "within 6 s" in result.finished[0].message
-    assert "time limits were multiplied by 3" in uncertified(result)
+    assert "time limits were multiplied by 3" in explain_uncertified(result)
 
 
 def test_a_run_ends_at_its_timeout_and_removes_what_it_made(

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from conformance.compare.evidence import name_of, obstacle, reading, selectors_of
+from conformance.compare.evidence import ask_reference, find_obstacle, name_of, selectors_of
 from conformance.compare.explain import read_snapshot
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.waiting import all_waiting, waiting_of
-from conformance.fuzz.shrink import Json, shrink
+from conformance.fuzz.shrink_json import Json, shrink
 from conformance.results.read import load_results
 from kube.base.errors import ConformanceError, UsageError
 from kube.base.strictjson import read_object
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r" ?#?\d+")
 
 
 def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
-    """The verdict on what a file has, and the smallest document with the same.
+    """Return the verdict on what a file has, and the smallest document with the same verdict.
 
     Args:
         path: a snapshot, a decision, or a result file, of which the first difference is taken.
@@ -35,12 +35,12 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
     devices for what waits.
     """
     if path.suffix == ".ndjson":
-        document, subject = _of_results(path, subject), ""
+        document, subject = _first_difference(path, subject), ""
     else:
         document = read_object(path)
     try:
         if document.get("pods") and not subject:
-            subject = _only_one(document)
+            subject = _only_waiting(document)
         verdict = verdict_of(document, subject)
         if verdict in (("missed",), ("fits",)):
             raise UsageError(
@@ -52,56 +52,56 @@ def shrink_file(path: Path, subject: str = "") -> tuple[Verdict, Json]:
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
-    def same(candidate: Json) -> bool:
+    def keeps_verdict(candidate: Json) -> bool:
         try:
             return verdict_of(candidate, subject) == verdict
         except (ConformanceError, KeyError, TypeError, AttributeError, ValueError):
             return False  # what was taken away is needed to judge it
 
-    for smaller in _without_claims(document, same):
+    for smaller in _drop_claims(document, keeps_verdict):
         document = smaller
-    return verdict, shrink(document, same)
+    return verdict, shrink(document, keeps_verdict)
 
 
 def verdict_of(document: Mapping[str, Any], subject: str = "") -> Verdict:
-    """What must stay: the verdict with the broken rules, or the rules that keep a pod waiting.
+    """Return what must stay: the verdict with broken rules, or the rules that keep a pod waiting.
 
     Raises UsageError: it is no evidence, or nothing waits.
     """
     if "allocations" in document:
-        found = judge(document)
-        rules = {text.partition(":")[0] for text in found.violations}
-        return (str(found.verdict), *sorted(rules))
+        judgement = judge(document)
+        rules = {text.partition(":")[0] for text in judgement.violations}
+        return (str(judgement.verdict), *sorted(rules))
     if isinstance(document.get("snapshot"), Mapping):
         if judge_undecided(document) is not None:
             return ("missed",)
         pods = [document["pod"]] if document.get("pod") else []
         document = {**document["snapshot"], "pods": pods}
     snapshot = read_snapshot(document)
-    return reading(lambda: _waits(snapshot, subject))
+    return ask_reference(lambda: _explain_waiting(snapshot, subject))
 
 
-def _only_one(document: Mapping[str, Any]) -> str:
-    """The pod of a snapshot that waits. Raises UsageError: it is not one."""
-    names = [item.name for item in reading(lambda: all_waiting(read_snapshot(document)))]
+def _only_waiting(document: Mapping[str, Any]) -> str:
+    """Return the pod of a snapshot that waits. Raises UsageError: none, or several."""
+    names = [item.name for item in ask_reference(lambda: all_waiting(read_snapshot(document)))]
     if len(names) != 1:
         few = ", ".join(names[:4]) or "nothing"
         raise UsageError(f"{few} waits in it; name one pod or claim as NAMESPACE/NAME")
     return names[0]
 
 
-def _waits(snapshot: Snapshot, subject: str) -> Verdict:
+def _explain_waiting(snapshot: Snapshot, subject: str) -> Verdict:
     several = [waiting_of(snapshot, subject)] if subject else all_waiting(snapshot)
     waiting = next(iter(several), None)
     if waiting is None or waiting.case is None:
         raise UsageError(f"{waiting.name}: {waiting.note}" if waiting else "nothing waits in it")
     case = waiting.case
-    found = explain(replace(snapshot, claims=case.claims), seconds=_SECONDS)
-    wanted = selectors_of(case.pod, snapshot) if case.pod else ()
+    explanation = explain(replace(snapshot, claims=case.claims), seconds=_SECONDS)
+    claim_selectors = selectors_of(case.pod, snapshot) if case.pod else ()
     nodes = {name_of(node): node for node in snapshot.nodes}
     reasons: set[str] = set()
-    for report in found.nodes:
-        problem = obstacle(nodes[report.node], case.pod_spec, wanted)
+    for report in explanation.nodes:
+        problem = find_obstacle(nodes[report.node], case.pod_spec, claim_selectors)
         if problem is None and report.kind == "allocated":
             return ("fits",)
         if problem is not None:
@@ -118,8 +118,8 @@ def _waits(snapshot: Snapshot, subject: str) -> Verdict:
     return ("waits", *sorted(reasons))
 
 
-def _without_claims(document: Json, same: Callable[[Json], bool]) -> Iterator[Json]:
-    """A decision with fewer claims: each goes with its allocation."""
+def _drop_claims(document: Json, keeps_verdict: Callable[[Json], bool]) -> Iterator[Json]:
+    """Yield decisions with fewer and fewer claims: each goes with its allocation."""
     for index in reversed(range(len(document.get("allocations", ())))):
         smaller = {
             **document,
@@ -128,13 +128,13 @@ def _without_claims(document: Json, same: Callable[[Json], bool]) -> Iterator[Js
                 for name in ("claims", "allocations")
             },
         }
-        if same(smaller):
+        if keeps_verdict(smaller):
             document = smaller
             yield smaller
 
 
-def _of_results(path: Path, scenario: str) -> Json:
-    """The first decision or pending pod of a result file that differs from the reference."""
+def _first_difference(path: Path, scenario: str) -> Json:
+    """Return a result file's first decision or pending pod that differs from the reference."""
     finished = load_results(path).finished
     for event in sorted(finished, key=lambda item: item.scenario.id):
         if scenario and event.scenario.id != scenario:

@@ -18,7 +18,7 @@ from itertools import count
 
 from conformance.compare.evidence import claim_names
 from conformance.fuzz.cases import Answer, Case
-from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
+from conformance.fuzz.isolate_problems import BATCH, ProblemScope, nodes_key, nodes_of
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.targets.cluster.creator import Creator, HollowNodes
 from conformance.targets.cluster.ownership import owned
@@ -63,8 +63,8 @@ class Runner:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="fuzz")
 
     @contextmanager
-    def opened(self) -> Iterator[Runner]:
-        """Have a namespace to run in; all that was made is gone at the end.
+    def open_namespace(self) -> Iterator[Runner]:
+        """Create a namespace to run in, and remove all that was made at the end.
 
         Raises ApiError or TargetError: it could not be made, or what is left not be removed.
         """
@@ -84,7 +84,7 @@ class Runner:
     def answer(
         self, problems: Sequence[Problem], settle: float = SETTLE, decide: float = DECIDE
     ) -> list[Answer]:
-        """What the cluster does with each of some problems, which are there at the same time.
+        """Return what the cluster does with each of some problems, put there at the same time.
 
         Args:
             settle: seconds for which a pod that the reference could place may wait.
@@ -93,53 +93,53 @@ class Runner:
         Raises ApiError: a request was refused for another reason than its object; TargetError.
         """
         batch = f"b{next(self._numbers)}"
-        cases = [self._case(problem, batch) for problem in problems]
+        cases = [self._open_case(problem, batch) for problem in problems]
         try:
             list(self._pool.map(self._publish, cases))
-            self._await(cases, settle, decide)
+            self._await_answers(cases, settle, decide)
         finally:
             self._remove(f"{RUN_LABEL}={self._run},{BATCH}={batch}")
             with self._lock:
                 for case in cases:
-                    self._free[case.key].append((case.place.team, case.nodes))
+                    self._free[case.key].append((case.scope.team, case.nodes))
         return [case.answer for case in cases if case.answer is not None]
 
     def stop(self) -> None:
-        """Wait for no further answer: what is not known is not judged."""
+        """Stop waiting for answers: what is not known by then is not judged."""
         self._stopping.set()
 
     # -- making ---------------------------------------------------------------------------------
 
-    def _case(self, problem: Problem, batch: str) -> Case:
-        key = same_nodes(problem.document)
+    def _open_case(self, problem: Problem, batch: str) -> Case:
+        key = nodes_key(problem.document)
         number = next(self._numbers)
         with self._lock:
             team, nodes = (
                 self._free[key].pop() if self._free[key] else (f"fuzz-{self._run}-{number}", [])
             )
         labels = {RUN_LABEL: self._run, BATCH: batch}
-        place = Place(f"x{number}x{self._run}", team, self._namespace, labels)
+        scope = ProblemScope(f"x{number}x{self._run}", team, self._namespace, labels)
         if not nodes:
-            wanted = nodes_of(problem.document, team, self._run)
-            nodes = [reduced(self._create(node)) for node in wanted]
-        return Case(problem, place, key, self._kubernetes, self._gates, made=list(nodes))
+            hollow_nodes = nodes_of(problem.document, team, self._run)
+            nodes = [reduced(self._create(node)) for node in hollow_nodes]
+        return Case(problem, scope, key, self._kubernetes, self._gates, created=list(nodes))
 
     def _publish(self, case: Case) -> None:
-        """Make all objects of a problem but its pods."""
+        """Create all objects of a problem but its pods."""
         try:
-            for obj in case.place.objects(case.problem.document):
+            for obj in case.scope.list_objects(case.problem.document):
                 if obj["kind"] == "Pod":
                     case.pods.append(obj)
                     continue
-                made = self._create(obj)
+                created = self._create(obj)
                 if "status" in obj:
-                    made = self._write_status(made, obj["status"])
-                case.made.append(reduced(made))
+                    created = self._write_status(created, obj["status"])
+                case.created.append(reduced(created))
         except ApiError as error:
-            self._refused(case, obj, error)
+            self._note_refusal(case, obj, error)
 
-    def _next(self, case: Case) -> None:
-        """Make a problem's next pod, where the one before does not wait any more."""
+    def _create_next_pod(self, case: Case) -> None:
+        """Create a problem's next pod, and first delete the one before if that waits."""
         if case.earlier and not case.earlier[-1]:
             last = case.pods[len(case.earlier) - 1]["metadata"]["name"]
             path = self._api.discovery.find("v1", "Pod").path(self._namespace, last)
@@ -147,14 +147,14 @@ class Runner:
         try:
             self._create(case.pod)
         except ApiError as error:
-            self._refused(case, case.pod, error)
+            self._note_refusal(case, case.pod, error)
         case.since = time.monotonic()
 
-    def _refused(self, case: Case, obj: Obj, error: ApiError) -> None:
+    def _note_refusal(self, case: Case, obj: Obj, error: ApiError) -> None:
         if error.code not in (400, 403, 422):
             raise error
-        said = case.place.generic({"text": f"{obj['kind']}: {error.message}"})["text"]
-        case.answer = Answer(case.problem, "refused", said)
+        message = case.scope.restore_names({"text": f"{obj['kind']}: {error.message}"})["text"]
+        case.answer = Answer(case.problem, "refused", message)
 
     def _create(self, obj: Obj) -> Obj:
         self._kinds[obj["kind"]] = obj["apiVersion"]
@@ -164,36 +164,40 @@ class Runner:
     def _write_status(self, claim: Obj, status: Obj) -> Obj:
         resource = self._api.discovery.find(DRA, "ResourceClaim")
         path = resource.path(self._namespace, claim["metadata"]["name"], "status")
-        found: Obj = self._api.connection.request("PUT", path, None, {**claim, "status": status})
-        return found
+        updated: Obj = self._api.connection.request("PUT", path, None, {**claim, "status": status})
+        return updated
 
     # -- waiting --------------------------------------------------------------------------------
 
-    def _await(self, cases: Sequence[Case], settle: float, decide: float) -> None:
-        """Wait for every answer."""
+    def _await_answers(self, cases: Sequence[Case], settle: float, decide: float) -> None:
+        """Wait until every case has its answer."""
         changes = Changes()
         for api_version, kind in _FOLLOWED:
             changes.attach(self._informer(api_version, kind))
         try:
-            while left := [case for case in cases if case.answer is None]:
-                seen = changes.count
-                list(self._pool.map(self._next, [case for case in left if not case.since]))
-                for case in left:
+            while open_cases := [case for case in cases if case.answer is None]:
+                changes_seen = changes.count
+                list(
+                    self._pool.map(
+                        self._create_next_pod, [case for case in open_cases if not case.since]
+                    )
+                )
+                for case in open_cases:
                     if case.answer is None:  # it may just have been refused
-                        self._look(case, settle, decide)
+                        self._judge_pod(case, settle, decide)
                 if self._stopping.is_set():
                     return
-                if all(case.answer is None and case.since for case in left):
-                    changes.wait(seen, time.monotonic() + LONGEST)
+                if all(case.answer is None and case.since for case in open_cases):
+                    changes.wait(changes_seen, time.monotonic() + LONGEST)
         finally:
             changes.detach()
 
-    def _look(self, case: Case, settle: float, decide: float) -> None:
+    def _judge_pod(self, case: Case, settle: float, decide: float) -> None:
         pods = self._informer("v1", "Pod").store
         claims = self._informer(DRA, "ResourceClaim").store
         pod = pods.get(self._namespace, case.pod["metadata"]["name"]) or {}
         now = [claims.get(self._namespace, name) or {} for name in claim_names(pod)]
-        case.look(pod, now, settle, decide)
+        case.judge_latest_pod(pod, now, settle, decide)
 
     # -- removing -------------------------------------------------------------------------------
 
@@ -205,9 +209,9 @@ class Runner:
         """
         if "Pod" in self._kinds:
             self._delete_all("Pod", selector)
-        others = self._kinds.keys() - {"Pod", "Node", "Namespace"}
-        with ThreadPoolExecutor(len(others) or 1) as pool:
-            list(pool.map(lambda kind: self._delete_all(kind, selector), others))
+        other_kinds = self._kinds.keys() - {"Pod", "Node", "Namespace"}
+        with ThreadPoolExecutor(len(other_kinds) or 1) as pool:
+            list(pool.map(lambda kind: self._delete_all(kind, selector), other_kinds))
 
     def _delete_all(self, kind: str, selector: str) -> None:
         path = self._api.discovery.find(self._kinds[kind], kind).path(self._namespace)
@@ -226,11 +230,11 @@ class Runner:
         if self._api.read(namespaces, None, self._namespace) is not None:
             self._api.connection.request("DELETE", namespaces.path(None, self._namespace))
         end = time.monotonic() + _GONE
-        while left := owned(self._api, self._run):
+        while remaining := owned(self._api, self._run):
             if time.monotonic() > end:
                 raise TargetError(
-                    f"{len(left)} objects were not removed, such as {left[0]}; `dra-conformance"
-                    f" cleanup --run {self._run}` removes them"
+                    f"{len(remaining)} objects were not removed, such as {remaining[0]};"
+                    f" `dra-conformance cleanup --run {self._run}` removes them"
                 )
             time.sleep(0.5)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.targets.cluster.ownership import owned
 from kube.api import Api
 
@@ -18,7 +18,7 @@ OF_EACH_KIND = (0, 17, 18, 19, 20, 24, 25, 31, 34, 36, 38)
 
 def test_a_sound_scheduler_agrees_and_nothing_is_left(served: Callable[..., Api]) -> None:
     api, generator = served(), Generator(VERSION, {})
-    with Runner(api, VERSION, {}, "run0").opened() as runner:
+    with Runner(api, VERSION, {}, "run0").open_namespace() as runner:
         problems = [generator.draw("s", number) for number in OF_EACH_KIND]
         answers = runner.answer(problems, decide=300.0)
     assert {"deviceTaintRules", "extendedResource", "pods"} <= {
@@ -30,14 +30,14 @@ def test_a_sound_scheduler_agrees_and_nothing_is_left(served: Callable[..., Api]
 
 
 def test_a_defect_of_the_scheduler_is_seen(served: Callable[..., Api]) -> None:
-    with Runner(served("ignores-counters"), VERSION, {}, "run0").opened() as runner:
+    with Runner(served("ignores-counters"), VERSION, {}, "run0").open_namespace() as runner:
         [answer] = runner.answer([Generator(VERSION, {}).draw("s", PARTITIONS)], decide=300.0)
     assert answer.verdict == "impossible"
     assert answer.evidence["node"] == "node-0"
 
 
 def test_a_pod_is_judged_by_what_those_before_it_have(served: Callable[..., Api]) -> None:
-    with Runner(served("ignores-counters"), VERSION, {}, "run0").opened() as runner:
+    with Runner(served("ignores-counters"), VERSION, {}, "run0").open_namespace() as runner:
         [answer] = runner.answer([Generator(VERSION, {}).draw("s", TWO_PODS)], decide=300.0)
     assert answer.verdict == "impossible"
     assert answer.earlier == (True,)

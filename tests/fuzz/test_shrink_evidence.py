@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.fuzz.problem import pod_of
-from conformance.fuzz.smaller import shrink_file, verdict_of
+from conformance.fuzz.shrink_evidence import shrink_file, verdict_of
 from kube.base.errors import UsageError
 from reference_allocator.api.defaulting import default_claim
 from reference_allocator.features import Features

@@ -10,9 +10,9 @@ from typing import Any, cast
 from conformance.compare.judging import judge
 from conformance.compare.witness import REFERENCE
 from conformance.fuzz.cases import UNJUDGED, Answer
-from conformance.fuzz.hunting import Hunt
+from conformance.fuzz.find_differences import Hunt
 from conformance.fuzz.problem import Generator, Problem, snapshot_of
-from conformance.fuzz.running import Runner
+from conformance.fuzz.run_problems import Runner
 from conformance.fuzz.scenario import scenario_of
 from conformance.scenario.selection import Selection, select
 from kube.base.errors import UsageError
@@ -56,7 +56,7 @@ class CountsNothing:
 
 def test_a_defect_is_found_and_made_small(tmp_path: Path) -> None:
     hunt = Hunt(cast("Runner", CountsNothing()), Generator(VERSION, {}), "s", workers=1)
-    answer = next(hunt.differences(30, 100, 60.0, lambda: None))
+    answer = next(hunt.find_differences(30, 100, 60.0, lambda: None))
     document = answer.problem.document
     counting = [
         device
@@ -94,6 +94,6 @@ class SaysNothing:
 
 def test_what_is_not_judged_is_asked_again_and_named() -> None:
     hunt = Hunt(cast("Runner", SaysNothing()), Generator(VERSION, {}), "s", workers=1)
-    assert list(hunt.differences(0, 3, 60.0, lambda: None)) == []
+    assert list(hunt.find_differences(0, 3, 60.0, lambda: None)) == []
     assert hunt.counts == {UNJUDGED: 1, "waits": 2}
     assert hunt.unjudged == ["s-0: silence"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance.compare.demands import unrecorded
+from conformance.compare.demands import list_unrecorded
 from conformance.compare.evidence import full_name
 from conformance.compare.judging import judge, judge_undecided
 from conformance.compare.witness import REFERENCE, Witness
@@ -26,10 +26,10 @@ from kube.base.text import cut
 MAX_DIFFERENCES = 100  # The most that are kept of one scenario.
 
 
-def against(
+def compare_with(
     reference: Sequence[ScenarioFinished], witness: Witness = REFERENCE
 ) -> Callable[[ScenarioFinished], ScenarioCompared]:
-    """Judge each scenario of a target as it ends (``engine.setup.Setup.compare``)."""
+    """Return what judges each scenario of a target as it ends (``engine.setup.Setup.compare``)."""
     by_id = {event.scenario.id: event for event in reference}
     return lambda ended: compare_scenario(ended, by_id.get(ended.scenario.id), witness)
 
@@ -56,23 +56,23 @@ def compare_scenario(
             if missed is not None:
                 judgements.append(missed)
     try:
-        problems.extend(unrecorded(target))  # what was not recorded is not judged
+        problems.extend(list_unrecorded(target))  # what was not recorded is not judged
     except ConformanceError as error:
         problems.append(f"what it must have recorded is not known: {error}")
-    found: tuple[Difference, ...] = ()
+    differing: tuple[Difference, ...] = ()
     if reference is not None:
-        found = compare_observations(target, reference)
-        if _observed(target) and reference.outcome in (Outcome.FAILED, Outcome.ERROR):
-            problems.append(f"the reference itself {_ended(reference)}")
+        differing = compare_observations(target, reference)
+        if _was_observed(target) and reference.outcome in (Outcome.FAILED, Outcome.ERROR):
+            problems.append(f"the reference itself {_describe_ending(reference)}")
     return ScenarioCompared(
         scenario=target.scenario.id,
         judgements=tuple(judgements),
-        differences=found,
+        differences=differing,
         problems=tuple(problems),
     )
 
 
-def _ended(event: ScenarioFinished) -> str:
+def _describe_ending(event: ScenarioFinished) -> str:
     verb = "fails" if event.outcome is Outcome.FAILED else "breaks"
     return f"{verb} ({cut(event.message.partition(chr(10))[0], 200)})" if event.message else verb
 
@@ -80,40 +80,44 @@ def _ended(event: ScenarioFinished) -> str:
 def compare_observations(
     target: ScenarioFinished, reference: ScenarioFinished
 ) -> tuple[Difference, ...]:
-    """Where a scenario's outcome or observations differ, in the order of its steps.
+    """Return where a scenario's outcome or observations differ, in the order of its steps.
 
     A scenario that was skipped or lost on either side was not observed there, and is not compared.
     Steps that one side did not reach follow from the outcome and are not listed one by one.
     """
-    if not _observed(target) or not _observed(reference):
+    if not _was_observed(target) or not _was_observed(reference):
         return ()
-    found: list[Difference] = []
+    differing: list[Difference] = []
     if target.outcome is not reference.outcome:
-        found.append(Difference(None, "outcome", "$", str(target.outcome), str(reference.outcome)))
-    for left, right in zip(target.steps, reference.steps, strict=False):
-        found.extend(_step(left, right))
-        if len(found) >= MAX_DIFFERENCES:
+        differing.append(
+            Difference(None, "outcome", "$", str(target.outcome), str(reference.outcome))
+        )
+    for target_step, reference_step in zip(target.steps, reference.steps, strict=False):
+        differing.extend(_compare_step(target_step, reference_step))
+        if len(differing) >= MAX_DIFFERENCES:
             break
-    return tuple(found[:MAX_DIFFERENCES])
+    return tuple(differing[:MAX_DIFFERENCES])
 
 
-def _observed(finished: ScenarioFinished) -> bool:
+def _was_observed(finished: ScenarioFinished) -> bool:
     return finished.outcome not in (Outcome.SKIPPED, Outcome.LOST)
 
 
-def _step(target: StepFinished, reference: StepFinished) -> Iterator[Difference]:
+def _compare_step(target: StepFinished, reference: StepFinished) -> Iterator[Difference]:
     title = reference.title
     if target.title != title:
         yield Difference(target.index, title, "title", json_text(target.title), json_text(title))
     pairs = differences([*target.observed], [*reference.observed])
-    for path, left, right in pairs:
-        yield Difference(target.index, title, path, json_text(left), json_text(right))
+    for path, target_value, reference_value in pairs:
+        yield Difference(
+            target.index, title, path, json_text(target_value), json_text(reference_value)
+        )
 
 
 def _with_overlaps(
     judgement: Judgement, decision: Mapping[str, Any], overlaps: Sequence[Overlap]
 ) -> Judgement:
-    """The judgement, `OVERLAPPING` where all that is wrong is that a device is in use.
+    """Return the judgement, `OVERLAPPING` where all that is wrong is that a device is in use.
 
     The overlap reports that already, so that it counts once.
     """
@@ -126,12 +130,12 @@ def _with_overlaps(
         for overlap in overlaps
         for item in overlap.chain
     }
-    found = [
+    found_overlaps = [
         links[key]
         for claim, allocation in zip(decision["claims"], decision["allocations"], strict=True)
         for device in sorted(exclusive_devices({"status": {"allocation": allocation}}))
         if (key := (full_name(claim), *device)) in links
     ]
-    if len(found) < len(judgement.violations):
+    if len(found_overlaps) < len(judgement.violations):
         return judgement
-    return replace(judgement, verdict=Verdict.OVERLAPPING, reason=str(found[0]))
+    return replace(judgement, verdict=Verdict.OVERLAPPING, reason=str(found_overlaps[0]))

@@ -24,8 +24,8 @@ _NODE = re.compile(r'"node-(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a problem is on a cluster.
+class ProblemScope:
+    """The names and nodes that a problem has for itself on a cluster.
 
     Attributes:
         token: part of the names of its objects; of lower-case letters and digits, unique.
@@ -38,17 +38,17 @@ class Place:
     namespace: str
     labels: Mapping[str, str]
 
-    def objects(self, document: Obj) -> Iterator[Obj]:
-        """What is to be created, the pods last; claims in use with their status."""
+    def list_objects(self, document: Obj) -> Iterator[Obj]:
+        """Yield what is to be created, the pods last; claims in use with their status."""
         text = json.dumps(
             {name: document.get(name, []) for name in LISTS},
         ).replace(DOMAIN, f"{self.token}.{DOMAIN}")
-        renamed = json.loads(_NODE.sub(lambda found: f'"{self.team}-{found[1]}"', text))
+        renamed = json.loads(_NODE.sub(lambda match: f'"{self.team}-{match[1]}"', text))
         status = {item["metadata"]["name"]: item.get("status") for item in renamed["allocated"]}
         for obj in objects_of(renamed):
             name = obj["metadata"]["name"]
             if obj["kind"] == "ResourceSlice":
-                self._keep_apart(obj["spec"])
+                self._restrict_to_team(obj["spec"])
             if obj["kind"] == "Pod":
                 for entry in obj["spec"].get("resourceClaims", ()):
                     entry["resourceClaimName"] += f"-{self.token}"
@@ -62,20 +62,20 @@ class Place:
             obj["metadata"] = meta
             yield obj
 
-    def generic(self, document: Obj) -> Obj:
-        """A document of the cluster with the problem's names again."""
+    def restore_names(self, document: Obj) -> Obj:
+        """Return a document of the cluster with the problem's own names again."""
         text = json.dumps(document)
-        for here, there in (
+        for cluster_text, problem_text in (
             (f"{self.token}.{DOMAIN}", DOMAIN),
             (f"-{self.token}", ""),
             (f"{self.team}-", "node-"),
             (f'"{self.namespace}"', '"default"'),
         ):
-            text = text.replace(here, there)
-        found: Obj = json.loads(text)
-        return found
+            text = text.replace(cluster_text, problem_text)
+        restored: Obj = json.loads(text)
+        return restored
 
-    def _keep_apart(self, spec: Obj) -> None:
+    def _restrict_to_team(self, spec: Obj) -> None:
         whole = spec["pool"]["resourceSliceCount"] == 1 and not spec.get("perDeviceNodeSelection")
         for holder in (spec, *(spec.get("devices") or ())):
             if holder.get("allNodes") and not whole:
@@ -87,22 +87,22 @@ class Place:
 
 
 def nodes_of(document: Obj, team: str, run: str) -> list[Obj]:
-    """The nodes of a problem as hollow nodes of a team, with room for many pods."""
-    found = []
+    """Return the nodes of a problem as hollow nodes of a team, with room for many pods."""
+    hollow_nodes = []
     for node in document["nodes"]:
         name = node["metadata"]["name"].replace("node", team)
-        made = hollow_node(name, node["metadata"]["name"])
-        made["metadata"]["labels"] |= {
+        hollow = hollow_node(name, node["metadata"]["name"])
+        hollow["metadata"]["labels"] |= {
             **node["metadata"].get("labels", {}),
             TEAM: team,
             RUN_LABEL: run,
         }
         if node.get("status"):
-            made["status"] |= node["status"]
-        found.append(made)
-    return found
+            hollow["status"] |= node["status"]
+        hollow_nodes.append(hollow)
+    return hollow_nodes
 
 
-def same_nodes(document: Obj) -> str:
-    """What problems have in common that can use the same nodes, one after the other."""
+def nodes_key(document: Obj) -> str:
+    """Return a key that is the same for problems that can use the same nodes, one after another."""
     return json.dumps(document["nodes"], sort_keys=True)
