@@ -146,12 +146,12 @@ def _everything() -> Iterator[Part]:
         "that the site is built, no link in it leads nowhere, and README's numbers are true",
         (
             suite("run", "--target", "reference", "--output", str(OUT / "numbers")),
-            python("-m", "ci.numbers", "--check", str(OUT / "numbers/summary.json")),
+            python("-m", "ci.readme_numbers", "--check", str(OUT / "numbers/summary.json")),
             python("-m", "ci.site"),
         ),
         seconds=60,
         paths=_paths(
-            "docs/* *.md scenarios/* ci/numbers.py ci/site/* ci/*page.py tests/*/page.py "
+            "docs/* *.md scenarios/* ci/readme_numbers.py ci/site/* ci/*page.py tests/*/page.py "
             "tests/*/pages.py tests/scenario/kill_matrix.py reports/*"
         ),
         prepare=("make", "--quiet", ".venv/.site"),

@@ -180,7 +180,7 @@ class Served:
         for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
             try:
                 about = folder.lstat()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             mine = about.st_uid == os.geteuid() and not about.st_mode & stat.S_IWOTH
             if not (mine and stat.S_ISDIR(about.st_mode)):

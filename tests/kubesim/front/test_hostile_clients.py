@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from conformance.targets.reference.serving import ServedReference
+from kube.base.errors import UsageError
 from kubesim.front.server import Connection, Front
-from localkube.base import ClusterUsageError
 from tests.kubesim.front.conftest import CLAIMS, Client
 
 
@@ -113,6 +113,6 @@ def test_a_folder_that_others_may_have_made_gets_no_token(
     else:
         folder.mkdir()
         folder.chmod(0o777)
-    with pytest.raises(ClusterUsageError, match=r"must be a folder of this user's"):
+    with pytest.raises(UsageError, match=r"must be a folder of this user's"):
         ServedReference("test").down()
     assert not list(tmp_path.glob("theirs/*"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci import numbers
+from ci import readme_numbers as numbers
 
 KEPT = numbers.read_numbers()
 

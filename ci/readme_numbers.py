@@ -1,6 +1,6 @@
 """The numbers that README.md states: measured, kept in docs/numbers.yaml, and written there.
 
-    python -m ci.numbers [--check] SUMMARY
+    python -m ci.readme_numbers [--check] SUMMARY
 
 SUMMARY is ``summary.json`` of a run of all scenarios on the reference, as `make conformance` leaves
 it in ``build/conformance``. With ``--check`` nothing is written. Exit code: 0 it is done, or the
@@ -21,12 +21,13 @@ import yaml
 
 from ci.testing.part import ROOT
 from conformance.certify.evidence import read_evidence
-from conformance.results.read import parse_results
 
 KEPT: Final = ROOT / "docs/numbers.yaml"
 README: Final = ROOT / "README.md"
 SUBMISSION: Final = ROOT / "reports/1.37/dra-conformance-nvml-dra-driver/evidence.json.xz"
-AGAIN: Final = "make conformance && .venv/bin/python -m ci.numbers build/conformance/summary.json"
+AGAIN: Final = (
+    "make conformance && .venv/bin/python -m ci.readme_numbers build/conformance/summary.json"
+)
 
 Numbers = Mapping[str, Any]
 """``reference``: outcome -> scenarios; ``features``: feature -> outcome -> scenarios, on the
@@ -45,7 +46,7 @@ def measure(summary: Path) -> Numbers:
 
 def measure_submission() -> Numbers:
     """What the run of the kept submission came to."""
-    recorded = parse_results(SUBMISSION, read_evidence(SUBMISSION).results.encode())
+    recorded = read_evidence(SUBMISSION).run(SUBMISSION)
     outcomes = {str(outcome): len(names) for outcome, names in recorded.outcomes.items()}
     return {"submission": {name: outcomes[name] for name in ("passed", "known", "skipped")}}
 
@@ -92,7 +93,7 @@ def _counts(outcomes: Mapping[str, int]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m ci.numbers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ci.readme_numbers", description=__doc__)
     parser.add_argument("summary", type=Path, metavar="SUMMARY", help="summary.json of a run")
     parser.add_argument("--check", action="store_true", help="write nothing")
     asked = parser.parse_args(arguments)
