@@ -21,7 +21,8 @@ from conformance.engine.run.churn_invariants import (
     reserved_for_nobody,
     violations_in,
 )
-from conformance.engine.run.churn_operations import Operation, Player, operations
+from conformance.engine.run.churn_operations import Operation, operations
+from conformance.engine.run.churn_player import Player
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
