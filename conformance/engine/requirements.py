@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from packaging.specifiers import SpecifierSet
 
 from conformance.scenario.base import release
-from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.expectations.container_environment import EnvironmentExpectation
 from conformance.scenario.expectations.container_hardware import (
@@ -15,7 +14,8 @@ from conformance.scenario.expectations.container_hardware import (
     HardwareExpectation,
 )
 from conformance.scenario.model import Spec
-from conformance.seam.values import HOLLOW_NODES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 from kube.base.text import counted
 from reference_allocator.gates import list_fixed_gates
 
@@ -52,12 +52,12 @@ def reason_to_skip(
     for gate in (gate for step in spec.steps if step.fault for gate in step.fault.feature_gates):
         if gate in locked:
             return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"
-    for ability in (*needs.abilities, *([IMPERSONATION] if spec.accounts else [])):
+    for ability in (*needs.abilities, *([Ability.IMPERSONATION] if spec.accounts else [])):
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
             return f"not supported by this target: {ability}" + (f": {why}" if why else "")
-    if spec.nodes and (refused := capabilities.lacking.get(HOLLOW_NODES)):
-        return f"not supported by this target: {HOLLOW_NODES}: {refused}"
+    if spec.nodes and (refused := capabilities.lacking.get(Ability.HOLLOW_NODES)):
+        return f"not supported by this target: {Ability.HOLLOW_NODES}: {refused}"
     if spec.tier != "allocation":
         if old := _not_of_the_kubelets(spec, capabilities):
             return old

@@ -1,4 +1,4 @@
-"""What crosses the seam between scenarios and targets: requests, capabilities, decisions.
+"""What crosses the seam between scenarios and targets: what a target is, has and can do.
 
 Kubernetes objects cross it as plain JSON (``dict`` with the API's camelCase names, ``apiVersion``
 and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam.scope`.
@@ -10,20 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from kube.components import role_of
 from kube.simulated import SIMULATED_ATTRIBUTE
 from kube.values import Obj
 
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
-
-KUBELET_METRICS = "kubelet-metrics"
-POD_RESOURCES = "pod-resources"
-ANOTHER_SCHEDULER = "another-scheduler"
-DISTINCT_DEVICES = "distinct-devices"
-SHARED_DEVICES, PARTITIONS = "shared-devices", "partitions"
-ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
-HOLLOW_NODES = "hollow-nodes"
 
 CONSTRAINTS = "security.openshift.io/v1"
 """Where it is served, namespaces get a range of users a moment after they were made, and containers
@@ -69,20 +60,10 @@ class Capabilities:
         other_devices_on: node -> how many of its devices may be used there.
         one_device_on: node -> the device that is allocated last there, where an attribute tells it
             from all others of the driver.
-        abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
-            ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
-            (ask kubelets by that API), ``double-allocation`` (one device may be given to two
-            claims), ``distinct-devices`` (``one_device_on`` has the node with most),
-            ``shared-devices`` (that device has two free shares), ``partitions`` (two free devices
-            of a node draw on one set of counters), ``root-containers`` (containers may be root, and
-            more), ``another-scheduler`` (it has the pods that name none, and the default one is
-            beside it), ``impersonation`` (requests in the name of accounts that the suite gives
-            rights), ``fault:<component>`` (stop and start that component, or all of a role),
-            ``device-health`` (have the driver find devices healthy or not), ``upgrade`` and
-            ``feature-gates`` (restart components as the next minor, or with other gates), ``image``
-            (run probe containers).
+        abilities: further things it can do: an :class:`~conformance.seam.abilities.Ability`, or one
+            that names a component.
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
-            says it of devices where none is free, ``hollow-nodes`` of nodes that scenarios bring.
+            says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.
@@ -122,8 +103,3 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
             if (attributes.get(SIMULATED_ATTRIBUTE) or {}).get("bool"):
                 return [f"the devices of {driver}"]
     return []
-
-
-def fault_abilities(known: Iterable[str]) -> set[str]:
-    """The abilities of a target that can disturb these components."""
-    return {f"fault:{each}" for name in known for each in (name, role_of(name))}

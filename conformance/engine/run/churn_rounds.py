@@ -26,6 +26,7 @@ from conformance.engine.run.churn_player import Player
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
+from conformance.seam.abilities import Ability
 from conformance.seam.watching import Following, Version
 from kube.base.errors import TargetError
 
@@ -155,7 +156,7 @@ def _still_broken(
 
 def _unquiet(context: Context, following: Following) -> Iterator[Violation]:
     yield from reserved_for_nobody(following.heard())
-    if "cdi" in context.scenario.spec.requires.abilities:
+    if Ability.CDI in context.scenario.spec.requires.abilities:
         prepared = context.scope.observe.cdi_claims()
         known = {uid for _, uid, _ in following.heard()}
         present = following.now()

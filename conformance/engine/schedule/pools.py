@@ -14,7 +14,8 @@ from enum import Enum
 
 from conformance.engine.schedule.needs import Needs, Reach
 from conformance.scenario.driver.variables import worker_of
-from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +79,11 @@ def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
     """As if there were no other: its last device may not be one that can be asked for alone."""
     own = _of_nodes(capabilities, [name])
     one = own.one_device_on.get(name)
-    without = {DISTINCT_DEVICES} if one is None else set[str]()
+    without = {Ability.DISTINCT_DEVICES} if one is None else set[Ability]()
     if one is None or not one.shared:
-        without.add(SHARED_DEVICES)
-    lacking = {**own.lacking, **dict.fromkeys(without, "known of another node")}
-    return replace(own, abilities=own.abilities - without, lacking=lacking)
+        without.add(Ability.SHARED_DEVICES)
+    why = dict.fromkeys(map(str, without), "known of another node")
+    return replace(own, abilities=own.abilities - without, lacking={**own.lacking, **why})
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:

@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+from conformance.seam.abilities import Ability
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import Capabilities
 from conformance.targets.cluster.capabilities import discover_capabilities
@@ -89,7 +90,7 @@ class ClusterTarget:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
                 if self._double_allocation:
-                    abilities.add("double-allocation")
+                    abilities.add(Ability.DOUBLE_ALLOCATION)
                 found = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,

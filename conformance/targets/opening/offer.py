@@ -20,12 +20,9 @@ from typing import Any, Final
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.scope import Target
 from conformance.seam.values import (
-    ANOTHER_SCHEDULER,
-    DISTINCT_DEVICES,
-    PARTITIONS,
-    SHARED_DEVICES,
     Capabilities,
     OneDevice,
 )
@@ -114,9 +111,9 @@ def _with_one_device(
     """Devices that can be selected alone: the last, as ignoring a selector gives the first."""
     node = worker_of(offered.devices_on)
     lacking = {
-        DISTINCT_DEVICES: "no device is free",
-        SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
-        PARTITIONS: "no two free devices of a node draw on one set of counters",
+        Ability.DISTINCT_DEVICES: "no device is free",
+        Ability.SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
+        Ability.PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
     last = {name: found[name][-1] for name in offered.devices_on}
     selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
@@ -125,16 +122,20 @@ def _with_one_device(
         for name, (device, share) in last.items()
         if device in selectors
     }
-    there = set[str]()
+    there = set[Ability]()
     if node is not None:
         pool, device = last[node][0]
-        lacking[DISTINCT_DEVICES] = (
+        lacking[Ability.DISTINCT_DEVICES] = (
             f"no attribute tells {device} of pool {pool} from all others of {driver}"
         )
         if one := one_device_on.get(node):
-            there = {DISTINCT_DEVICES, SHARED_DEVICES} if one.shared else {DISTINCT_DEVICES}
+            there = (
+                {Ability.DISTINCT_DEVICES, Ability.SHARED_DEVICES}
+                if one.shared
+                else {Ability.DISTINCT_DEVICES}
+            )
     if _partitions(slices, driver, found):
-        there.add(PARTITIONS)
+        there.add(Ability.PARTITIONS)
     return replace(
         offered,
         abilities=offered.abilities | there,
@@ -287,11 +288,11 @@ def with_scheduler(found: Capabilities, name: str) -> Capabilities:
     """
     if name in {"", KUBE_SCHEDULER}:
         why = "--scheduler names none beside the default one"
-        return replace(found, lacking={**found.lacking, ANOTHER_SCHEDULER: why})
-    of_it = {f"{kind}:kube-scheduler" for kind in ("fault", "metrics")} & found.abilities
+        return replace(found, lacking={**found.lacking, Ability.ANOTHER_SCHEDULER: why})
+    of_it = {fault_ability("kube-scheduler"), metrics_ability("kube-scheduler")} & found.abilities
     why = f"the pods are those of scheduler {name}"
     return replace(
         found,
-        abilities=found.abilities - of_it | {ANOTHER_SCHEDULER},
+        abilities=found.abilities - of_it | {Ability.ANOTHER_SCHEDULER},
         lacking={**found.lacking, **dict.fromkeys(of_it, why)},
     )

@@ -10,7 +10,8 @@ import pytest
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.schedule.pools import Home, NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
-from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, OneDevice
+from conformance.seam.abilities import Ability
+from conformance.seam.values import OneDevice
 from tests.engine.miniature import node, scenario
 from tests.engine.schedule.kit import SCHEDULED, THREE, disrupting, needs, nodes
 
@@ -78,18 +79,18 @@ def test_a_pool_has_its_own_devices_and_no_others() -> None:
     assert pools.common.capabilities.one_device_on == {"a": ("gpu-3", "true", False)}
     assert own.capabilities.devices_on == {"b": 4}
     assert own.capabilities.other_devices_on == {"b": 2}
-    assert DISTINCT_DEVICES not in own.capabilities.abilities  # none of its own can be told
+    assert Ability.DISTINCT_DEVICES not in own.capabilities.abilities  # none of its own can be told
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_reserved_node_has_its_own_device_that_can_be_asked_for_alone(shared: bool) -> None:
     two = nodes(a=4, b=4)
     both = {"a": OneDevice("gpu-3", "a", True), "b": OneDevice("gpu-7", "b", shared)}
-    abilities = two.abilities | {SHARED_DEVICES}
+    abilities = two.abilities | {Ability.SHARED_DEVICES}
     [own] = NodePools.of(replace(two, one_device_on=both, abilities=abilities)).reserved
     assert own.capabilities.one_device_on == {"b": ("gpu-7", "b", shared)}
-    assert DISTINCT_DEVICES in own.capabilities.abilities
-    assert (SHARED_DEVICES in own.capabilities.abilities) is shared
+    assert Ability.DISTINCT_DEVICES in own.capabilities.abilities
+    assert (Ability.SHARED_DEVICES in own.capabilities.abilities) is shared
 
 
 SLICES = {"expect": [{"objects": {"kind": "ResourceSlice"}, "cel": "objects.size() > 0"}]}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conformance.scenario.shape import ShapeNode
-from conformance.seam import values
-from conformance.seam.values import DISTINCT_DEVICES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.reference.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
@@ -176,7 +176,7 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
     driver = PROFILE.driver
     expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
     assert found.one_device_on == {"n0": (told[-1]["name"], expected, False)}
-    assert DISTINCT_DEVICES in found.abilities
+    assert Ability.DISTINCT_DEVICES in found.abilities
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
 )
 def test_why_no_device_can_be_asked_for_alone_is_said(slices: tuple[Obj, ...], why: str) -> None:
     found = offered(*slices)
-    assert DISTINCT_DEVICES not in found.abilities
-    assert why in found.lacking[DISTINCT_DEVICES]
+    assert Ability.DISTINCT_DEVICES not in found.abilities
+    assert why in found.lacking[Ability.DISTINCT_DEVICES]
 
 
 ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
@@ -196,11 +196,11 @@ ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
 @pytest.mark.parametrize(
     ("slices", "ability", "there"),
     [
-        (PARTITIONS, values.PARTITIONS, True),
-        (TWO_NODES, values.PARTITIONS, False),
-        ([published("n0", ONE_OF_TWO, nodeName="n0")], values.SHARED_DEVICES, True),
-        ([published("n0", SHARED, nodeName="n0")], values.SHARED_DEVICES, False),  # none is chosen
-        ([gpus("n0", "a")], values.SHARED_DEVICES, False),
+        (PARTITIONS, Ability.PARTITIONS, True),
+        (TWO_NODES, Ability.PARTITIONS, False),
+        ([published("n0", ONE_OF_TWO, nodeName="n0")], Ability.SHARED_DEVICES, True),
+        ([published("n0", SHARED, nodeName="n0")], Ability.SHARED_DEVICES, False),  # none is chosen
+        ([gpus("n0", "a")], Ability.SHARED_DEVICES, False),
     ],
 )
 def test_shares_and_partitions_are_abilities(slices: list[Obj], ability: str, there: bool) -> None:
