@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from conformance.engine.lost_driver import LostDriver
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.results.events.comparison import ScenarioCompared
@@ -34,7 +35,7 @@ class Setup:
         attempt: which of these attempts this is; 0 is the first.
         time_factor: by what time limits are multiplied.
         pool: the nodes on which a scenario runs; None is all of the target.
-        lost: node -> id of the scenario after which the driver publishes nothing for it any more.
+        lost: the nodes for which the driver publishes nothing any more; all attempts share it.
     """
 
     run: str
@@ -46,7 +47,7 @@ class Setup:
     attempt: int = 0
     time_factor: float = 1.0
     pool: NodePool | None = None
-    lost: dict[str, str] = field(default_factory=dict)
+    lost: LostDriver = field(default_factory=LostDriver)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -76,11 +77,10 @@ class Setup:
     def reason_to_end(self, loaded: LoadedScenario) -> str | None:
         """Why it is of no use to run a scenario that could run; None if it is."""
         nodes = self.pool.nodes if self.pool is not None else ()
-        lost = {node: by for node, by in self.lost.items() if not nodes or node in nodes}
-        if not lost or loaded.scenario.spec.tier == "allocation":
+        loss = self.lost.explain(self.capabilities.driver, nodes)
+        if loss is None or loaded.scenario.spec.tier == "allocation":
             return None
-        told = ", ".join(f"{node} since {by}" for node, by in sorted(lost.items()))
-        return f"not run: driver {self.capabilities.driver} is lost: no ResourceSlices for {told}"
+        return f"not run: {loss}"
 
     def profiles(self, scenarios: Iterable[LoadedScenario]) -> list[DriverProfile]:
         """Profiles of the drivers whose devices the scenarios use."""

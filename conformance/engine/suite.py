@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.engine.leftovers import last_look
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
-from conformance.engine.objects.leftovers import last_look
 from conformance.engine.plan import header, now
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot

@@ -109,6 +109,11 @@ class Context:
         return self.progress.captured
 
     @property
+    def published(self) -> frozenset[str]:
+        """Nodes for which the driver had published before the first step ``fault``."""
+        return self.progress.published or frozenset()
+
+    @property
     def observe(self) -> Observation:
         return self.scope.observe
 

@@ -10,6 +10,11 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from conformance.engine.lost_driver import (
+    PUBLISHED_SECONDS,
+    await_publication,
+    restart_lost_driver,
+)
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.ending import (
@@ -23,13 +28,10 @@ from conformance.engine.run.ending import (
     may_be_chance,
 )
 from conformance.engine.run.faults import (
-    PUBLISHED_SECONDS,
     make_healthy,
     remove_other_driver,
-    restart,
     restore,
     start_other_driver,
-    unpublished,
 )
 from conformance.engine.run.steps import Observed, perform_together, prepare
 from conformance.engine.schedule.loop import Slot
@@ -184,7 +186,7 @@ class _Run:
         for indices in together(spec.steps):
             if not self._steps(indices, context):
                 return
-            if last_disruption(spec) in indices and not unpublished(context):
+            if last_disruption(spec) in indices and not await_publication(context):
                 self._settle(context)
 
     def _take_decisions(self, context: Context) -> None:
@@ -216,9 +218,9 @@ class _Run:
 
     def _find_lost(self, context: Context) -> None:
         """Fail the scenario after whose faults the driver does not publish again."""
-        if nodes := unpublished(context, PUBLISHED_SECONDS):
-            left, report = restart(nodes, context, self.setup.capabilities)
-            self.setup.lost.update(dict.fromkeys(left, self.loaded.id))
+        if nodes := await_publication(context, PUBLISHED_SECONDS):
+            still_lost, report = restart_lost_driver(nodes, context, self.setup.capabilities)
+            self.setup.lost.add(still_lost, self.loaded.id)
             passed = self.ending.well
             self.ending.blame(report)
             if passed:
