@@ -49,9 +49,12 @@ from conformance.results.events.scenario import (
     StepStarted,
 )
 from conformance.results.knownissues import versions_of_kubernetes, with_known_issues
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Scenario
 from conformance.scenario.steps import together
 from conformance.seam.overlaps import Overlap
+from conformance.seam.scope import Scope
 from conformance.seam.values import CONSTRAINTS
 from kube.base.errors import TargetGoneError, UsageError
 from kube.base.text import shorten
@@ -108,6 +111,7 @@ class _Run:
         self.overlapped: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
+        """Run the attempt to its end, unless there is a reason not to begin it."""
         if (reason := self.setup.reason_to_skip(self.loaded)) is not None:
             return without_steps(self.loaded, Outcome.SKIPPED, reason)
         if (reason := self.setup.reason_to_end(self.loaded)) is not None:
@@ -120,8 +124,33 @@ class _Run:
         except UsageError as error:
             return without_steps(self.loaded, *ended_by(error))
         scope = self.opened.target.scope(self.setup.namespace(self.loaded))
+        context = self._make_context(scenario, variables, scope)
+        try:
+            self._go_through_phases(context)
+            # Once more: what the watch of claims told during the cleanup is there by now.
+            overlaps = self._note_overlaps(context)
+        finally:
+            scope.close()
+        finished = replace(
+            without_steps(self.loaded, self.ending.outcome, self.ending.message),
+            where=self.ending.where,
+            cleanup=self.cleanup,
+            left=self.left,
+            seconds=time.perf_counter() - start,
+            steps=tuple(self.steps),
+            decisions=tuple(self.decisions),
+            undecided=tuple(context.progress.undecided),
+            overlaps=overlaps,
+            namespace=scope.namespace,
+            started_at=started_at,
+            latencies=tuple(round(seconds, 4) for seconds in scope.latencies()),
+        )
+        versions = versions_of_kubernetes(self.setup.capabilities)
+        return with_known_issues(finished, self.opened.target.name, versions)
+
+    def _make_context(self, scenario: Scenario, variables: Variables, scope: Scope) -> Context:
         pool, options = self.setup.pool, self.opened.options
-        context = Context(
+        return Context(
             scenario=scenario,
             scope=scope,
             ledger=Ledger(
@@ -143,42 +172,50 @@ class _Run:
             slot=self.slot,
             time_factor=self.setup.time_factor,
         )
-        try:
-            for phase in (
-                self._carry_out,
-                self._take_decisions,
-                self._note_overlaps,
-                self._diagnose,
-                restore,
-                self._find_lost,
-                make_healthy,
-                self._settle,
-                self._clean_up,
-                remove_other_driver,
-                self._settle,
-            ):
-                self._guarded(partial(phase, context))
-            overlaps = self._note_overlaps(context)  # the watch of claims is complete by now
-        finally:
-            scope.close()
-        finished = replace(
-            without_steps(self.loaded, self.ending.outcome, self.ending.message),
-            where=self.ending.where,
-            cleanup=self.cleanup,
-            left=self.left,
-            seconds=time.perf_counter() - start,
-            steps=tuple(self.steps),
-            decisions=tuple(self.decisions),
-            undecided=tuple(context.progress.undecided),
-            overlaps=overlaps,
-            namespace=scope.namespace,
-            started_at=started_at,
-            latencies=tuple(round(one, 4) for one in scope.latencies()),
+
+    def _go_through_phases(self, context: Context) -> None:
+        """Carry out the steps, and all that must follow however they ended.
+
+        A phase that raises is noted and does not keep the later ones from being carried out, as if
+        each were the ``finally`` of those above it. The order is the design: first what can be seen
+        only now, then the cluster as it was, then away with what the scenario made.
+        """
+        phases: tuple[Callable[[Context], object], ...] = (
+            self._carry_out,
+            #
+            # See: nothing may be repaired or deleted yet, or there is nothing to look at.
+            #
+            # Before the diagnosis, which may make an error of a failure (`Ending.excuse`): an error
+            # has no decisions, and those of a failure are wanted.
+            self._take_decisions,
+            # Before the diagnosis, as it may be what makes the scenario fail.
+            self._note_overlaps,
+            self._diagnose,
+            #
+            # Repair: what follows, and every other scenario, needs components that run.
+            #
+            restore,
+            # A driver cannot publish before it and its kubelet run again.
+            self._find_lost,
+            # Shows in slices, so it needs a driver that publishes.
+            make_healthy,
+            # From here all runs as before, and the cleanup disrupts nobody: others need not wait.
+            self._settle,
+            #
+            # Remove: only now, as pods end and claims are unprepared by kubelets and drivers that
+            # run.
+            #
+            self._clean_up,
+            # Not before the last pod that had its devices is gone: it must unprepare their claims.
+            remove_other_driver,
+            # Again, for the first is none while another driver is on the nodes.
+            self._settle,
         )
-        versions = versions_of_kubernetes(self.setup.capabilities)
-        return with_known_issues(finished, self.opened.target.name, versions)
+        for phase in phases:
+            self._guarded(partial(phase, context))
 
     def _carry_out(self, context: Context) -> None:
+        """Carry out the steps until one goes wrong."""
         spec = context.scenario.spec
         if spec.requires.other_devices:
             start_other_driver(context, self.opened.capabilities)
@@ -186,6 +223,8 @@ class _Run:
         for indices in together(spec.steps):
             if not self._steps(indices, context):
                 return
+            # After the last fault, with the driver back, the scenario disrupts nobody any more; the
+            # phases at its end must not restart components beside scenarios that have begun.
             if last_disruption(spec) in indices and not await_publication(context):
                 self._settle(context)
 
@@ -227,7 +266,10 @@ class _Run:
                 self._diagnose(context)
 
     def _settle(self, context: Context) -> None:
-        """Let others begin when all runs as before, unless a retry may disrupt them again."""
+        """Report that all runs as before, so that scenarios which were kept waiting can begin.
+
+        Not where a retry may disrupt them again, nor while another driver is on the nodes.
+        """
         if not self.setup.retries and not context.progress.other_driver:
             context.progress.stopped.clear()
             self.slot.settle()
