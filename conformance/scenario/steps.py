@@ -1,7 +1,7 @@
 """The steps of a scenario: what each may do, how it is described, and what it needs.
 
 How a step is carried out: ``conformance.engine``. A verb is a field of :class:`Step`, a case in its
-description, and a function there.
+description, and a class there.
 """
 
 from __future__ import annotations

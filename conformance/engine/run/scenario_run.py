@@ -33,7 +33,8 @@ from conformance.engine.run.faults import (
     restore,
     start_other_driver,
 )
-from conformance.engine.run.steps import Observed, perform_together, prepare
+from conformance.engine.run.steps import perform_together, prepare
+from conformance.engine.run.verbs import Observed
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps
