@@ -30,7 +30,7 @@ def reason_to_skip(
 
     ``other``: the profile of another driver on the same nodes.
     """
-    needs = spec.requires
+    needs, free = spec.requires, capabilities.free
     if spec.tier not in capabilities.tiers:
         why = capabilities.unserved.get(spec.tier, "")
         return f"tier {spec.tier} is not served by this target" + (f": {why}" if why else "")
@@ -70,21 +70,18 @@ def reason_to_skip(
             lacking = _not_of_the_other(spec, capabilities, other)
             if lacking is not None:
                 return lacking
-        if needs.devices_in_all > capabilities.devices:
+        if needs.devices_in_all > free.total:
             none_free = capabilities.lacking.get("devices")
-            return (
-                f"needs {counted(needs.devices_in_all, 'device')}, {capabilities.devices} available"
-                + (f": {none_free}" if none_free else "")
+            return f"needs {counted(needs.devices_in_all, 'device')}, {free.total} available" + (
+                f": {none_free}" if none_free else ""
             )
-        most = max(capabilities.devices_on.values(), default=0)
+        most = max(free.by_node.values(), default=0)
         if needs.devices_on_one_node > most:
             return (
                 f"needs {needs.devices_on_one_node} devices on one node, no node has more than"
                 f" {most} free"
             )
-        different = max(
-            {**capabilities.devices_on, **capabilities.different_on}.values(), default=0
-        )
+        different = max({**free.by_node, **free.different_by_node}.values(), default=0)
         if needs.devices_in_one_request > different:
             return (
                 f"needs {needs.devices_in_one_request} different devices on one node, no node has"
@@ -131,15 +128,14 @@ def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
 
     All nodes with devices if no other driver is needed.
     """
-    needs, found = spec.requires, capabilities.devices_on
+    needs, free = spec.requires, capabilities.free
     if not needs.other_devices:
-        return found
+        return free.by_node
     least = max(1, needs.devices_on_one_node)
-    beside = capabilities.other_devices_on
     return {
         node: count
-        for node, count in found.items()
-        if count >= least and beside.get(node, 0) >= needs.other_devices
+        for node, count in free.by_node.items()
+        if count >= least and free.other_by_node.get(node, 0) >= needs.other_devices
     }
 
 

@@ -61,8 +61,8 @@ class Setup:
             self._suffix(loaded),
             self.opened.image,
             usable_nodes(spec, has),
-            has.one_device_on,
-            different_on=has.different_on,
+            has.free.last_by_node,
+            different_on=has.free.different_by_node,
             other=self.opened.other if spec.requires.other_devices else None,
             hardware=tier == "device",
         )

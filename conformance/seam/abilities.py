@@ -26,7 +26,7 @@ class Ability(StrEnum):
     """The driver can be made to find its devices healthy or not."""
 
     DISTINCT_DEVICES = "distinct-devices"
-    """The node with most free devices has one that can be asked for alone (``one_device_on``)."""
+    """The node with most free devices has one that can be asked for alone (``last_by_node``)."""
 
     DOUBLE_ALLOCATION = "double-allocation"
     """One device may be given to two claims."""

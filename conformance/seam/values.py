@@ -6,9 +6,9 @@ and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from kube.simulated import SIMULATED_ATTRIBUTE
 from kube.values import Obj
@@ -21,6 +21,8 @@ CONSTRAINTS = "security.openshift.io/v1"
 may have no other one."""
 
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
+
+T = TypeVar("T")
 
 Tier = Literal["allocation", "node", "device"]
 
@@ -39,6 +41,44 @@ class OneDevice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FreeDevices:
+    """The devices that scenarios could have now, none until ``targets.opening.offer`` counts them.
+
+    Attributes:
+        total: how many devices of the driver may be used at once.
+        by_node: node -> how many of them may be used there at once. A device that can be used from
+            several nodes counts on each, one that claims may share as often as they may.
+        different_by_node: node -> how many different devices these are, where some are shares of
+            one; a request for several gets as many.
+        other_by_node: node -> how many devices of the other driver may be used there. A target that
+            starts that driver for scenarios says so before anything is counted.
+        last_by_node: node -> the device that is allocated last there, where an attribute tells it
+            from all others of the driver.
+    """
+
+    total: int = 0
+    by_node: Mapping[str, int] = field(default_factory=dict)
+    different_by_node: Mapping[str, int] = field(default_factory=dict)
+    other_by_node: Mapping[str, int] = field(default_factory=dict)
+    last_by_node: Mapping[str, OneDevice] = field(default_factory=dict)
+
+    def select_nodes(self, nodes: Collection[str]) -> FreeDevices:
+        """Return the free devices as if there were no other nodes than these."""
+        by_node = _select(self.by_node, nodes)
+        return FreeDevices(
+            total=sum(by_node.values()),
+            by_node=by_node,
+            different_by_node=_select(self.different_by_node, nodes),
+            other_by_node=_select(self.other_by_node, nodes),
+            last_by_node=_select(self.last_by_node, nodes),
+        )
+
+
+def _select(by_node: Mapping[str, T], nodes: Collection[str]) -> dict[str, T]:
+    return {node: value for node, value in by_node.items() if node in nodes}
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a target is and can do; decides which scenarios run on it.
 
@@ -50,16 +90,7 @@ class Capabilities:
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
         nodes: nodes with a kubelet that the suite may use.
-        devices: how many devices of that driver the ``node`` tier may use at once (this and the
-            next are 0 until ``targets.opening.offer`` has counted them for a profile).
-        devices_on: node -> how many of them may be used there at once. A device that can be used
-            from several nodes counts on each, one that claims may share as often as they may.
-        different_on: node -> how many different devices these are, where some are shares of one; a
-            request for several gets as many.
         other_driver: another driver, whose devices are on the same nodes; None without one.
-        other_devices_on: node -> how many of its devices may be used there.
-        one_device_on: node -> the device that is allocated last there, where an attribute tells it
-            from all others of the driver.
         abilities: further things it can do: an :class:`~conformance.seam.abilities.Ability`, or one
             that names a component.
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
@@ -68,6 +99,7 @@ class Capabilities:
         concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.
         versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
+        free: the devices that scenarios of the ``node`` tier could have now.
     """
 
     kubernetes_version: str
@@ -76,12 +108,7 @@ class Capabilities:
     unserved: Mapping[Tier, str] = field(default_factory=dict)
     driver: str | None = None
     nodes: tuple[str, ...] = ()
-    devices: int = 0
-    devices_on: Mapping[str, int] = field(default_factory=dict)
-    different_on: Mapping[str, int] = field(default_factory=dict)
     other_driver: str | None = None
-    other_devices_on: Mapping[str, int] = field(default_factory=dict)
-    one_device_on: Mapping[str, OneDevice] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -90,6 +117,7 @@ class Capabilities:
     versions: Mapping[str, str] = field(default_factory=dict)
     kubelet_version: str = ""
     kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
+    free: FreeDevices = field(default_factory=FreeDevices)
 
 
 def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:

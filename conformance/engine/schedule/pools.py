@@ -58,9 +58,9 @@ class NodePools:
         the others, and would be stopped with their node.
         """
         whole = NodePool(capabilities)
-        devices = capabilities.devices_on
+        devices = capabilities.free.by_node
         worker = worker_of(devices)
-        shared = sum(devices.values()) != capabilities.devices
+        shared = sum(devices.values()) != capabilities.free.total
         if worker is None or shared or not capabilities.concurrent:
             return cls(whole, whole)
         alike = sorted(n for n in devices if n != worker and devices[n] == devices[worker])
@@ -78,7 +78,7 @@ class NodePools:
 def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
     """As if there were no other: its last device may not be one that can be asked for alone."""
     own = _of_nodes(capabilities, [name])
-    one = own.one_device_on.get(name)
+    one = own.free.last_by_node.get(name)
     without = {Ability.DISTINCT_DEVICES} if one is None else set[Ability]()
     if one is None or not one.shared:
         without.add(Ability.SHARED_DEVICES)
@@ -87,19 +87,7 @@ def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
-    devices = {name: count for name, count in capabilities.devices_on.items() if name in nodes}
-    different = {name: count for name, count in capabilities.different_on.items() if name in nodes}
-    other = {name: count for name, count in capabilities.other_devices_on.items() if name in nodes}
-    one = {name: device for name, device in capabilities.one_device_on.items() if name in nodes}
-    return replace(
-        capabilities,
-        nodes=tuple(nodes),
-        devices=sum(devices.values()),
-        devices_on=devices,
-        different_on=different,
-        other_devices_on=other,
-        one_device_on=one,
-    )
+    return replace(capabilities, nodes=tuple(nodes), free=capabilities.free.select_nodes(nodes))
 
 
 class Home(Enum):

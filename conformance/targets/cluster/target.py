@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from conformance.seam.abilities import Ability
 from conformance.seam.overlaps import ClaimHolders
-from conformance.seam.values import Capabilities
+from conformance.seam.values import Capabilities, FreeDevices
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
@@ -103,7 +103,7 @@ class ClusterTarget:
                 self._capabilities = replace(
                     found,
                     other_driver=self._other,
-                    other_devices_on=on_each if self._other_devices else {},
+                    free=FreeDevices(other_by_node=on_each if self._other_devices else {}),
                 )
             return self._capabilities
 

@@ -24,6 +24,7 @@ from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.scope import Target
 from conformance.seam.values import (
     Capabilities,
+    FreeDevices,
     OneDevice,
 )
 from kube.base.errors import TargetError
@@ -74,7 +75,7 @@ def with_devices(
     try:
         snapshot = Snapshot.from_dict(scope.snapshot())
         found = _found(snapshot, capabilities.nodes, profile)
-        beside = dict(capabilities.other_devices_on)
+        beside = dict(capabilities.free.other_by_node)
         if other is not None and not beside:
             counted = _found(snapshot, tuple(found), other)
             beside = {name: len(devices) for name, devices in counted.items()}
@@ -88,16 +89,18 @@ def with_devices(
         capabilities,
         lacking={**capabilities.lacking, **lacking},
         nodes=tuple(found),
-        devices=len(free),
-        devices_on={name: len(devices) for name, devices in found.items() if devices},
-        different_on={
-            name: len({device for device, _ in devices})
-            for name, devices in found.items()
-            if any(share for _, share in devices)
-        },
-        other_devices_on={
-            name: count for name, count in beside.items() if count and found.get(name)
-        },
+        free=FreeDevices(
+            total=len(free),
+            by_node={name: len(devices) for name, devices in found.items() if devices},
+            different_by_node={
+                name: len({device for device, _ in devices})
+                for name, devices in found.items()
+                if any(share for _, share in devices)
+            },
+            other_by_node={
+                name: count for name, count in beside.items() if count and found.get(name)
+            },
+        ),
     )
     return _with_one_device(offered, found, snapshot.slices, profile.driver)
 
@@ -109,15 +112,15 @@ def _with_one_device(
     driver: str,
 ) -> Capabilities:
     """Devices that can be selected alone: the last, as ignoring a selector gives the first."""
-    node = worker_of(offered.devices_on)
+    node = worker_of(offered.free.by_node)
     lacking = {
         Ability.DISTINCT_DEVICES: "no device is free",
         Ability.SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
         Ability.PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
-    last = {name: found[name][-1] for name in offered.devices_on}
+    last = {name: found[name][-1] for name in offered.free.by_node}
     selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
-    one_device_on = {
+    last_by_node = {
         name: OneDevice(device[1], selectors[device], bool(share))
         for name, (device, share) in last.items()
         if device in selectors
@@ -128,7 +131,7 @@ def _with_one_device(
         lacking[Ability.DISTINCT_DEVICES] = (
             f"no attribute tells {device} of pool {pool} from all others of {driver}"
         )
-        if one := one_device_on.get(node):
+        if one := last_by_node.get(node):
             there = (
                 {Ability.DISTINCT_DEVICES, Ability.SHARED_DEVICES}
                 if one.shared
@@ -140,7 +143,7 @@ def _with_one_device(
         offered,
         abilities=offered.abilities | there,
         lacking={**offered.lacking, **{name: lacking[name] for name in lacking.keys() - there}},
-        one_device_on=one_device_on,
+        free=replace(offered.free, last_by_node=last_by_node),
     )
 
 

@@ -23,6 +23,7 @@ from conformance.seam.abilities import Ability, list_fault_abilities, metrics_ab
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import (
     Capabilities,
+    FreeDevices,
     Tier,
 )
 from conformance.targets.reference.device_source import (
@@ -164,7 +165,7 @@ class ReferenceTarget:
             driver=devices.driver,
             nodes=nodes,
             other_driver=self.options.other.driver if self.options.other else None,
-            other_devices_on=self._other_devices(),
+            free=FreeDevices(other_by_node=self._other_devices()),
             abilities=frozenset(
                 {
                     Ability.CDI,

@@ -113,12 +113,12 @@ def test_what_pods_could_have_is_counted(
     on: dict[str, int],
 ) -> None:
     found = offered(*slices, given=given or (lambda scope: None))
-    assert (found.devices, found.devices_on) == (devices, on)
+    assert (found.free.total, found.free.by_node) == (devices, on)
 
 
 def test_one_request_gets_different_devices_not_shares_of_one() -> None:
     found = offered(published("n0", SHARED, {"name": "b"}, nodeName="n0"), gpus("n1", "c"))
-    assert (found.devices_on, found.different_on) == ({"n0": 4, "n1": 1}, {"n0": 2})
+    assert (found.free.by_node, found.free.different_by_node) == ({"n0": 4, "n1": 1}, {"n0": 2})
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_only_devices_of_the_profiles_class_are_counted() -> None:
     sizes = (("a", "big"), ("b", "small"), ("c", "big"))
     devices = [{"name": name, "attributes": {"size": {"string": size}}} for name, size in sizes]
     found = offered(published("n0", *devices, nodeName="n0"), classes=classes)
-    assert (found.devices, found.devices_on) == (2, {"n0": 2})
+    assert (found.free.total, found.free.by_node) == (2, {"n0": 2})
 
 
 def test_nodes_that_the_profile_tolerates_are_counted() -> None:
     tolerations = ({"key": "k", "operator": "Exists"},)
     found = offered(*TWO_NODES, given=change_node(taints=[TAINT]), tolerations=tolerations)
-    assert (found.devices, found.nodes) == (3, NODES)
+    assert (found.free.total, found.nodes) == (3, NODES)
 
 
 def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
@@ -175,7 +175,7 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
     found = offered(first)
     driver = PROFILE.driver
     expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
-    assert found.one_device_on == {"n0": (told[-1]["name"], expected, False)}
+    assert found.free.last_by_node == {"n0": (told[-1]["name"], expected, False)}
     assert Ability.DISTINCT_DEVICES in found.abilities
 
 
