@@ -12,9 +12,10 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
+from conformance.engine.attempt import ScenarioAttempt, check_bindings
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
-from conformance.engine.setup import Setup, check_bindings, planned
+from conformance.engine.setup import Setup, planned
 from conformance.results.events.run import RunStarted, ShardPlan
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
@@ -145,11 +146,11 @@ class Plan:
 
 def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
     """What a run would do with each scenario; raises UsageError as a run does."""
-    check_bindings(list(scenarios), setup)
+    check_bindings(scenarios, setup)
     plans = []
     for loaded in scenarios:
         spec = loaded.scenario.spec
-        skipped = setup.reason_to_skip(loaded) or ""
+        skipped = ScenarioAttempt(setup, loaded).explain_skip() or ""
         done = (step.fault or step.stimulate for step in spec.steps)
         faults = (item.describe() for item in done if item is not None)
         made = Counter[str]() if skipped else _made(spec)

@@ -9,6 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.engine.attempt import ScenarioAttempt, check_bindings
 from conformance.engine.leftovers import last_look
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
@@ -16,7 +17,7 @@ from conformance.engine.plan import header, now
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
-from conformance.engine.setup import Setup, check_bindings, without_steps
+from conformance.engine.setup import Setup, without_steps
 from conformance.results.events.dispatch import Dispatcher, Reporter
 from conformance.results.events.result import RunCollector, RunResult, retold
 from conformance.results.events.run import RunFinished, RunStopping, ShardPlan
@@ -66,7 +67,7 @@ def run_suite(
         raise UsageError("no scenario matches; see `dra-conformance list`")
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
-    check_bindings(list(scenarios), setup)
+    check_bindings(scenarios, setup)
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
     options = {"workers": workers, **(options or {})}
@@ -160,8 +161,7 @@ class _Suite:
         return left + owned, terminating
 
     def _run(self, loaded: LoadedScenario, pool: NodePool, slot: Slot) -> ScenarioFinished:
-        setup = replace(self.setup, pool=pool)
-        return run_scenario(loaded, setup, self.dispatcher.dispatch, slot)
+        return run_scenario(loaded, self.setup, self.dispatcher.dispatch, slot, pool)
 
     def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
         try:
@@ -177,7 +177,7 @@ class _Suite:
             self.dispatcher.dispatch(RunStopping(said, self._schedule.running))
 
     def _reason_to_skip(self, loaded: LoadedScenario, pool: NodePool) -> str | None:
-        return replace(self.setup, pool=pool).reason_to_skip(loaded)
+        return ScenarioAttempt(self.setup, loaded, pool).explain_skip()
 
     def _ends(self) -> bool:
         enough = 0 < self.max_failures <= self._failures
@@ -191,7 +191,7 @@ class _Suite:
             if loaded.id in self.finished
             and self.finished[loaded.id].outcome is not Outcome.SKIPPED
         ]
-        first = {self.setup.namespace(loaded) for loaded, _ in ran}
+        first = {ScenarioAttempt(self.setup, loaded).namespace for loaded, _ in ran}
         return first | {finished.namespace for _, finished in ran if finished.namespace}
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from conformance.engine.attempt import ScenarioAttempt
 from conformance.engine.lost_driver import (
     PUBLISHED_SECONDS,
     await_publication,
@@ -37,6 +38,7 @@ from conformance.engine.run.steps import perform_together, prepare
 from conformance.engine.run.verbs import Observed
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
+from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, planned, without_steps
 from conformance.results.events.dispatch import Event
 from conformance.results.events.run import RunStopping
@@ -66,19 +68,25 @@ Emit = Callable[[Event], None]
 
 
 def run_scenario(
-    loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot | None = None
+    loaded: LoadedScenario,
+    setup: Setup,
+    emit: Emit,
+    slot: Slot | None = None,
+    pool: NodePool | None = None,
 ) -> ScenarioFinished:
     """Run a scenario to its end, with retries and cleanup; whatever goes wrong is its outcome.
 
-    ``slot``: the scenario's, where others run beside it.
+    Args:
+        slot: the scenario's, where others run beside it.
+        pool: the nodes on which it runs; None is all of the target.
     """
     slot = slot or Slot()
     attempts: list[Attempt] = []
     while True:
-        this = replace(setup, attempt=len(attempts))
-        _LOG.info("%s: attempt %d begins", loaded.id, this.attempt + 1)
-        emit(ScenarioStarted(planned(loaded), this.namespace(loaded)))
-        finished = _Run(loaded, this, emit, slot).finish()
+        attempt = ScenarioAttempt(setup, loaded, pool, number=len(attempts))
+        _LOG.info("%s: attempt %d begins", loaded.id, attempt.number + 1)
+        emit(ScenarioStarted(planned(loaded), attempt.namespace))
+        finished = _Run(attempt, emit, slot).finish()
         if len(attempts) == setup.retries or not may_be_chance(finished, setup):
             break
         attempts.append(
@@ -98,13 +106,14 @@ def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
 class _Run:
     """One attempt at a scenario."""
 
-    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot) -> None:
-        self.loaded = loaded
+    def __init__(self, attempt: ScenarioAttempt, emit: Emit, slot: Slot) -> None:
+        self.attempt = attempt
+        self.loaded = attempt.loaded
         self.slot = slot
-        self.setup = setup
-        self.opened = setup.opened
+        self.setup = attempt.setup
+        self.opened = attempt.setup.opened
         self.emit = emit
-        self.ending = Ending(loaded.where(()))
+        self.ending = Ending(self.loaded.where(()))
         self.steps: list[StepFinished] = []
         self.decisions: list[dict[str, object]] = []
         self.left: tuple[str, ...] = ()
@@ -113,18 +122,18 @@ class _Run:
 
     def finish(self) -> ScenarioFinished:
         """Run the attempt to its end, unless there is a reason not to begin it."""
-        if (reason := self.setup.reason_to_skip(self.loaded)) is not None:
+        if (reason := self.attempt.explain_skip()) is not None:
             return without_steps(self.loaded, Outcome.SKIPPED, reason)
-        if (reason := self.setup.reason_to_end(self.loaded)) is not None:
+        if (reason := self.attempt.explain_useless()) is not None:
             return without_steps(self.loaded, Outcome.ERROR, reason)
         start = time.perf_counter()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        variables = self.setup.variables(self.loaded)
+        variables = self.attempt.make_variables()
         try:
             scenario = self.loaded.bind(variables)
         except UsageError as error:
             return without_steps(self.loaded, *ended_by(error))
-        scope = self.opened.target.scope(self.setup.namespace(self.loaded))
+        scope = self.opened.target.scope(self.attempt.namespace)
         context = self._make_context(scenario, variables, scope)
         try:
             self._go_through_phases(context)
@@ -146,17 +155,17 @@ class _Run:
             started_at=started_at,
             latencies=tuple(round(seconds, 4) for seconds in scope.latencies()),
         )
-        versions = versions_of_kubernetes(self.setup.capabilities)
+        versions = versions_of_kubernetes(self.attempt.capabilities)
         return with_known_issues(finished, self.opened.target.name, versions)
 
     def _make_context(self, scenario: Scenario, variables: Variables, scope: Scope) -> Context:
-        pool, options = self.setup.pool, self.opened.options
+        pool, options = self.attempt.pool, self.opened.options
         return Context(
             scenario=scenario,
             scope=scope,
             ledger=Ledger(
                 scope,
-                self.setup.labels(self.loaded),
+                self.attempt.labels,
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
                 nodes=pool.nodes if pool and scenario.spec.tier != "allocation" else (),
                 scheduler=self.opened.scheduler.name if self.opened.scheduler else "",
@@ -259,7 +268,7 @@ class _Run:
     def _find_lost(self, context: Context) -> None:
         """Fail the scenario after whose faults the driver does not publish again."""
         if nodes := await_publication(context, PUBLISHED_SECONDS):
-            still_lost, report = restart_lost_driver(nodes, context, self.setup.capabilities)
+            still_lost, report = restart_lost_driver(nodes, context, self.attempt.capabilities)
             self.setup.lost.add(still_lost, self.loaded.id)
             passed = self.ending.well
             self.ending.blame(report)
@@ -289,8 +298,8 @@ class _Run:
             self.ending.note(outcome, f"the cleanup failed: {'; '.join(self.left)}")
 
     def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
-        attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
-        return {f"{attempt}{name}": text for name, text in diagnostics.items()}
+        prefix = f"attempt-{self.attempt.number + 1}-" if self.setup.retries else ""
+        return {f"{prefix}{name}": text for name, text in diagnostics.items()}
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:
         """Carry out one step, or several in parallel; whether all went well."""
