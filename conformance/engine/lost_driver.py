@@ -108,16 +108,16 @@ def await_publication(context: RunningScenario, seconds: float = 0.0) -> set[str
 
     Empty if the run must end.
     """
-    before = context.published
+    published_before = context.published
     missing: set[str] = set()
 
     def back() -> bool | None:
         missing.clear()
         if not context.stop.is_set():
-            missing.update(before - list_published_nodes(context))
+            missing.update(published_before - list_published_nodes(context))
         return None if missing else True
 
-    if before:
+    if published_before:
         context.scope.wait(back, context.limit(seconds))
     return missing
 

@@ -141,8 +141,8 @@ def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
 
 def is_in(version: str, versions: str) -> bool:
     """Whether a Kubernetes version is in a range like ``>=1.35``; an invalid one is in none."""
-    found = release(version)
-    return found is not None and SpecifierSet(versions).contains(found)
+    parsed = release(version)
+    return parsed is not None and SpecifierSet(versions).contains(parsed)
 
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:

@@ -74,4 +74,6 @@ def metrics_ability(component: str) -> str:
 
 def list_fault_abilities(components: Iterable[str]) -> set[str]:
     """Return the abilities of a target that can disturb these components, and so their roles."""
-    return {fault_ability(name) for each in components for name in (each, role_of(each))}
+    return {
+        fault_ability(name) for component in components for name in (component, role_of(component))
+    }

@@ -46,20 +46,20 @@ def await_expectation(expectation: Expectation, context: Context) -> dict[str, A
         TargetError: the target broke.
     """
     if not isinstance(expectation, Timed):
-        seen = expectation.evaluate(context)
-        if not seen.holds:
-            raise Divergence(expectation.describe(), seen.found)
-        return dict(seen.observed)
+        observation = expectation.evaluate(context)
+        if not observation.holds:
+            raise Divergence(expectation.describe(), observation.found)
+        return dict(observation.observed)
     if expectation.consistently is not None:
-        return _hold(expectation, expectation.consistently, context)
-    observed = _eventually(expectation, context)
+        return _check_held(expectation, expectation.consistently, context)
+    observed = _await_holding(expectation, context)
     if expectation.must_stay:
-        _hold(expectation, context.scenario.spec.timeouts.consistently, context)
+        _check_held(expectation, context.scenario.spec.timeouts.consistently, context)
         _note_undecided(expectation.may_want_devices, context)
     return observed
 
 
-def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
+def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
     timeouts = context.scenario.spec.timeouts
     timeout = timeouts.pod_running if expectation.waits_for_start else timeouts.eventually
     if expectation.eventually is not None:
@@ -74,7 +74,7 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
             since = context.scope.now()
         last = seen
         if seen.holds:
-            _not_too_early(expectation, seen, context)
+            _check_not_too_early(expectation, seen, context)
         settled = seen.final and context.scope.now() - since >= FINAL_SECONDS
         return seen if seen.holds or settled else None
 
@@ -82,33 +82,33 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
     _LOG.debug(
         "%s: up to %g s for %s", context.scenario.metadata.name, timeout, expectation.describe()
     )
-    left = timeout
+    seconds_left = timeout
     while True:
-        share = min(left, ASK_AGAIN_SECONDS) if awaited else left
+        share = min(seconds_left, ASK_AGAIN_SECONDS) if awaited else seconds_left
         seen = context.wait(check, share)
         if seen is not None and seen.holds:
             return dict(seen.observed)
         if seen is not None:
             what = f"{last.found}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
             raise Divergence(expectation.describe(), what)
-        left -= share
-        found = troubles(context)
-        refused = [one for one in found if one.refused and one.concerns(awaited)]
-        certain = [why for one in refused if (why := one.certain(timeout - left))]
-        if left <= 0 or certain:
+        seconds_left -= share
+        warnings = troubles(context)
+        refused = [one for one in warnings if one.refused and one.concerns(awaited)]
+        certain = [why for one in refused if (why := one.certain(timeout - seconds_left))]
+        if seconds_left <= 0 or certain:
             break
         for one in refused:
             ask_again(one, context)
     _note_undecided(expectation.may_want_devices, context)
-    reasons = [str(one) for one in found if one.message not in last.found][:5]
-    early = [f"given up after {timeout - left:g} s, for {why}" for why in certain[:1]]
+    reasons = [str(one) for one in warnings if one.message not in last.found][:5]
+    early = [f"given up after {timeout - seconds_left:g} s, for {why}" for why in certain[:1]]
     raise Divergence(
         f"{expectation.describe()} within {timeout:g} s",
-        "; ".join([last.found, *reasons, *(early if left > 0 else [])]),
+        "; ".join([last.found, *reasons, *(early if seconds_left > 0 else [])]),
     )
 
 
-def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
+def _check_not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
     """Raise Divergence if an expectation holds before ``notBefore``.
 
     Time counts from before the step's request until after the observation, so it is never short.
@@ -123,7 +123,7 @@ def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
         )
 
 
-def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
+def _check_held(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
     last = NEVER_ASKED
 
     def violation() -> Seen | None:

@@ -41,8 +41,8 @@ class Player:
         self._churn = churn
         self._context = context
         self.namespaces = churn.namespaces or (context.scope.namespace,)
-        own = {ref.name for ref in context.ledger.made if ref.kind == "Namespace"}
-        if not own.issuperset(self.namespaces):
+        scenario_namespaces = {ref.name for ref in context.ledger.made if ref.kind == "Namespace"}
+        if not scenario_namespaces.issuperset(self.namespaces):
             raise UsageError(
                 f"churn: the scenario has not made all of {', '.join(self.namespaces)}"
             )
@@ -51,7 +51,7 @@ class Player:
         """Have templates there, and every slice as it was written."""
         for item in self._churn.items_of("ResourceClaimTemplate"):
             for namespace in self.namespaces:
-                self._attempt(self._context.ledger.create, _named(item, namespace))
+                self._attempt(self._context.ledger.create, _in_namespace(item, namespace))
         for item in self._churn.items_of("ResourceSlice"):
             self._publish(item)
 
@@ -79,7 +79,7 @@ class Player:
             for kind in ("Pod", "ResourceClaim"):
                 for item in self._churn.items_of(kind):
                     for number in range(self._churn.copies):
-                        ref = Ref.of(_copied(item, namespace, number))
+                        ref = Ref.of(_number_copy(item, namespace, number))
                         self._attempt(self._context.scope.delete, ref, 0)
 
     def text(self, operation: Operation) -> str:
@@ -87,14 +87,17 @@ class Player:
         item = self._churn.objects[operation.item]
         if item["kind"] == "ResourceSlice":
             changes = {"without": operation.withdrawn, "tainted": operation.tainted}
-            told = [f", {word} {', '.join(sorted(who))}" for word, who in changes.items() if who]
-            return f"{operation.action} ResourceSlice {item['metadata']['name']}{''.join(told)}"
-        made = self._copy(operation)
-        text = f"{operation.action} {made['kind']} {made['metadata']['name']}"
-        if operation.action == "make" and made["kind"] == "Pod":
-            claims = [entry.get("resourceClaimName") for entry in made["spec"]["resourceClaims"]]
+            change_texts = [
+                f", {word} {', '.join(sorted(who))}" for word, who in changes.items() if who
+            ]
+            name = item["metadata"]["name"] + "".join(change_texts)
+            return f"{operation.action} ResourceSlice {name}"
+        obj = self._copy(operation)
+        text = f"{operation.action} {obj['kind']} {obj['metadata']['name']}"
+        if operation.action == "make" and obj["kind"] == "Pod":
+            claims = [entry.get("resourceClaimName") for entry in obj["spec"]["resourceClaims"]]
             text += f" with {', '.join(filter(None, claims))}" if any(claims) else ""
-        return f"{text} in {made['metadata']['namespace']}"
+        return f"{text} in {obj['metadata']['namespace']}"
 
     def _one(self, operation: Operation) -> None:
         scope, item = self._context.scope, self._churn.objects[operation.item]
@@ -104,23 +107,25 @@ class Player:
         if operation.action == "remove":
             self._attempt(scope.delete, Ref.of(item))
             return
-        made = self._copy(operation)
+        obj = self._copy(operation)
         if operation.action == "make":
-            self._attempt(self._context.ledger.create, made)
+            self._attempt(self._context.ledger.create, obj)
         elif operation.action == "finish":
-            self._attempt(scope.patch, Ref.of(made), {"status": {"phase": "Succeeded"}}, "status")
+            self._attempt(scope.patch, Ref.of(obj), {"status": {"phase": "Succeeded"}}, "status")
         else:
-            grace = {"forceDelete": 0, "delete": GRACE_SECONDS if made["kind"] == "Pod" else None}
-            self._attempt(scope.delete, Ref.of(made), grace[operation.action])
+            grace = {"forceDelete": 0, "delete": GRACE_SECONDS if obj["kind"] == "Pod" else None}
+            self._attempt(scope.delete, Ref.of(obj), grace[operation.action])
 
     def _publish(self, item: Mapping[str, Any], operation: Operation | None = None) -> None:
         changed = copy.deepcopy(dict(item))
         if operation is not None and "devices" in changed["spec"]:
-            kept = [d for d in changed["spec"]["devices"] if d["name"] not in operation.withdrawn]
-            for device in kept:
+            devices = [
+                d for d in changed["spec"]["devices"] if d["name"] not in operation.withdrawn
+            ]
+            for device in devices:
                 if device["name"] in operation.tainted:
                     device["taints"] = [dict(_TAINT)]
-            changed["spec"]["devices"] = kept
+            changed["spec"]["devices"] = devices
         if self._context.scope.get(Ref.of(item)) is None:
             self._attempt(self._context.ledger.create, changed)
         elif "devices" in changed["spec"]:
@@ -129,14 +134,14 @@ class Player:
 
     def _copy(self, operation: Operation) -> Obj:
         item = self._churn.objects[operation.item]
-        made = _copied(item, self.namespaces[operation.namespace], operation.copy)
-        if made["kind"] == "Pod":
+        obj = _number_copy(item, self.namespaces[operation.namespace], operation.copy)
+        if obj["kind"] == "Pod":
             claims = {claim["metadata"]["name"] for claim in self._churn.items_of("ResourceClaim")}
-            entries = made["spec"].get("resourceClaims") or []
+            entries = obj["spec"].get("resourceClaims") or []
             for entry, number in zip(entries, operation.claims, strict=False):
                 if entry.get("resourceClaimName") in claims:
                     entry["resourceClaimName"] += f"-{number}"
-        return made
+        return obj
 
     def _attempt(self, action: Any, *args: Any) -> None:
         """Do it; that it comes too late for what it is about is part of the churn."""
@@ -147,11 +152,11 @@ class Player:
                 raise
 
 
-def _named(item: Mapping[str, Any], namespace: str) -> Obj:
+def _in_namespace(item: Mapping[str, Any], namespace: str) -> Obj:
     return {**copy.deepcopy(dict(item)), "metadata": {**item["metadata"], "namespace": namespace}}
 
 
-def _copied(item: Mapping[str, Any], namespace: str, number: int) -> Obj:
-    made = _named(item, namespace)
-    made["metadata"]["name"] += f"-{number}"
-    return made
+def _number_copy(item: Mapping[str, Any], namespace: str, number: int) -> Obj:
+    obj = _in_namespace(item, namespace)
+    obj["metadata"]["name"] += f"-{number}"
+    return obj

@@ -52,17 +52,17 @@ def start_other_driver(context: Context, capabilities: Capabilities) -> None:
     """Start the other driver on targets where the suite starts it; raises TargetError."""
     if fault_ability(OTHER_DRIVER) in capabilities.abilities:
         context.progress.other_driver = True  # also one that did not get ready
-        context.scope.faults.disturb(_other(context), "start")
+        context.scope.faults.disturb(_name_other_driver(context), "start")
 
 
 def remove_other_driver(context: Context) -> None:
     """Remove it and what it has published; raises TargetError if something stays."""
     if context.progress.other_driver:
         context.progress.other_driver = False
-        context.scope.faults.disturb(_other(context), REMOVE)
+        context.scope.faults.disturb(_name_other_driver(context), REMOVE)
 
 
-def _other(context: Context) -> str:
+def _name_other_driver(context: Context) -> str:
     return OTHER_DRIVER if context.node is None else f"{context.node}/{OTHER_DRIVER}"
 
 
@@ -89,7 +89,7 @@ def stimulate(wanted: Stimulate, context: Context) -> None:
     if wanted.claim is None:
         make_healthy(context)
         return
-    for place, device in list(_meant(wanted, context)):
+    for place, device in list(_find_claimed_devices(wanted, context)):
         if wanted.health != "Healthy":
             context.progress.unhealthy.setdefault(place, device)  # also if setting it fails
         context.scope.faults.set_health(place.node, device, wanted.health)
@@ -107,8 +107,8 @@ def make_healthy(context: Context) -> None:
         context.scope.faults.set_health(place.node, device, "Healthy")
 
     def different() -> list[DevicePlace]:
-        now = {place: _taints(device) for place, device in _published(context)}
-        return [place for place, old in unhealthy.items() if now.get(place) != _taints(old)]
+        now = {place: _list_taints(device) for place, device in _list_published_devices(context)}
+        return [place for place, old in unhealthy.items() if now.get(place) != _list_taints(old)]
 
     limit = context.limit(context.scenario.spec.timeouts.cleanup)
     # Not `Context.wait`: devices are restored when the run is interrupted, too.
@@ -118,37 +118,37 @@ def make_healthy(context: Context) -> None:
     unhealthy.clear()
 
 
-def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+def _find_claimed_devices(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
     """The published devices that a claim has."""
     claim = context.get("ResourceClaim", str(wanted.claim)) or {}
-    has = {one.device for one in allocated(claim, _driver(context), [wanted.request])}
+    has = {one.device for one in allocated(claim, _name_of_driver(context), [wanted.request])}
     if not has:
-        raise Divergence(f"a device of {_driver(context)}, to {wanted.describe()}", "none")
+        raise Divergence(f"a device of {_name_of_driver(context)}, to {wanted.describe()}", "none")
     for one in has:
-        found = [
+        published = [
             (place, device)
-            for place, device in _published(context)
+            for place, device in _list_published_devices(context)
             if place.device == one.name and place.pool in one.pools
         ]
-        if not found:
+        if not published:
             raise Divergence(f"{one} in a slice of a node, to {wanted.describe()}", "none")
-        yield found[0]
+        yield published[0]
 
 
-def _published(context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
+def _list_published_devices(context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
     """All node-local devices that the driver publishes."""
     for item in context.find(ObjectSelector(kind="ResourceSlice")):
         spec = item["spec"]
-        if spec["driver"] == _driver(context) and spec.get("nodeName"):
+        if spec["driver"] == _name_of_driver(context) and spec.get("nodeName"):
             for device in spec.get("devices") or ():
                 place = DevicePlace(spec["nodeName"], spec["pool"]["name"], device["name"])
                 yield place, device
 
 
-def _driver(context: Context) -> str:
+def _name_of_driver(context: Context) -> str:
     assert context.profile is not None, "scenarios with devices run with a driver profile"
     return context.profile.driver
 
 
-def _taints(device: Obj) -> list[tuple[str, str]]:
+def _list_taints(device: Obj) -> list[tuple[str, str]]:
     return [(taint["key"], taint["effect"]) for taint in device.get("taints") or ()]

@@ -53,32 +53,33 @@ class Trouble:
 
     def __str__(self) -> str:
         times = f" ({self.times} times)" if self.times > 1 else ""
-        said = one_line(redact_log(self.message), 600)
-        return f"pod {self.pod['metadata']['name']}: {self.reason}{times}: {said}"
+        message = one_line(redact_log(self.message), 600)
+        return f"pod {self.pod['metadata']['name']}: {self.reason}{times}: {message}"
 
     @property
     def refused(self) -> bool:
         """Whether the kubelet could not prepare a claim of the pod, because of its driver."""
-        return self._answered or self._away is not None
+        return self._is_driver_answer or self._unregistered_driver is not None
 
     def certain(self, waited: float) -> str:
         """Why the pod will not start after ``waited`` seconds; "" if it still may."""
-        if self._answered and self.times >= CERTAIN_TIMES and waited >= CERTAIN_SECONDS:
+        if self._is_driver_answer and self.times >= CERTAIN_TIMES and waited >= CERTAIN_SECONDS:
             return "that is the driver's answer"
-        if self._away and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
+        if self._unregistered_driver and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
             return (
                 f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
-                f" log and the driver's show whether {self._away[1]} registers there, with this"
-                " name and a version that the kubelet knows"
+                " log and the driver's show whether"
+                f" {self._unregistered_driver[1]} registers there, with this name and a version that"
+                " the kubelet knows"
             )
         return ""
 
     @property
-    def _answered(self) -> bool:
+    def _is_driver_answer(self) -> bool:
         return self._unprepared and any(answer in self.message for answer in _ANSWERS)
 
     @property
-    def _away(self) -> re.Match[str] | None:
+    def _unregistered_driver(self) -> re.Match[str] | None:
         return _AWAY.search(self.message) if self._unprepared else None
 
     @property
@@ -101,15 +102,15 @@ def troubles(context: Context) -> list[Trouble]:
             if pod.get("status", {}).get("phase", "Pending") == "Pending":
                 waiting[pod["metadata"].get("uid", "")] = pod
         events = context.scope.find(Query("v1", "Event")) if waiting else ()
-    found = []
+    warnings = []
     for event in events:
         pod = waiting.get(event["involvedObject"].get("uid", ""), {})
         reason = event.get("reason", "")
         old = reason == "FailedScheduling" and bool(pod and pod["spec"].get("nodeName"))
         if pod and event.get("type") == "Warning" and not old:
             times = max(event.get("count") or 1, (event.get("series") or {}).get("count") or 1)
-            found.append(Trouble(pod, reason, event.get("message", ""), times))
-    return found
+            warnings.append(Trouble(pod, reason, event.get("message", ""), times))
+    return warnings
 
 
 def ask_again(trouble: Trouble, context: Context) -> None:

@@ -244,8 +244,8 @@ class _Run:
 
     def _note_overlaps(self, context: Context) -> tuple[Overlap, ...]:
         """Fail the scenario in which one device went to two claims."""
-        found = tuple(context.scope.overlaps())
-        for item in found:
+        overlaps = tuple(context.scope.overlaps())
+        for item in overlaps:
             key = (item.driver, item.pool, item.device, item.version)
             if item.namespace == context.scope.namespace and key not in self.overlapped:
                 self.overlapped.add(key)
@@ -253,7 +253,7 @@ class _Run:
                     self.ending.note(Outcome.FAILED, str(item))
                 else:
                     self.ending.add(str(item))
-        return found
+        return overlaps
 
     def _diagnose(self, context: Context) -> None:
         if self.ending.outcome is Outcome.FAILED:

@@ -67,23 +67,29 @@ class NodePools:
         chosen = alike[max(0, len(alike) - 2 * len(devices) // 3) :]
         if not chosen:
             return cls(whole, whole)
-        rest = tuple(name for name in capabilities.nodes if name not in chosen)
+        common_nodes = tuple(name for name in capabilities.nodes if name not in chosen)
         return cls(
             whole,
-            NodePool(_of_nodes(capabilities, rest), rest),
-            tuple(NodePool(_of_node(capabilities, one), (one,), reserved=True) for one in chosen),
+            NodePool(_of_nodes(capabilities, common_nodes), common_nodes),
+            tuple(
+                NodePool(_of_node(capabilities, node), (node,), reserved=True) for node in chosen
+            ),
         )
 
 
 def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
     """As if there were no other: its last device may not be one that can be asked for alone."""
-    own = _of_nodes(capabilities, [name])
-    one = own.free.last_by_node.get(name)
-    without = {Ability.DISTINCT_DEVICES} if one is None else set[Ability]()
-    if one is None or not one.shared:
+    capabilities_of_node = _of_nodes(capabilities, [name])
+    last_device = capabilities_of_node.free.last_by_node.get(name)
+    without = {Ability.DISTINCT_DEVICES} if last_device is None else set[Ability]()
+    if last_device is None or not last_device.shared:
         without.add(Ability.SHARED_DEVICES)
     why = dict.fromkeys(map(str, without), "known of another node")
-    return replace(own, abilities=own.abilities - without, lacking={**own.lacking, **why})
+    return replace(
+        capabilities_of_node,
+        abilities=capabilities_of_node.abilities - without,
+        lacking={**capabilities_of_node.lacking, **why},
+    )
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
