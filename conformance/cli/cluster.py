@@ -9,7 +9,7 @@ import typer
 
 from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
-from conformance.engine.objects.leftovers import sweep
+from conformance.engine.leftovers import sweep
 from conformance.engine.options import RunOptions
 from conformance.options import from_given
 from conformance.targets.opening.checks import check_options

@@ -38,9 +38,9 @@ class Shard:
 
 def _shard(text: str) -> Shard:
     """The shard of ``2/3``; raises UsageError."""
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if found:
-        shard = Shard(int(found[1]), int(found[2]))
+    matched = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if matched:
+        shard = Shard(int(matched[1]), int(matched[2]))
         if 1 <= shard.index <= shard.count <= MAX_SHARDS:
             return shard
     raise UsageError(f"--shard {text!r}: must be I/N, for example 1/3, 2/3 or 3/3")

@@ -12,9 +12,10 @@ from typing import Any
 
 from conformance import __version__
 from conformance.digest import document_digest, set_digest
+from conformance.engine.attempt import ScenarioAttempt, check_bindings
 from conformance.engine.options import Shard
 from conformance.engine.schedule.needs import least_seconds
-from conformance.engine.setup import Setup, check_bindings, planned
+from conformance.engine.setup import Setup, planned
 from conformance.results.events.run import RunStarted, ShardPlan
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Spec
@@ -51,9 +52,9 @@ def shard_of(
         dealt[name] = index
         heapq.heapreplace(loads, (load + seconds[name], index))
     mine = [item for item in scenarios if dealt[item.id] == shard.index]
-    others = [planned(item) for item in scenarios if dealt[item.id] != shard.index]
-    others.sort(key=lambda item: item.id)
-    return mine, ShardPlan(shard.index, shard.count, tuple(others))
+    planned_elsewhere = [planned(item) for item in scenarios if dealt[item.id] != shard.index]
+    planned_elsewhere.sort(key=lambda item: item.id)
+    return mine, ShardPlan(shard.index, shard.count, tuple(planned_elsewhere))
 
 
 def header(
@@ -102,29 +103,29 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
 
     Without those that had no effect or identify the cluster.
     """
-    place = options.cluster or options.target
-    found: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
+    target = options.cluster or options.target
+    recorded: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
     for option in TABLE:
-        here = not option.given.places or place in option.given.places
+        here = not option.given.places or target in option.given.places
         if here and option.name not in ("kubeconfig", "context", "keep"):
-            found[option.name] = getattr(options, option.name)
-    found["driver"] = options.profile_name
+            recorded[option.name] = getattr(options, option.name)
+    recorded["driver"] = options.profile_name
     if options.target == "reference":
-        found["kubernetes_version"] = options.version
+        recorded["kubernetes_version"] = options.version
     if (scheduler := options.scheduler_profile()) is not None:
-        found["scheduler"] = scheduler.name
+        recorded["scheduler"] = scheduler.name
     if options.scheduler_command:
-        found["scheduler_command"] = shlex.join(options.scheduler_command)
+        recorded["scheduler_command"] = shlex.join(options.scheduler_command)
     if options.driver_command:
-        found |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
-    elif "simulate" in found:
-        found["simulate"] = options.simulate or DEFAULT_SIMULATION
-    return {_camel_case(name): value for name, value in found.items() if value}
+        recorded |= {"driver_command": shlex.join(options.driver_command), "simulate": None}
+    elif "simulate" in recorded:
+        recorded["simulate"] = options.simulate or DEFAULT_SIMULATION
+    return {_camel_case(name): value for name, value in recorded.items() if value}
 
 
 def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.title, rest))
+    first, *words = name.split("_")
+    return first + "".join(map(str.title, words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +146,15 @@ class Plan:
 
 def plan(scenarios: Sequence[LoadedScenario], setup: Setup) -> tuple[Plan, ...]:
     """What a run would do with each scenario; raises UsageError as a run does."""
-    check_bindings(list(scenarios), setup)
+    check_bindings(scenarios, setup)
     plans = []
     for loaded in scenarios:
         spec = loaded.scenario.spec
-        skipped = setup.reason_to_skip(loaded) or ""
-        done = (step.fault or step.stimulate for step in spec.steps)
-        faults = (item.describe() for item in done if item is not None)
-        made = Counter[str]() if skipped else _made(spec)
-        plans.append(Plan(loaded.id, skipped, made, () if skipped else tuple(faults)))
+        skipped = ScenarioAttempt(setup, loaded).explain_skip() or ""
+        disturbances = (step.fault or step.stimulate for step in spec.steps)
+        faults = (item.describe() for item in disturbances if item is not None)
+        object_counts = Counter[str]() if skipped else _made(spec)
+        plans.append(Plan(loaded.id, skipped, object_counts, () if skipped else tuple(faults)))
     return tuple(plans)
 
 
@@ -164,6 +165,6 @@ def _made(spec: Spec) -> Counter[str]:
         if step.churn is not None:  # at once at most, in each of its namespaces
             places = max(1, len(step.churn.namespaces))
             for kind in (str(manifest.get("kind")) for manifest in step.churn.objects):
-                each = step.churn.copies if kind in {"Pod", "ResourceClaim"} else 1
-                kinds[kind] += each * (1 if kind == "ResourceSlice" else places)
+                copies = step.churn.copies if kind in {"Pod", "ResourceClaim"} else 1
+                kinds[kind] += copies * (1 if kind == "ResourceSlice" else places)
     return kinds

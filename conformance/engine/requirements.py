@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from packaging.specifiers import SpecifierSet
 
 from conformance.scenario.base import release
-from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.expectations.container_environment import EnvironmentExpectation
 from conformance.scenario.expectations.container_hardware import (
@@ -15,7 +14,8 @@ from conformance.scenario.expectations.container_hardware import (
     HardwareExpectation,
 )
 from conformance.scenario.model import Spec
-from conformance.seam.values import HOLLOW_NODES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 from kube.base.text import counted
 from reference_allocator.gates import list_fixed_gates
 
@@ -30,7 +30,7 @@ def reason_to_skip(
 
     ``other``: the profile of another driver on the same nodes.
     """
-    needs = spec.requires
+    needs, free = spec.requires, capabilities.free
     if spec.tier not in capabilities.tiers:
         why = capabilities.unserved.get(spec.tier, "")
         return f"tier {spec.tier} is not served by this target" + (f": {why}" if why else "")
@@ -52,12 +52,12 @@ def reason_to_skip(
     for gate in (gate for step in spec.steps if step.fault for gate in step.fault.feature_gates):
         if gate in locked:
             return f"feature gate {gate} is locked in Kubernetes {capabilities.kubernetes_version}"
-    for ability in (*needs.abilities, *([IMPERSONATION] if spec.accounts else [])):
+    for ability in (*needs.abilities, *([Ability.IMPERSONATION] if spec.accounts else [])):
         if ability not in capabilities.abilities:
             why = capabilities.lacking.get(ability, "")
             return f"not supported by this target: {ability}" + (f": {why}" if why else "")
-    if spec.nodes and (refused := capabilities.lacking.get(HOLLOW_NODES)):
-        return f"not supported by this target: {HOLLOW_NODES}: {refused}"
+    if spec.nodes and (refused := capabilities.lacking.get(Ability.HOLLOW_NODES)):
+        return f"not supported by this target: {Ability.HOLLOW_NODES}: {refused}"
     if spec.tier != "allocation":
         if old := _not_of_the_kubelets(spec, capabilities):
             return old
@@ -70,21 +70,18 @@ def reason_to_skip(
             lacking = _not_of_the_other(spec, capabilities, other)
             if lacking is not None:
                 return lacking
-        if needs.devices_in_all > capabilities.devices:
+        if needs.devices_in_all > free.total:
             none_free = capabilities.lacking.get("devices")
-            return (
-                f"needs {counted(needs.devices_in_all, 'device')}, {capabilities.devices} available"
-                + (f": {none_free}" if none_free else "")
+            return f"needs {counted(needs.devices_in_all, 'device')}, {free.total} available" + (
+                f": {none_free}" if none_free else ""
             )
-        most = max(capabilities.devices_on.values(), default=0)
+        most = max(free.by_node.values(), default=0)
         if needs.devices_on_one_node > most:
             return (
                 f"needs {needs.devices_on_one_node} devices on one node, no node has more than"
                 f" {most} free"
             )
-        different = max(
-            {**capabilities.devices_on, **capabilities.different_on}.values(), default=0
-        )
+        different = max({**free.by_node, **free.different_by_node}.values(), default=0)
         if needs.devices_in_one_request > different:
             return (
                 f"needs {needs.devices_in_one_request} different devices on one node, no node has"
@@ -131,22 +128,21 @@ def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
 
     All nodes with devices if no other driver is needed.
     """
-    needs, found = spec.requires, capabilities.devices_on
+    needs, free = spec.requires, capabilities.free
     if not needs.other_devices:
-        return found
+        return free.by_node
     least = max(1, needs.devices_on_one_node)
-    beside = capabilities.other_devices_on
     return {
         node: count
-        for node, count in found.items()
-        if count >= least and beside.get(node, 0) >= needs.other_devices
+        for node, count in free.by_node.items()
+        if count >= least and free.other_by_node.get(node, 0) >= needs.other_devices
     }
 
 
 def is_in(version: str, versions: str) -> bool:
     """Whether a Kubernetes version is in a range like ``>=1.35``; an invalid one is in none."""
-    found = release(version)
-    return found is not None and SpecifierSet(versions).contains(found)
+    parsed = release(version)
+    return parsed is not None and SpecifierSet(versions).contains(parsed)
 
 
 def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:

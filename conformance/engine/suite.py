@@ -9,14 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformance.engine.attempt import ScenarioAttempt, check_bindings
+from conformance.engine.leftovers import last_look
 from conformance.engine.objects.classes import ensure_classes
 from conformance.engine.objects.ledger import Ledger
-from conformance.engine.objects.leftovers import last_look
 from conformance.engine.plan import header, now
 from conformance.engine.run.scenario_run import report_end, run_scenario
 from conformance.engine.schedule.loop import Schedule, Slot
 from conformance.engine.schedule.pools import NodePool
-from conformance.engine.setup import Setup, check_bindings, without_steps
+from conformance.engine.setup import Setup, without_steps
 from conformance.results.events.dispatch import Dispatcher, Reporter
 from conformance.results.events.result import RunCollector, RunResult, retold
 from conformance.results.events.run import RunFinished, RunStopping, ShardPlan
@@ -66,15 +67,15 @@ def run_suite(
         raise UsageError("no scenario matches; see `dra-conformance list`")
     if workers < 1:
         raise UsageError(f"the number of parallel scenarios must be at least 1, not {workers}")
-    check_bindings(list(scenarios), setup)
+    check_bindings(scenarios, setup)
     collector = RunCollector()
     dispatcher = Dispatcher([collector, *reporters], setup.stop)
     options = {"workers": workers, **(options or {})}
     begun = begun or RunResult(
         run=header(scenarios, setup, options, shard), finished=(), footer=None
     )
-    rest = begun.rest(scenarios)
-    suite = _Suite(rest, setup, dispatcher, collector, workers, begun, max_failures)
+    remaining = begun.rest(scenarios)
+    suite = _Suite(remaining, setup, dispatcher, collector, workers, begun, max_failures)
     with ThreadPoolExecutor(1, thread_name_prefix="run") as pool:
         try:
             run = pool.submit(suite.run)
@@ -115,26 +116,26 @@ class _Suite:
         for event in retold(self.begun):
             self.dispatcher.dispatch(event)
         self.dispatcher.check()  # nothing was made yet
-        left, terminating = self._work()
+        leftovers, terminating = self._work()
         for loaded in self.scenarios:
             if loaded.id not in self.finished:
                 self._end(loaded, Outcome.LOST, "the run ended before it began")
         here = tuple(self.finished[loaded.id] for loaded in self.scenarios)
         ordered = (*self.begun.finished, *here)
-        before = sum(part.seconds for part in self.begun.run.resumed)
+        seconds_before = sum(part.seconds for part in self.begun.run.resumed)
         interrupted = self.setup.stop.is_set()
         self.dispatcher.dispatch(
             RunFinished(
                 run=self.setup.run,
                 counts=count(ordered),
                 finished_at=now(),
-                seconds=before + time.perf_counter() - start,
+                seconds=seconds_before + time.perf_counter() - start,
                 interrupted=interrupted,
-                left=left,
+                left=leftovers,
                 terminating=terminating,
             )
         )
-        self.dispatcher.check(_became_of(ordered, left))
+        self.dispatcher.check(_became_of(ordered, leftovers))
         return replace(self.collector.result(), finished=ordered)
 
     def interrupt(self, reason: str = "interrupted") -> None:
@@ -146,22 +147,21 @@ class _Suite:
         """Run all; what is left, in words, and the namespaces that are still terminating."""
         scope = self.setup.opened.target.scope(f"dra-{self.setup.run}")
         ledger = Ledger(scope, {RUN_LABEL: self.setup.run})
-        left: tuple[str, ...] = ()
+        leftovers: tuple[str, ...] = ()
         try:
             try:
                 for profile in self.setup.profiles(self.scenarios):
                     ensure_classes(profile, scope, ledger)
                 self._schedule.run(self._run, self._take, self._ends)
             finally:
-                left = ledger.cleanup(CLASSES_GONE)
+                leftovers = ledger.cleanup(CLASSES_GONE)
             owned, terminating = last_look(scope, self.setup, self._namespaces())
         finally:
             scope.close()
-        return left + owned, terminating
+        return leftovers + owned, terminating
 
     def _run(self, loaded: LoadedScenario, pool: NodePool, slot: Slot) -> ScenarioFinished:
-        setup = replace(self.setup, pool=pool)
-        return run_scenario(loaded, setup, self.dispatcher.dispatch, slot)
+        return run_scenario(loaded, self.setup, self.dispatcher.dispatch, slot, pool)
 
     def _take(self, loaded: LoadedScenario, future: Future[ScenarioFinished]) -> None:
         try:
@@ -170,14 +170,14 @@ class _Suite:
             self._end(loaded, Outcome.ERROR, f"the suite failed: {type(error).__name__}: {error}")
         if not self.max_failures:
             return
-        before, rows = self._failures, self.collector.result().scenarios
+        failures_before, rows = self._failures, self.collector.result().scenarios
         self._failures = sum(row.failed for row in rows if row.scenario.id in self.finished)
-        if before < self.max_failures <= self._failures:
-            said = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
-            self.dispatcher.dispatch(RunStopping(said, self._schedule.running))
+        if failures_before < self.max_failures <= self._failures:
+            reason = f"{counted(self._failures, 'scenario')} failed, the limit of --maxfail"
+            self.dispatcher.dispatch(RunStopping(reason, self._schedule.running))
 
     def _reason_to_skip(self, loaded: LoadedScenario, pool: NodePool) -> str | None:
-        return replace(self.setup, pool=pool).reason_to_skip(loaded)
+        return ScenarioAttempt(self.setup, loaded, pool).explain_skip()
 
     def _ends(self) -> bool:
         enough = 0 < self.max_failures <= self._failures
@@ -191,7 +191,7 @@ class _Suite:
             if loaded.id in self.finished
             and self.finished[loaded.id].outcome is not Outcome.SKIPPED
         ]
-        first = {self.setup.namespace(loaded) for loaded, _ in ran}
+        first = {ScenarioAttempt(self.setup, loaded).namespace for loaded, _ in ran}
         return first | {finished.namespace for _, finished in ran if finished.namespace}
 
     def _end(self, loaded: LoadedScenario, outcome: Outcome, message: str) -> None:

@@ -15,8 +15,6 @@ from conformance.scenario.base import Manifest, ObjectSelector, Strict
 AccountName = Literal["driver", "other-driver", "user"]
 """Fixed, so that the user who runs the suite needs to impersonate these accounts only."""
 
-IMPERSONATION = "impersonation"  # The ability that a target needs for accounts.
-
 
 def service_account(name: str) -> str:
     """The name in the cluster of an account that scenarios call ``name``."""

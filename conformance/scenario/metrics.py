@@ -1,4 +1,4 @@
-"""Metrics as scenarios name them, and the abilities that reading them needs."""
+"""Metrics as scenarios name them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,3 @@ class MetricOf(Strict):
         labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
         what = f"{self.name}{{{labels}}}" if labels else self.name
         return f"{what} of {self.component}" + (f" on {where}" if where else "")
-
-
-def ability(component: Component) -> str:
-    """What a target can that lets a scenario read a component's metrics."""
-    return "kubelet-metrics" if component == "kubelet" else f"metrics:{component}"

@@ -1,7 +1,7 @@
 """The steps of a scenario: what each may do, how it is described, and what it needs.
 
 How a step is carried out: ``conformance.engine``. A verb is a field of :class:`Step`, a case in its
-description, and a function there.
+description, and a class there.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Duration, Manifest, ObjectSelector, ServerSelector, Strict
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
-from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations import AnyExpectation
 from conformance.scenario.expectations.base import Known, Timed
+from conformance.seam.abilities import Ability, fault_ability
 from kube.observations import Health
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
-
-UPGRADE = "upgrade"  # The ability that a target needs for the action of that name.
-FEATURE_GATES = "feature-gates"  # That for other feature gates while scenarios run.
 
 GATED: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 """Components with Kubernetes' feature gates."""
@@ -76,13 +73,13 @@ class Fault(Strict):
 
     def lint(self, known: Known) -> None:
         """The target can do it, and the pod on whose node it is done is there."""
-        known.needed(("fault",), "ability", f"fault:{self.component}")
+        known.needed(("fault",), "ability", fault_ability(self.component))
         if self.of_next_version:
             known.needed(("fault",), "trait", "rollingUpdate")
         if self.action == "upgrade":
-            known.needed(("fault",), "ability", UPGRADE)
+            known.needed(("fault",), "ability", Ability.UPGRADE)
         if self.feature_gates:
-            known.needed(("fault",), "ability", FEATURE_GATES)
+            known.needed(("fault",), "ability", Ability.FEATURE_GATES)
         for gate in self.feature_gates:
             known.needed(("fault", "featureGates"), "gate", gate)
         if self.node_of is not None:
@@ -112,7 +109,7 @@ class CopyAllocation(Strict):
         """Both claims are there, and the target can do it."""
         known.named(("copyAllocation", "from"), "ResourceClaim", self.source)
         known.named(("copyAllocation", "to"), "ResourceClaim", self.to)
-        known.needed(("copyAllocation",), "ability", "double-allocation")
+        known.needed(("copyAllocation",), "ability", Ability.DOUBLE_ALLOCATION)
 
     def describe(self) -> str:
         return f"allocate to {self.to} what {self.source} has"
@@ -142,7 +139,7 @@ class Stimulate(Strict):
     def lint(self, known: Known) -> None:
         """The claim and its request are there, and the target can do it."""
         known.needed(("stimulate",), "kubelet")
-        known.needed(("stimulate",), "ability", DEVICE_HEALTH)
+        known.needed(("stimulate",), "ability", Ability.DEVICE_HEALTH)
         if self.claim is not None:
             known.named(("stimulate", "claim"), "ResourceClaim", self.claim)
         if self.request is not None:

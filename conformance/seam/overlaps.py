@@ -70,9 +70,9 @@ class Overlap:
         )
         if self.follows:
             named = ", ".join(item.claim for item in self.follows[:MAX_NAMED])
-            more = len(self.follows) - MAX_NAMED
+            not_named = len(self.follows) - MAX_NAMED
             text += f"; from this follows that it also went to {named}"
-            text += f" and {more} more" if more > 0 else ""
+            text += f" and {not_named} more" if not_named > 0 else ""
         return text
 
 
@@ -109,8 +109,10 @@ class ClaimHolders:
         """The findings about followed namespaces that are, in any part, about this one."""
         with self._lock:
             ours = frozenset(self._ours)
-        found = self.overlaps(ours)
-        return [item for item in found if any(namespace in link.namespaces for link in item.chain)]
+        overlaps = self.overlaps(ours)
+        return [
+            item for item in overlaps if any(namespace in link.namespaces for link in item.chain)
+        ]
 
     def take(self, version: int, uid: str, claim: Mapping[str, Any] | None) -> None:
         """Take the state that a claim has since ``version``; older than what is known: ignored."""
@@ -158,13 +160,13 @@ class ClaimHolders:
         self._seen[uid] = version
         now = exclusive_devices(claim)
         self._keep(uid, now)
-        before = self._devices.pop(uid, frozenset())
+        devices_before = self._devices.pop(uid, frozenset())
         if claim is None or not now:
             return
         self._devices[uid] = now
         namespace = claim["metadata"].get("namespace", "")
         name = f"{namespace}/{claim['metadata']['name']}"
-        for device in sorted(now - before):
+        for device in sorted(now - devices_before):
             holders = self._holders.setdefault(device, {})
             if holders:
                 holder = next(iter(holders.values()))
@@ -176,15 +178,15 @@ class ClaimHolders:
 
     def _keep(self, uid: str, devices: frozenset[_Device]) -> None:
         """Release what a claim has beside these devices."""
-        before = self._devices.get(uid, frozenset())
-        for device in before - devices:
+        devices_before = self._devices.get(uid, frozenset())
+        for device in devices_before - devices:
             holders = self._holders[device]
             del holders[uid]
             if not holders:
                 del self._holders[device]
                 self._open.pop(device, None)
         if uid in self._devices:
-            self._devices[uid] = before & devices
+            self._devices[uid] = devices_before & devices
 
 
 def exclusive_devices(claim: Mapping[str, Any] | None) -> frozenset[_Device]:

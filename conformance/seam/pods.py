@@ -25,22 +25,22 @@ def reduced_pod(pod: Obj, reserved: Any) -> Obj | None:
     has = spec.get("resourceClaims") or status.get("extendedResourceClaimStatus")
     if not has and pod["metadata"].get("uid") not in reserved:
         return None
-    kept = pick(spec, *_SPEC)
+    kept_spec = pick(spec, *_SPEC)
     affinity: Mapping[str, Any] = pick(spec.get("affinity"), "nodeAffinity")
     if affinity:
-        kept["affinity"] = affinity
-    said = pick(status, *_STATUS)
+        kept_spec["affinity"] = affinity
+    kept_status = pick(status, *_STATUS)
     scheduled = [
         pick(item, "type", "status", "reason", "message")
         for item in status.get("conditions") or ()
         if item.get("type") == "PodScheduled"
     ]
     if scheduled:
-        said["conditions"] = scheduled
+        kept_status["conditions"] = scheduled
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": pick(pod["metadata"], *META),
-        "spec": kept,
-        "status": said,
+        "spec": kept_spec,
+        "status": kept_status,
     }

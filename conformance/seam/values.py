@@ -1,4 +1,4 @@
-"""What crosses the seam between scenarios and targets: requests, capabilities, decisions.
+"""What crosses the seam between scenarios and targets: what a target is, has and can do.
 
 Kubernetes objects cross it as plain JSON (``dict`` with the API's camelCase names, ``apiVersion``
 and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam.scope`.
@@ -6,30 +6,23 @@ and ``kind`` always set). The protocols themselves are in :mod:`conformance.seam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from kube.components import role_of
 from kube.simulated import SIMULATED_ATTRIBUTE
 from kube.values import Obj
 
 WORKER_LABEL = "dra-conformance.dev/worker"
 """The pytest-xdist worker that made an object, beside the run's label."""
 
-KUBELET_METRICS = "kubelet-metrics"
-POD_RESOURCES = "pod-resources"
-ANOTHER_SCHEDULER = "another-scheduler"
-DISTINCT_DEVICES = "distinct-devices"
-SHARED_DEVICES, PARTITIONS = "shared-devices", "partitions"
-ROOT_CONTAINERS = "root-containers"  # Abilities, see `Capabilities`.
-HOLLOW_NODES = "hollow-nodes"
-
 CONSTRAINTS = "security.openshift.io/v1"
 """Where it is served, namespaces get a range of users a moment after they were made, and containers
 may have no other one."""
 
 SCENARIO_LABEL = "dra-conformance.dev/scenario"
+
+T = TypeVar("T")
 
 Tier = Literal["allocation", "node", "device"]
 
@@ -48,6 +41,44 @@ class OneDevice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class FreeDevices:
+    """The devices that scenarios could have now, none until ``targets.opening.offer`` counts them.
+
+    Attributes:
+        total: how many devices of the driver may be used at once.
+        by_node: node -> how many of them may be used there at once. A device that can be used from
+            several nodes counts on each, one that claims may share as often as they may.
+        different_by_node: node -> how many different devices these are, where some are shares of
+            one; a request for several gets as many.
+        other_by_node: node -> how many devices of the other driver may be used there. A target that
+            starts that driver for scenarios says so before anything is counted.
+        last_by_node: node -> the device that is allocated last there, where an attribute tells it
+            from all others of the driver.
+    """
+
+    total: int = 0
+    by_node: Mapping[str, int] = field(default_factory=dict)
+    different_by_node: Mapping[str, int] = field(default_factory=dict)
+    other_by_node: Mapping[str, int] = field(default_factory=dict)
+    last_by_node: Mapping[str, OneDevice] = field(default_factory=dict)
+
+    def select_nodes(self, nodes: Collection[str]) -> FreeDevices:
+        """Return the free devices as if there were no other nodes than these."""
+        by_node = _select(self.by_node, nodes)
+        return FreeDevices(
+            total=sum(by_node.values()),
+            by_node=by_node,
+            different_by_node=_select(self.different_by_node, nodes),
+            other_by_node=_select(self.other_by_node, nodes),
+            last_by_node=_select(self.last_by_node, nodes),
+        )
+
+
+def _select(by_node: Mapping[str, T], nodes: Collection[str]) -> dict[str, T]:
+    return {node: value for node, value in by_node.items() if node in nodes}
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a target is and can do; decides which scenarios run on it.
 
@@ -59,34 +90,16 @@ class Capabilities:
         unserved: tier -> why it is not served, where there is more to say than that.
         driver: the driver whose devices the ``node`` tier uses, None without one.
         nodes: nodes with a kubelet that the suite may use.
-        devices: how many devices of that driver the ``node`` tier may use at once (this and the
-            next are 0 until ``targets.opening.offer`` has counted them for a profile).
-        devices_on: node -> how many of them may be used there at once. A device that can be used
-            from several nodes counts on each, one that claims may share as often as they may.
-        different_on: node -> how many different devices these are, where some are shares of one; a
-            request for several gets as many.
         other_driver: another driver, whose devices are on the same nodes; None without one.
-        other_devices_on: node -> how many of its devices may be used there.
-        one_device_on: node -> the device that is allocated last there, where an attribute tells it
-            from all others of the driver.
-        abilities: further things it can do: ``cdi`` (see the CDI specs of a node),
-            ``kubelet-metrics``, ``metrics:<component>`` (read what it counts), ``pod-resources``
-            (ask kubelets by that API), ``double-allocation`` (one device may be given to two
-            claims), ``distinct-devices`` (``one_device_on`` has the node with most),
-            ``shared-devices`` (that device has two free shares), ``partitions`` (two free devices
-            of a node draw on one set of counters), ``root-containers`` (containers may be root, and
-            more), ``another-scheduler`` (it has the pods that name none, and the default one is
-            beside it), ``impersonation`` (requests in the name of accounts that the suite gives
-            rights), ``fault:<component>`` (stop and start that component, or all of a role),
-            ``device-health`` (have the driver find devices healthy or not), ``upgrade`` and
-            ``feature-gates`` (restart components as the next minor, or with other gates), ``image``
-            (run probe containers).
+        abilities: further things it can do: an :class:`~conformance.seam.abilities.Ability`, or one
+            that names a component.
         lacking: ability -> why it is not there, where there is more to say than that; ``devices``
-            says it of devices where none is free, ``hollow-nodes`` of nodes that scenarios bring.
+            says it of devices where none is free.
         feature_gates: gates that are known to be on or off; a gate that is not in it is unknown.
         concurrent: several scenarios can run at once, as its time is not virtual.
         simulated: what is simulated, in words, for reports; empty where nothing is.
         versions: component versions for reports (kubernetes, containerd, driver, reference, ...).
+        free: the devices that scenarios of the ``node`` tier could have now.
     """
 
     kubernetes_version: str
@@ -95,12 +108,7 @@ class Capabilities:
     unserved: Mapping[Tier, str] = field(default_factory=dict)
     driver: str | None = None
     nodes: tuple[str, ...] = ()
-    devices: int = 0
-    devices_on: Mapping[str, int] = field(default_factory=dict)
-    different_on: Mapping[str, int] = field(default_factory=dict)
     other_driver: str | None = None
-    other_devices_on: Mapping[str, int] = field(default_factory=dict)
-    one_device_on: Mapping[str, OneDevice] = field(default_factory=dict)
     abilities: frozenset[str] = frozenset()
     lacking: Mapping[str, str] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
@@ -109,6 +117,7 @@ class Capabilities:
     versions: Mapping[str, str] = field(default_factory=dict)
     kubelet_version: str = ""
     kubelet_gates: Mapping[str, bool] = field(default_factory=dict)
+    free: FreeDevices = field(default_factory=FreeDevices)
 
 
 def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
@@ -122,8 +131,3 @@ def simulated_devices(driver: str | None, slices: Iterable[Obj]) -> list[str]:
             if (attributes.get(SIMULATED_ATTRIBUTE) or {}).get("bool"):
                 return [f"the devices of {driver}"]
     return []
-
-
-def fault_abilities(known: Iterable[str]) -> set[str]:
-    """The abilities of a target that can disturb these components."""
-    return {f"fault:{each}" for name in known for each in (name, role_of(name))}

@@ -44,7 +44,7 @@ def test_the_seam_gives_nothing_that_is_defined_elsewhere() -> None:
         for name in "".join(several).split(",")
         if name.strip()
     }
-    assert names - defined - {"SHARED_DEVICES", "PARTITIONS"} == set()
+    assert names - defined == set()
 
 
 def test_what_shell_scripts_import_of_the_houses_is_there() -> None:

@@ -20,7 +20,7 @@ from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
 from conformance.seam.overlaps import Overlap
 from conformance.seam.scope import Scope, T
-from conformance.seam.values import Capabilities
+from conformance.seam.values import Capabilities, FreeDevices
 from conformance.seam.watching import Following, Watching
 from conformance.targets.opening.target import Opened
 from kube.errors import ApiError
@@ -55,7 +55,7 @@ class Miniature:
             kubernetes_version="1.37.1",
             served_apis=frozenset(self.served),
             tiers=frozenset({"allocation", "node"}),
-            devices=self.devices,
+            free=FreeDevices(self.devices),
             feature_gates={"DRAOff": False},
         )
 

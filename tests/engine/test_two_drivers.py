@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conformance.engine.attempt import ScenarioAttempt
 from conformance.engine.requirements import reason_to_skip
 from conformance.engine.schedule.model import Running, Waiting, may_begin
 from conformance.engine.schedule.needs import Needs
@@ -18,7 +19,7 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from conformance.scenario.steps import Step
-from conformance.seam.values import Capabilities
+from conformance.seam.values import Capabilities, FreeDevices
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import Opened, open_reference
@@ -91,7 +92,7 @@ def test_while_it_is_there_nobody_uses_devices_of_a_driver(tmp_path: Path) -> No
     [given] = load(tmp_path)
     synthetic = next(one for one in shipped() if one.scenario.spec.tier == "allocation")
     plain = next(one for one in shipped() if one.id.endswith("/init-container-sees-device"))
-    able = Capabilities("1.37.1", frozenset(), frozenset(), devices=4, devices_on={NODE: 4})
+    able = Capabilities("1.37.1", frozenset(), frozenset(), free=FreeDevices(4, {NODE: 4}))
     pool, own = NodePool(able), Needs.of(given.scenario.spec)
     running = Running(Waiting("given", own), pool, disruptive=True)
     assert may_begin(own, pool, [])
@@ -108,7 +109,7 @@ def test_where_there_is_no_second_driver_it_is_skipped_and_says_so(tmp_path: Pat
         able, profile = opened.capabilities, opened.profile
         assert reason_to_skip(spec, able, profile, OTHER) is None
         assert "--other-driver" in (reason_to_skip(spec, able, profile, None) or "")
-        elsewhere = replace(able, other_devices_on={"elsewhere": 4})
+        elsewhere = replace(able, free=replace(able.free, other_by_node={"elsewhere": 4}))
         assert reason_to_skip(spec, elsewhere, profile, OTHER) == (
             "needs a node with 1 free device of gpu.other.test beside 1 of gpu.nvidia.com;"
             " there is none"
@@ -159,10 +160,12 @@ def test_a_locked_gate_that_would_be_turned_off_is_a_reason_to_skip(
 def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
     chosen = load(tmp_path, GIVEN + '- expect: [{pod: pod0, node: "${worker.name}"}]\n')
     with open_reference(TargetOptions(nodes=3)) as opened:
-        able = replace(opened.capabilities, other_devices_on={"reference-node-1": 1})
+        free = replace(opened.capabilities.free, other_by_node={"reference-node-1": 1})
+        able = replace(opened.capabilities, free=free)
         setup = Setup("both", replace(opened, capabilities=able))
-        assert setup.variables(chosen[0]).value("worker.name") == "reference-node-1"
-        assert setup.variables(shipped()[0]).value("namespace")
+        variables = ScenarioAttempt(setup, chosen[0]).make_variables()
+        assert variables.value("worker.name") == "reference-node-1"
+        assert ScenarioAttempt(setup, shipped()[0]).make_variables().value("namespace")
 
 
 def test_devices_of_a_driver_that_is_installed_are_counted() -> None:
@@ -175,8 +178,8 @@ def test_devices_of_a_driver_that_is_installed_are_counted() -> None:
         ]
         scope.create(kit.resource_slice("other", NODE, OTHER.driver, *devices))
         found = with_devices(target, OWN, OTHER)
-        assert found.other_devices_on == {NODE: 2}
-        assert with_devices(target, OWN).other_devices_on == {}
+        assert found.free.other_by_node == {NODE: 2}
+        assert with_devices(target, OWN).free.other_by_node == {}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
-from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
+from conformance.seam.abilities import Ability
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
@@ -48,12 +48,15 @@ GATES: Final = {
 """Gates of the reference beside its defaults: what scenarios about features that are off need."""
 
 NODES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    SHARED_DEVICES: (
+    Ability.SHARED_DEVICES: (
         "nvml-dra-driver",
         {"nodes": [ShapeNode(name="reference-node-0", gpus="t4x2", shares=3)]},
     ),
-    PARTITIONS: ("gpu.nvidia.com-mig", {"devices": SimulatedGpus("a30x4", dynamic_mig=True)}),
-    ANOTHER_SCHEDULER: ("nvml-dra-driver", {"scheduler": "another"}),
+    Ability.PARTITIONS: (
+        "gpu.nvidia.com-mig",
+        {"devices": SimulatedGpus("a30x4", dynamic_mig=True)},
+    ),
+    Ability.ANOTHER_SCHEDULER: ("nvml-dra-driver", {"scheduler": "another"}),
 }
 """Ability -> the profile of devices that have it, and what else the reference has then."""
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from conformance.data import scenarios_dir
 from conformance.scenario.loader import LoadedScenario, load_scenarios
-from conformance.scenario.steps import FEATURE_GATES, UPGRADE
+from conformance.seam.abilities import Ability
 
 ROOT = scenarios_dir()
 
@@ -14,7 +14,7 @@ ROOT = scenarios_dir()
 @cache
 def on_reference() -> tuple[LoadedScenario, ...]:
     """Those that the reference can run: it has no admission policies, and is of one version."""
-    lacking = {"admissionregistration.k8s.io/v1", FEATURE_GATES, UPGRADE}
+    lacking = {"admissionregistration.k8s.io/v1", Ability.FEATURE_GATES, Ability.UPGRADE}
 
     def can(item: LoadedScenario) -> bool:
         needs = item.scenario.spec.requires

@@ -12,7 +12,7 @@ from conformance.engine.suite import run_suite
 from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_registry
-from conformance.seam.values import ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES
+from conformance.seam.abilities import Ability
 from conformance.targets.opening.inventory import other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
@@ -47,7 +47,7 @@ def finished(
     return {item.scenario.id: item for item in result.finished}
 
 
-LACKING = {ANOTHER_SCHEDULER, PARTITIONS, SHARED_DEVICES}
+LACKING = {Ability.ANOTHER_SCHEDULER, Ability.PARTITIONS, Ability.SHARED_DEVICES}
 
 
 def by_itself() -> list[LoadedScenario]:

@@ -40,7 +40,7 @@ spec: SPEC
 )
 def test_what_pods_could_have_is_what_the_shape_says(shape: str, devices: int, nodes: int) -> None:
     with open_reference(SHAPES[shape]) as opened:
-        assert (opened.capabilities.devices, len(opened.capabilities.nodes)) == (devices, nodes)
+        assert (opened.capabilities.free.total, len(opened.capabilities.nodes)) == (devices, nodes)
 
 
 def test_the_slices_of_a_node_that_is_gone_have_stayed() -> None:

@@ -134,7 +134,7 @@ def test_that_the_devices_are_only_described_is_said(tmp_path: Path) -> None:
     with open_reference(profile(tmp_path, BY_ENV, DEVICES, SHOWN_BY_ENV)) as opened:
         found = opened.capabilities
     assert found.driver == "fpga.acme.example.com"
-    assert found.devices == 2
+    assert found.free.total == 2
     described = "the devices of fpga.acme.example.com (as its profile describes them)"
     assert described in found.simulated
     assert "NVML" not in found.simulated
@@ -166,7 +166,7 @@ def test_a_cluster_is_compared_with_the_devices_that_its_driver_has_published(
     assert finished.outcome is Outcome.PASSED, finished.message
     with open_reference(profile(tmp_path, BY_ENV), slices) as opened:
         assert opened.capabilities.nodes == ("worker",)
-        assert opened.capabilities.devices == 1
+        assert opened.capabilities.free.total == 1
 
 
 def test_an_attribute_may_be_published_with_the_drivers_domain(tmp_path: Path) -> None:

@@ -59,12 +59,12 @@ def ensure_classes(profile: DriverProfile, scope: Objects, ledger: Ledger) -> tu
 def used_by(scope: Objects, run: str) -> tuple[SharedClass, ...]:
     """The classes that a run uses, whichever run made them."""
     try:
-        found = scope.find(Query(RESOURCE_V1, "DeviceClass"))
+        classes = scope.find(Query(RESOURCE_V1, "DeviceClass"))
     except ApiError as error:
         if error.code == 404:
             return ()
         raise
-    names = [obj["metadata"]["name"] for obj in found if run in _users(obj)]
+    names = [obj["metadata"]["name"] for obj in classes if run in _users(obj)]
     return tuple(SharedClass(name, scope, run) for name in names)
 
 
@@ -84,18 +84,20 @@ class SharedClass:
             InfrastructureError: it is terminating, and stays.
         """
         for _ in range(_ATTEMPTS):
-            found = self._scope.get(self.ref)
+            present_class = self._scope.get(self.ref)
             try:
-                if found is None:
+                if present_class is None:
                     self._create(spec)
-                elif RUN_LABEL not in _labels(found):
+                elif RUN_LABEL not in _labels(present_class):
                     return False
-                elif _is_leaving(found):
-                    self._see_gone(found)
+                elif _is_leaving(present_class):
+                    self._see_gone(present_class)
                     continue
                 else:
-                    users = _users(found) | {self._run}
-                    self._change(found, {"annotations": {f"{_USER}{run}": "" for run in users}})
+                    users = _users(present_class) | {self._run}
+                    self._change(
+                        present_class, {"annotations": {f"{_USER}{run}": "" for run in users}}
+                    )
             except ApiError as error:
                 if error.reason not in {"AlreadyExists", "Conflict", "NotFound"}:
                     raise
@@ -107,12 +109,12 @@ class SharedClass:
         """Stop using the class, and delete it if no other run uses it; problems in words."""
         try:
             for _ in range(_ATTEMPTS):
-                found = self._scope.get(self.ref)
-                users = _users(found) if found is not None else frozenset()
-                if found is None or self._run not in users:
+                present_class = self._scope.get(self.ref)
+                users = _users(present_class) if present_class is not None else frozenset()
+                if present_class is None or self._run not in users:
                     return ()
                 try:
-                    return self._leave(found, users - {self._run}, timeout)
+                    return self._leave(present_class, users - {self._run}, timeout)
                 except ApiError as error:
                     if error.reason not in {"Conflict", "NotFound"}:
                         raise

@@ -90,13 +90,13 @@ class Ledger:
             str(meta.get("name")),
             meta.get("namespace"),
         )
-        known = ref in self._made
-        if not known:
+        is_noted = ref in self._made
+        if not is_noted:
             self._made.append(ref)
         try:
             return self._scope.create(labelled, user)
         except ApiError:
-            if not known:
+            if not is_noted:
                 self._made.remove(ref)
             raise
 
@@ -133,8 +133,8 @@ class Ledger:
             return NOBODY
         if namespace not in self._users:
             ref = Ref("v1", "Namespace", namespace)
-            found = self._scope.wait(lambda: first_user(self._scope.get(ref)), RANGE_SECONDS)
-            self._users[namespace] = found or NOBODY
+            user = self._scope.wait(lambda: first_user(self._scope.get(ref)), RANGE_SECONDS)
+            self._users[namespace] = user or NOBODY
         return self._users[namespace]
 
     def cleanup(self, timeout: float) -> tuple[str, ...]:
@@ -146,27 +146,27 @@ class Ledger:
         (docs/decisions/0010-empty-namespaces.md).
         Returns what was still there after ``timeout`` seconds, in words.
         """
-        left: list[str] = []
+        problems: list[str] = []
         try:
-            self._clean_up(timeout, left)
+            self._clean_up(timeout, problems)
         except TargetGoneError as error:
             self.unanswered = error
-            left.append(f"perhaps {', '.join(map(str, self._made))}")
+            problems.append(f"perhaps {', '.join(map(str, self._made))}")
         self._made.clear()
-        return tuple(left)
+        return tuple(problems)
 
-    def _clean_up(self, timeout: float, left: list[str]) -> None:
+    def _clean_up(self, timeout: float, problems: list[str]) -> None:
         namespaced = [ref for ref in self._made if ref.namespace is not None]
         cluster = [ref for ref in self._made if ref.namespace is None and ref.kind != "Namespace"]
-        left += self._remove(namespaced, timeout, self._in_namespace)
-        left += self._remove(cluster, timeout, list)
+        problems += self._remove(namespaced, timeout, self._in_namespace)
+        problems += self._remove(cluster, timeout, list)
         namespaces = [ref for ref in self._made if ref.kind == "Namespace"]
         for ref in reversed(namespaces):
-            left += self._delete(ref)
-        if namespaces and not left:
-            left += self._gone(self._in_namespace, timeout)
+            problems += self._delete(ref)
+        if namespaces and not problems:
+            problems += self._gone(self._in_namespace, timeout)
         while self._at_cleanup:
-            left += self._at_cleanup.pop()(timeout)
+            problems += self._at_cleanup.pop()(timeout)
 
     def _remove(
         self, refs: list[Ref], timeout: float, others: Callable[[], list[str]]
@@ -186,7 +186,9 @@ class Ledger:
         try:
             if self._scope.wait(lambda: True if not remaining() else None, timeout) is not None:
                 return []
-            return [f"{what} is still there after {timeout:g} s" for what in remaining()]
+            return [
+                f"{description} is still there after {timeout:g} s" for description in remaining()
+            ]
         except ApiError as error:
             return [f"could not be checked: {error}"]
         except TargetError as error:

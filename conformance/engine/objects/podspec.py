@@ -74,23 +74,23 @@ def confine(obj: Obj, nodes: Sequence[str]) -> None:
     spec = pod_spec(obj) if nodes else None
     if spec is None or "nodeName" in spec:
         return
-    wanted = {"key": HOSTNAME, "operator": "In", "values": list(nodes)}
-    found: Any = spec
+    on_nodes = {"key": HOSTNAME, "operator": "In", "values": list(nodes)}
+    parent: Any = spec
     for field in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
-        found = found.setdefault(field, {})
-        if not isinstance(found, dict):
+        parent = parent.setdefault(field, {})
+        if not isinstance(parent, dict):
             return
-    terms = found.setdefault("nodeSelectorTerms", [{}])
+    terms = parent.setdefault("nodeSelectorTerms", [{}])
     for term in terms if isinstance(terms, list) else ():
         if isinstance(term, dict) and isinstance(term.setdefault("matchExpressions", []), list):
-            term["matchExpressions"].append(wanted)
+            term["matchExpressions"].append(on_nodes)
 
 
 def first_user(namespace: Obj | None) -> int | None:
     """The first user of a namespace's range, None if it has none yet."""
     notes = namespace["metadata"].get("annotations") or {} if namespace is not None else {}
-    found = re.match(r"\d+", notes.get(_RANGE, ""))
-    return int(found[0]) if found else None
+    matched = re.match(r"\d+", notes.get(_RANGE, ""))
+    return int(matched[0]) if matched else None
 
 
 def restrict(obj: Obj, user: Callable[[], int] = lambda: NOBODY) -> None:

@@ -1,130 +1,24 @@
 """Waits until an expectation holds, or checks that it holds for as long as it must.
 
-Pods do not start for what their events say. After a failed NodePrepareResources a kubelet retries
-only at its resync interval, a minute or more (the failure is no error of the sync of the pod,
-pkg/kubelet/kuberuntime), or when the pod changes. So the pod is given an annotation; and a driver
-that repeats the same answer, or stays away for longer than a kubelet waits for one, is believed
-(docs/decisions/0025-a-refused-preparation.md).
+A pod that does not start is not waited for blindly: its events may say that it never will
+(:mod:`conformance.engine.run.refusals`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.engine.run.context import Context
+from conformance.engine.run.refusals import ask_again, troubles
 from conformance.scenario.expectations.base import Expectation, Seen, Timed
-from kube.base.redaction import redact_log
-from kube.base.text import one_line
-from kube.errors import ApiError
-from kube.values import Obj, Query, Ref
+from kube.values import Obj
 from reference_allocator.features import Features
 
-ASK_AGAIN_SECONDS = 5.0
-CERTAIN_TIMES = 6
-CERTAIN_SECONDS = 25.0
-"""How often and for how long the driver must refuse in the same words to be believed."""
-
-ANNOTATION = "dra-conformance.dev/refused"
-
-AWAY_TIMES = 7
-AWAY_SECONDS = 30.0
-"""How often and for how long a driver must not be registered. A kubelet deletes the slices of a
-driver that went away after the same time (defaultWipingDelay in pkg/kubelet/cm/dra)."""
-
-_ANSWERS = (
-    "NodePrepareResources failed for ResourceClaim ",
-    "NodePrepareResources returned result for unknown claim UID ",
-    "NodePrepareResources skipped ",
-)
-"""How a kubelet quotes the driver's answer (pkg/kubelet/cm/dra/manager.go)."""
-
-_AWAY = re.compile(r"DRA driver (\S+) is not registered")
-"""GetPlugin in pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """A warning event about a pod that has not started, which was given ``times`` times."""
-
-    pod: Obj
-    reason: str
-    message: str
-    times: int
-
-    def __str__(self) -> str:
-        times = f" ({self.times} times)" if self.times > 1 else ""
-        said = one_line(redact_log(self.message), 600)
-        return f"pod {self.pod['metadata']['name']}: {self.reason}{times}: {said}"
-
-    @property
-    def refused(self) -> bool:
-        """Whether the kubelet could not prepare a claim of the pod, because of its driver."""
-        return self._answered or self._away is not None
-
-    def certain(self, waited: float) -> str:
-        """Why the pod will not start after ``waited`` seconds; "" if it still may."""
-        if self._answered and self.times >= CERTAIN_TIMES and waited >= CERTAIN_SECONDS:
-            return "that is the driver's answer"
-        if self._away and self.times >= AWAY_TIMES and waited >= AWAY_SECONDS:
-            return (
-                f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
-                f" log and the driver's show whether {self._away[1]} registers there, with this"
-                " name and a version that the kubelet knows"
-            )
-        return ""
-
-    @property
-    def _answered(self) -> bool:
-        return self._unprepared and any(answer in self.message for answer in _ANSWERS)
-
-    @property
-    def _away(self) -> re.Match[str] | None:
-        return _AWAY.search(self.message) if self._unprepared else None
-
-    @property
-    def _unprepared(self) -> bool:
-        return self.reason == "FailedPrepareDynamicResources"
-
-    def concerns(self, names: Collection[str]) -> bool:
-        """Whether the pod, or the Job that made it, is one of these."""
-        meta = self.pod["metadata"]
-        job = meta.get("labels", {}).get("batch.kubernetes.io/job-name")
-        return meta["name"] in names or job in names
-
-
-def troubles(context: Context) -> list[Trouble]:
-    """Warnings about pods of the scenario's namespace that have not started."""
-    waiting: dict[str, Obj] = {}
-    events: Sequence[Obj] = ()
-    with contextlib.suppress(ApiError):  # the role may not allow to read events
-        for pod in context.scope.find(Query("v1", "Pod")):
-            if pod.get("status", {}).get("phase", "Pending") == "Pending":
-                waiting[pod["metadata"].get("uid", "")] = pod
-        events = context.scope.find(Query("v1", "Event")) if waiting else ()
-    found = []
-    for event in events:
-        pod = waiting.get(event["involvedObject"].get("uid", ""), {})
-        reason = event.get("reason", "")
-        old = reason == "FailedScheduling" and bool(pod and pod["spec"].get("nodeName"))
-        if pod and event.get("type") == "Warning" and not old:
-            times = max(event.get("count") or 1, (event.get("series") or {}).get("count") or 1)
-            found.append(Trouble(pod, reason, event.get("message", ""), times))
-    return found
-
-
-def ask_again(trouble: Trouble, context: Context) -> None:
-    """Make the kubelet try to prepare the pod's claims now."""
-    change = {"metadata": {"annotations": {ANNOTATION: str(trouble.times)}}}
-    with contextlib.suppress(ApiError):  # it is gone meanwhile
-        context.scope.patch(Ref.of(trouble.pod), change)
-
-
 _LOG = logging.getLogger(__name__)
+
+ASK_AGAIN_SECONDS = 5.0
+"""How often the events of a pod that does not start are read."""
 
 FINAL_SECONDS: Final = 10.0
 """For how long an answer that stays as it is may differ from claims and slices: these arrive by
@@ -152,20 +46,20 @@ def await_expectation(expectation: Expectation, context: Context) -> dict[str, A
         TargetError: the target broke.
     """
     if not isinstance(expectation, Timed):
-        seen = expectation.evaluate(context)
-        if not seen.holds:
-            raise Divergence(expectation.describe(), seen.found)
-        return dict(seen.observed)
+        observation = expectation.evaluate(context)
+        if not observation.holds:
+            raise Divergence(expectation.describe(), observation.found)
+        return dict(observation.observed)
     if expectation.consistently is not None:
-        return _hold(expectation, expectation.consistently, context)
-    observed = _eventually(expectation, context)
+        return _check_held(expectation, expectation.consistently, context)
+    observed = _await_holding(expectation, context)
     if expectation.must_stay:
-        _hold(expectation, context.scenario.spec.timeouts.consistently, context)
+        _check_held(expectation, context.scenario.spec.timeouts.consistently, context)
         _note_undecided(expectation.may_want_devices, context)
     return observed
 
 
-def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
+def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
     timeouts = context.scenario.spec.timeouts
     timeout = timeouts.pod_running if expectation.waits_for_start else timeouts.eventually
     if expectation.eventually is not None:
@@ -180,7 +74,7 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
             since = context.scope.now()
         last = seen
         if seen.holds:
-            _not_too_early(expectation, seen, context)
+            _check_not_too_early(expectation, seen, context)
         settled = seen.final and context.scope.now() - since >= FINAL_SECONDS
         return seen if seen.holds or settled else None
 
@@ -188,33 +82,33 @@ def _eventually(expectation: Timed, context: Context) -> dict[str, Any]:
     _LOG.debug(
         "%s: up to %g s for %s", context.scenario.metadata.name, timeout, expectation.describe()
     )
-    left = timeout
+    seconds_left = timeout
     while True:
-        share = min(left, ASK_AGAIN_SECONDS) if awaited else left
+        share = min(seconds_left, ASK_AGAIN_SECONDS) if awaited else seconds_left
         seen = context.wait(check, share)
         if seen is not None and seen.holds:
             return dict(seen.observed)
         if seen is not None:
             what = f"{last.found}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
             raise Divergence(expectation.describe(), what)
-        left -= share
-        found = troubles(context)
-        refused = [one for one in found if one.refused and one.concerns(awaited)]
-        certain = [why for one in refused if (why := one.certain(timeout - left))]
-        if left <= 0 or certain:
+        seconds_left -= share
+        warnings = troubles(context)
+        refused = [one for one in warnings if one.refused and one.concerns(awaited)]
+        certain = [why for one in refused if (why := one.certain(timeout - seconds_left))]
+        if seconds_left <= 0 or certain:
             break
         for one in refused:
             ask_again(one, context)
     _note_undecided(expectation.may_want_devices, context)
-    reasons = [str(one) for one in found if one.message not in last.found][:5]
-    early = [f"given up after {timeout - left:g} s, for {why}" for why in certain[:1]]
+    reasons = [str(one) for one in warnings if one.message not in last.found][:5]
+    early = [f"given up after {timeout - seconds_left:g} s, for {why}" for why in certain[:1]]
     raise Divergence(
         f"{expectation.describe()} within {timeout:g} s",
-        "; ".join([last.found, *reasons, *(early if left > 0 else [])]),
+        "; ".join([last.found, *reasons, *(early if seconds_left > 0 else [])]),
     )
 
 
-def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
+def _check_not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
     """Raise Divergence if an expectation holds before ``notBefore``.
 
     Time counts from before the step's request until after the observation, so it is never short.
@@ -229,7 +123,7 @@ def _not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
         )
 
 
-def _hold(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
+def _check_held(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
     last = NEVER_ASKED
 
     def violation() -> Seen | None:

@@ -73,10 +73,10 @@ def _requests(changes: Changes, deleted: tuple[Delete, ...], context: Finder) ->
             }
         yield Request("patch", ref, body, patch.subresource or "")
     if changes.server_side_apply is not None:
-        wanted = changes.server_side_apply
-        obj = context.ledger.applied(wanted.object, subresource=wanted.subresource or "")
-        how = FieldManager(wanted.field_manager, wanted.force)
-        yield Request("patch", Ref.of(obj), obj, wanted.subresource or "", manager=how)
+        applied = changes.server_side_apply
+        obj = context.ledger.applied(applied.object, subresource=applied.subresource or "")
+        how = FieldManager(applied.field_manager, applied.force)
+        yield Request("patch", Ref.of(obj), obj, applied.subresource or "", manager=how)
     if changes.evict is not None:
         pod = _pod(changes.evict.pod, changes.evict.namespace, context)
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": _names(pod)}
@@ -96,25 +96,25 @@ def _update(update: Update, context: Finder, sent: Callable[[Request], None]) ->
     ref = Ref.of(obj)
     if update.unchanged_since is not None:
         obj["metadata"]["resourceVersion"] = _version(context.captured[update.unchanged_since])
-    given = obj["metadata"].get("resourceVersion")
+    version = obj["metadata"].get("resourceVersion")
     for attempts_left in reversed(range(_ATTEMPTS)):
-        if given is None:
-            there = context.scope.get(ref)
-            if there is None:
+        if version is None:
+            present = context.scope.get(ref)
+            if present is None:
                 raise NotOneError(f"{ref} to update", "none")
-            obj["metadata"]["resourceVersion"] = _version(there)
+            obj["metadata"]["resourceVersion"] = _version(present)
         try:
             sent(Request("update", ref, obj, update.subresource or ""))
         except ApiError as error:
-            if error.code != 409 or given is not None or not attempts_left:
+            if error.code != 409 or version is not None or not attempts_left:
                 raise
         else:
             return
 
 
 def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
-    found = context.find(item)
-    if not found:
+    objects = context.find(item)
+    if not objects:
         raise NotOneError(f"{item.describe()} to delete", "none")
     options: dict[str, Any] = {"propagationPolicy": item.propagation}
     if item.grace_seconds is not None:
@@ -122,13 +122,13 @@ def _deletions(item: Delete, context: Finder) -> Iterator[Request]:
     if item.preconditions is not None:
         options["preconditions"] = item.preconditions.model_dump(by_alias=True, exclude_none=True)
     if item.collection:
-        first = Ref.of(found[0])
+        first = Ref.of(objects[0])
         every = Ref(first.api_version, first.kind, "", first.namespace)
         # Never more than what the scenario itself has made.
         labels = {**(item.labels or {}), **context.ledger.labels}
         yield Request("deletecollection", every, options, labels=labels)
         return
-    for obj in found:
+    for obj in objects:
         yield Request("delete", Ref.of(obj), options)
 
 

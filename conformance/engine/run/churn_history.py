@@ -24,19 +24,19 @@ def shortest(
     """
     at_last = {"reserved": reserved_for_nobody, "left": left}
 
-    def shows(part: Sequence[Version]) -> bool:
+    def shows(history: Sequence[Version]) -> bool:
         if violation.rule in at_last:
-            return violation.text in [item.text for item in at_last[violation.rule](part)]
+            return violation.text in [item.text for item in at_last[violation.rule](history)]
         return any(
             (item.rule, item.version) == (violation.rule, violation.version)
-            for item in violations_in(part, inventory)
+            for item in violations_in(history, inventory)
         )
 
     needed = [version for version in versions if version[0] <= violation.version]
     if not shows(needed):
         return needed
-    for part in _parts(list(dict.fromkeys(uid for _, uid, _ in needed))):
-        without = [version for version in needed if version[1] not in part]
+    for uids in _parts(list(dict.fromkeys(uid for _, uid, _ in needed))):
+        without = [version for version in needed if version[1] not in uids]
         if shows(without):
             needed = without
     for start in range(len(needed) - 1, 0, -1):

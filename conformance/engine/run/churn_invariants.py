@@ -67,17 +67,19 @@ class Inventory:
     @classmethod
     def of(cls, slices: Iterable[Obj]) -> Inventory:
         """The devices that are published."""
-        found = cls()
+        inventory = cls()
         for spec in (item["spec"] for item in slices):
             pool = spec["driver"], spec["pool"]["name"]
             counters = _counters(spec.get("sharedCounters"), "name")
-            found.counters.setdefault(pool, {}).update(counters)
+            inventory.counters.setdefault(pool, {}).update(counters)
             for device in spec.get("devices") or ():
                 place = (*pool, device["name"])
                 capacity = device.get("capacity") or {}
-                found.capacity[place] = _amounts({key: capacity[key]["value"] for key in capacity})
-                found.consumed[place] = _counters(device.get("consumesCounters"), "counterSet")
-        return found
+                inventory.capacity[place] = _amounts(
+                    {key: capacity[key]["value"] for key in capacity}
+                )
+                inventory.consumed[place] = _counters(device.get("consumesCounters"), "counterSet")
+        return inventory
 
 
 def violations_in(versions: Sequence[Version], inventory: Inventory) -> Iterator[Violation]:
@@ -88,14 +90,14 @@ def violations_in(versions: Sequence[Version], inventory: Inventory) -> Iterator
         inventory: what devices have.
     """
     claims = {uid for _, uid, state in versions if state and state["kind"] == "ResourceClaim"}
-    found = [
+    violations = [
         Violation("overlap", item.version, str(item))
         for item in overlaps_in(version for version in versions if version[1] in claims)
     ]
     walk = _Walk(inventory)
     for version in versions:
-        found += walk.take(*version)
-    yield from sorted(found, key=lambda violation: violation.version)
+        violations += walk.take(*version)
+    yield from sorted(violations, key=lambda violation: violation.version)
 
 
 def lives(pod: Obj) -> bool:
@@ -113,25 +115,27 @@ def reserved_for_nobody(versions: Sequence[Version]) -> Iterator[Violation]:
     controller repeats itself with growing delays, and releases what else there is as late.
     """
     pods: set[str] = set()
-    done: set[str] = set()
+    ended_pods: set[str] = set()
     back: set[tuple[str, str]] = set()  # claim, pod
     kept: dict[tuple[str, str], Violation] = {}
     for version, uid, state in versions:
         if uid in pods or (state is not None and state["kind"] == "Pod"):
             pods.add(uid)
             if state is None or not lives(state):
-                done.add(uid)
+                ended_pods.add(uid)
             continue
         users = {user["uid"]: user["name"] for user in _users(state)}
         for user in [user for claim, user in kept if claim == uid and user not in users]:
             del kept[uid, user]
-            back |= {(uid, user)} if user in done else set()
+            back |= {(uid, user)} if user in ended_pods else set()
         for user in [user for user in users if (uid, user) not in back]:
             text = f"claim {_name(state)} is still reserved for pod {users[user]}"
             kept[uid, user] = Violation("reserved", version, text)
     repeated = {claim for claim, _ in back}
     yield from (
-        found for (claim, user), found in kept.items() if user in done and claim not in repeated
+        found
+        for (claim, user), found in kept.items()
+        if user in ended_pods and claim not in repeated
     )
 
 
@@ -208,11 +212,11 @@ class _Walk:
 
 def _exceeded(whole: _Amounts, parts: Iterable[_Amounts]) -> Iterator[str]:
     """The names of which the parts take more than there is."""
-    left = dict(whole)
-    for part in parts:
-        for name, amount in part.items():
-            left[name] = left.get(name, 0) - amount
-    yield from (name for name, amount in left.items() if amount < 0)
+    remaining = dict(whole)
+    for amounts in parts:
+        for name, amount in amounts.items():
+            remaining[name] = remaining.get(name, 0) - amount
+    yield from (name for name, amount in remaining.items() if amount < 0)
 
 
 def _counters(sets: Any, key: str) -> _Amounts:

@@ -21,10 +21,12 @@ from conformance.engine.run.churn_invariants import (
     reserved_for_nobody,
     violations_in,
 )
-from conformance.engine.run.churn_operations import Operation, Player, operations
+from conformance.engine.run.churn_operations import Operation, operations
+from conformance.engine.run.churn_player import Player
 from conformance.engine.run.context import Context, Interrupted
 from conformance.scenario.base import ObjectSelector
 from conformance.scenario.churn import Churn
+from conformance.seam.abilities import Ability
 from conformance.seam.watching import Following, Version
 from kube.base.errors import TargetError
 
@@ -58,32 +60,36 @@ def churn(step: Churn, context: Context) -> dict[str, Any]:
     """
     budget, first = context.churn_seconds or step.time, context.churn_seed or step.seed
     began = time.monotonic()
-    rounds = judged = done = 0
+    rounds = judged = operations_done = 0
     broken: list[str] = []
     divergence: Divergence | None = None
     while rounds < ceil(budget / step.time) and time.monotonic() - began < budget:
         seed = first + rounds
         drawn = operations(step, seed)
         try:
-            found = _play(step, context, drawn)
+            this_round = _play(step, context, drawn)
         except Interrupted:
             if divergence is None:
                 raise
             break  # report what was found
-        rounds, done, judged = rounds + 1, done + found.done, judged + found.judged
-        if found.violation is not None and found.judged:
-            broken.append(f"{found.violation.rule} with seed {seed}")
+        rounds, operations_done, judged = (
+            rounds + 1,
+            operations_done + this_round.done,
+            judged + this_round.judged,
+        )
+        if this_round.violation is not None and this_round.judged:
+            broken.append(f"{this_round.violation.rule} with seed {seed}")
             divergence = divergence or _divergence(
-                step, context, seed, drawn[: found.done], found, found.violation
+                step, context, seed, drawn[: this_round.done], this_round, this_round.violation
             )
     if divergence is not None:
-        summary = f"in {rounds} rounds of {done} operations: {', '.join(broken)}"
+        summary = f"in {rounds} rounds of {operations_done} operations: {', '.join(broken)}"
         raise Divergence(divergence.expected, f"{divergence.found}\n{summary}")
     if not judged:
         raise TargetError("the watches of pods and claims were interrupted in every round of churn")
     observed = {"seed": first, "rounds": rounds}
     if context.churn_seconds:
-        observed["operations"] = done
+        observed["operations"] = operations_done
     return observed if judged == rounds else observed | {"notJudged": rounds - judged}
 
 
@@ -91,7 +97,7 @@ def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
     player = Player(step, context)
     with closing(context.scope.follow(player.namespaces)) as following:
         player.begin()
-        done = player.play(drawn)
+        operations_done = player.play(drawn)
         # A scheduler that is behind may not have allocated anything while objects came and went.
         timeout = context.limit(context.scenario.spec.timeouts.eventually)
         context.wait(lambda: _allocated(following.heard()) or None, timeout)
@@ -99,16 +105,18 @@ def _play(step: Churn, context: Context, drawn: Sequence[Operation]) -> Round:
         player.end()
         late += _still_broken(lambda: left(following.heard()), context, following)
         versions = following.versions()
-    found = [*violations_in(versions, _inventory(step, context)), *late]
-    if not found and not _allocated(versions):
-        found = [Violation("nothing", 0, "no claim was ever allocated")]
-    return Round(done, versions, found[0] if found else None, not following.gap)
+    violations = [*violations_in(versions, _inventory(step, context)), *late]
+    if not violations and not _allocated(versions):
+        violations = [Violation("nothing", 0, "no claim was ever allocated")]
+    return Round(
+        operations_done, versions, violations[0] if violations else None, not following.gap
+    )
 
 
 def _inventory(step: Churn, context: Context) -> Inventory:
     """Of what the step publishes, and of what the driver does."""
-    there = context.find(ObjectSelector(kind="ResourceSlice"))
-    return Inventory.of([*step.items_of("ResourceSlice"), *there])
+    slices = context.find(ObjectSelector(kind="ResourceSlice"))
+    return Inventory.of([*step.items_of("ResourceSlice"), *slices])
 
 
 def _divergence(
@@ -154,10 +162,10 @@ def _still_broken(
 
 def _unquiet(context: Context, following: Following) -> Iterator[Violation]:
     yield from reserved_for_nobody(following.heard())
-    if "cdi" in context.scenario.spec.requires.abilities:
+    if Ability.CDI in context.scenario.spec.requires.abilities:
         prepared = context.scope.observe.cdi_claims()
-        known = {uid for _, uid, _ in following.heard()}
+        known_uids = {uid for _, uid, _ in following.heard()}
         present = following.now()
         allocated = {obj["metadata"]["uid"] for obj in present if "allocation" in obj["status"]}
-        for uid in sorted(known & prepared.keys() - allocated):
+        for uid in sorted(known_uids & prepared.keys() - allocated):
             yield Violation("prepared", 0, f"claim {uid} is prepared, and not allocated")

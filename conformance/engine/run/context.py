@@ -109,6 +109,11 @@ class Context:
         return self.progress.captured
 
     @property
+    def published(self) -> frozenset[str]:
+        """Nodes for which the driver had published before the first step ``fault``."""
+        return self.progress.published or frozenset()
+
+    @property
     def observe(self) -> Observation:
         return self.scope.observe
 
@@ -137,8 +142,8 @@ class Context:
         return self.scope.get(self._ref(kind, name, api_version, namespace))
 
     def _ref(self, kind: str, name: str, api_version: str | None, namespace: str | None) -> Ref:
-        place = None if kind in CLUSTER_SCOPED else namespace or self.scope.namespace
-        return Ref(api_version or default_version(kind), kind, name, place)
+        own_namespace = None if kind in CLUSTER_SCOPED else namespace or self.scope.namespace
+        return Ref(api_version or default_version(kind), kind, name, own_namespace)
 
     def user(self, account: AccountName | None) -> User | None:
         """The user of requests that say ``as``."""
@@ -152,11 +157,11 @@ class Context:
         if selector.name is not None:
             version = selector.api_version
             obj = self.get(selector.kind, selector.name, version, selector.namespace)
-            found = [obj] if obj is not None else []
+            objects = [obj] if obj is not None else []
         else:
-            found = self.scope.find(_query(selector))
+            objects = self.scope.find(_query(selector))
         return sorted(
-            (obj for obj in found if selector.selects(obj)),
+            (obj for obj in objects if selector.selects(obj)),
             key=lambda obj: str(obj["metadata"]["name"]),
         )
 
@@ -171,11 +176,11 @@ class Context:
     def watched(self, name: str) -> Sequence[WatchEvent]:
         # What is in a namespace of the scenario is its own; others need its labels.
         selector, watching = self.progress.watches[name]
-        own = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
+        own_labels = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
         return [
             WatchEvent(change, str(obj["metadata"]["name"]), version_of(obj))
             for change, obj in watching.events()
-            if own.items() <= (obj["metadata"].get("labels") or {}).items()
+            if own_labels.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
     def pods(self, selector: PodSelector) -> list[Obj]:
@@ -192,14 +197,14 @@ class Context:
 
     def claim_of(self, pod: str, pod_claim: str) -> Obj | None:
         """The ResourceClaim of an entry of ``pod.spec.resourceClaims``; remembers its uid."""
-        found = self.get("Pod", pod)
-        if found is None:
+        pod_object = self.get("Pod", pod)
+        if pod_object is None:
             return None
         name = None
-        for entry in found["spec"].get("resourceClaims", ()):
+        for entry in pod_object["spec"].get("resourceClaims", ()):
             if entry["name"] == pod_claim:
                 name = entry.get("resourceClaimName")
-        for status in found.get("status", {}).get("resourceClaimStatuses", ()):
+        for status in pod_object.get("status", {}).get("resourceClaimStatuses", ()):
             if status["name"] == pod_claim:
                 name = status.get("resourceClaimName", name)
         claim = self.get("ResourceClaim", name) if name else None
@@ -228,19 +233,19 @@ class Context:
         if wanted.grown_since is None:
             node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
             return None if wanted.node_of and node is None else self.read(wanted, node)
-        node, before = self.progress.counted[wanted.grown_since, wanted.told()]
+        node, value_before = self.progress.counted[wanted.grown_since, wanted.told()]
         value = self.read(wanted, node)
-        return None if value is None else value - before
+        return None if value is None else value - value_before
 
     def read(self, wanted: MetricOf, node: str | None) -> float | None:
         """The present value of a metric on a node, whatever its ``nodeOf`` says."""
-        found = self.observe.samples(wanted.component, wanted.name, node)
-        return None if found is None else total(found, wanted.labels)
+        samples = self.observe.samples(wanted.component, wanted.name, node)
+        return None if samples is None else total(samples, wanted.labels)
 
     def node_of(self, pod: str) -> str | None:
         """The node of a pod, None if it is on none."""
-        found = self.get("Pod", pod) or {"spec": {}}
-        node: str | None = found["spec"].get("nodeName")
+        pod_object = self.get("Pod", pod) or {"spec": {}}
+        node: str | None = pod_object["spec"].get("nodeName")
         return node
 
     def of_driver(self, driver: str) -> Context:

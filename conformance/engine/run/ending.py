@@ -59,9 +59,9 @@ class Ending:
 
     def excuse(self, reasons: Iterable[str]) -> None:
         """Take a failure for an error, if something else than the target may have caused it."""
-        if found := "; ".join(dict.fromkeys(reasons)):
+        if explanation := "; ".join(dict.fromkeys(reasons)):
             self.outcome = Outcome.ERROR
-            self.message = f"not judged: {found}\n{self.message}"
+            self.message = f"not judged: {explanation}\n{self.message}"
 
     def blame(self, message: str) -> None:
         """Fail, also where it was taken for an error that the target broke; this is why."""
@@ -117,11 +117,11 @@ def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> Scen
     if not attempts:
         return finished
     passed = finished.outcome is Outcome.PASSED
-    before = [f"attempt {n}: {item.message}" for n, item in enumerate(attempts, start=1)]
+    attempt_messages = [f"attempt {n}: {item.message}" for n, item in enumerate(attempts, start=1)]
     return replace(
         finished,
         outcome=Outcome.FLAKY if passed else finished.outcome,
-        message="\n".join([f"passed at attempt {len(before) + 1}", *before])
+        message="\n".join([f"passed at attempt {len(attempt_messages) + 1}", *attempt_messages])
         if passed
         else finished.message,
         where=attempts[-1].where if passed else finished.where,
@@ -192,16 +192,19 @@ def interferences(context: Context, message: str) -> Iterator[str]:
         for event in context.scope.find(Query("v1", "Event")):
             if policy := _policy_of(event.get("message", ""), context):
                 about = event["involvedObject"]
-                what = f"what {about.get('kind')} {about.get('name')} makes is refused by {policy}"
-                yield f"{what}, a policy of this cluster: {one_line(event['message'], 300)}"
+                refused_object = (
+                    f"what {about.get('kind')} {about.get('name')} makes is refused by {policy}"
+                )
+                refusal = one_line(event["message"], 300)
+                yield f"{refused_object}, a policy of this cluster: {refusal}"
 
 
 def _policy_of(message: str, context: Context) -> str | None:
     """The webhook or policy that refused a request; None: none, or one that the scenario made."""
-    found = _POLICY.search(message)
-    if found is None:
+    matched = _POLICY.search(message)
+    if matched is None:
         return None
-    name = next(filter(None, found.groups()))
+    name = next(filter(None, matched.groups()))
     return None if any(one.name == name for one in context.ledger.made) else name
 
 

@@ -10,6 +10,12 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from conformance.engine.attempt import ScenarioAttempt
+from conformance.engine.lost_driver import (
+    PUBLISHED_SECONDS,
+    await_publication,
+    restart_lost_driver,
+)
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.ending import (
@@ -23,17 +29,16 @@ from conformance.engine.run.ending import (
     may_be_chance,
 )
 from conformance.engine.run.faults import (
-    PUBLISHED_SECONDS,
     make_healthy,
     remove_other_driver,
-    restart,
     restore,
     start_other_driver,
-    unpublished,
 )
-from conformance.engine.run.steps import Observed, perform_together, prepare
+from conformance.engine.run.steps import perform_together, prepare
+from conformance.engine.run.verbs import Observed
 from conformance.engine.schedule.loop import Slot
 from conformance.engine.schedule.needs import last_disruption
+from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup, planned, without_steps
 from conformance.results.events.dispatch import Event
 from conformance.results.events.run import RunStopping
@@ -47,9 +52,12 @@ from conformance.results.events.scenario import (
     StepStarted,
 )
 from conformance.results.knownissues import versions_of_kubernetes, with_known_issues
+from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
+from conformance.scenario.model import Scenario
 from conformance.scenario.steps import together
 from conformance.seam.overlaps import Overlap
+from conformance.seam.scope import Scope
 from conformance.seam.values import CONSTRAINTS
 from kube.base.errors import TargetGoneError, UsageError
 from kube.base.text import shorten
@@ -60,19 +68,25 @@ Emit = Callable[[Event], None]
 
 
 def run_scenario(
-    loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot | None = None
+    loaded: LoadedScenario,
+    setup: Setup,
+    emit: Emit,
+    slot: Slot | None = None,
+    pool: NodePool | None = None,
 ) -> ScenarioFinished:
     """Run a scenario to its end, with retries and cleanup; whatever goes wrong is its outcome.
 
-    ``slot``: the scenario's, where others run beside it.
+    Args:
+        slot: the scenario's, where others run beside it.
+        pool: the nodes on which it runs; None is all of the target.
     """
     slot = slot or Slot()
     attempts: list[Attempt] = []
     while True:
-        this = replace(setup, attempt=len(attempts))
-        _LOG.info("%s: attempt %d begins", loaded.id, this.attempt + 1)
-        emit(ScenarioStarted(planned(loaded), this.namespace(loaded)))
-        finished = _Run(loaded, this, emit, slot).finish()
+        attempt = ScenarioAttempt(setup, loaded, pool, number=len(attempts))
+        _LOG.info("%s: attempt %d begins", loaded.id, attempt.number + 1)
+        emit(ScenarioStarted(planned(loaded), attempt.namespace))
+        finished = _Run(attempt, emit, slot).finish()
         if len(attempts) == setup.retries or not may_be_chance(finished, setup):
             break
         attempts.append(
@@ -92,13 +106,14 @@ def report_end(finished: ScenarioFinished, setup: Setup, emit: Emit) -> None:
 class _Run:
     """One attempt at a scenario."""
 
-    def __init__(self, loaded: LoadedScenario, setup: Setup, emit: Emit, slot: Slot) -> None:
-        self.loaded = loaded
+    def __init__(self, attempt: ScenarioAttempt, emit: Emit, slot: Slot) -> None:
+        self.attempt = attempt
+        self.loaded = attempt.loaded
         self.slot = slot
-        self.setup = setup
-        self.opened = setup.opened
+        self.setup = attempt.setup
+        self.opened = attempt.setup.opened
         self.emit = emit
-        self.ending = Ending(loaded.where(()))
+        self.ending = Ending(self.loaded.where(()))
         self.steps: list[StepFinished] = []
         self.decisions: list[dict[str, object]] = []
         self.left: tuple[str, ...] = ()
@@ -106,25 +121,51 @@ class _Run:
         self.overlapped: set[tuple[str, str, str, int]] = set()
 
     def finish(self) -> ScenarioFinished:
-        if (reason := self.setup.reason_to_skip(self.loaded)) is not None:
+        """Run the attempt to its end, unless there is a reason not to begin it."""
+        if (reason := self.attempt.explain_skip()) is not None:
             return without_steps(self.loaded, Outcome.SKIPPED, reason)
-        if (reason := self.setup.reason_to_end(self.loaded)) is not None:
+        if (reason := self.attempt.explain_useless()) is not None:
             return without_steps(self.loaded, Outcome.ERROR, reason)
         start = time.perf_counter()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        variables = self.setup.variables(self.loaded)
+        variables = self.attempt.make_variables()
         try:
             scenario = self.loaded.bind(variables)
         except UsageError as error:
             return without_steps(self.loaded, *ended_by(error))
-        scope = self.opened.target.scope(self.setup.namespace(self.loaded))
-        pool, options = self.setup.pool, self.opened.options
-        context = Context(
+        scope = self.opened.target.scope(self.attempt.namespace)
+        context = self._make_context(scenario, variables, scope)
+        try:
+            self._go_through_phases(context)
+            # Once more: what the watch of claims told during the cleanup is there by now.
+            overlaps = self._note_overlaps(context)
+        finally:
+            scope.close()
+        finished = replace(
+            without_steps(self.loaded, self.ending.outcome, self.ending.message),
+            where=self.ending.where,
+            cleanup=self.cleanup,
+            left=self.left,
+            seconds=time.perf_counter() - start,
+            steps=tuple(self.steps),
+            decisions=tuple(self.decisions),
+            undecided=tuple(context.progress.undecided),
+            overlaps=overlaps,
+            namespace=scope.namespace,
+            started_at=started_at,
+            latencies=tuple(round(seconds, 4) for seconds in scope.latencies()),
+        )
+        versions = versions_of_kubernetes(self.attempt.capabilities)
+        return with_known_issues(finished, self.opened.target.name, versions)
+
+    def _make_context(self, scenario: Scenario, variables: Variables, scope: Scope) -> Context:
+        pool, options = self.attempt.pool, self.opened.options
+        return Context(
             scenario=scenario,
             scope=scope,
             ledger=Ledger(
                 scope,
-                self.setup.labels(self.loaded),
+                self.attempt.labels,
                 ranges=CONSTRAINTS in self.opened.capabilities.served_apis,
                 nodes=pool.nodes if pool and scenario.spec.tier != "allocation" else (),
                 scheduler=self.opened.scheduler.name if self.opened.scheduler else "",
@@ -141,42 +182,50 @@ class _Run:
             slot=self.slot,
             time_factor=self.setup.time_factor,
         )
-        try:
-            for phase in (
-                self._carry_out,
-                self._take_decisions,
-                self._note_overlaps,
-                self._diagnose,
-                restore,
-                self._find_lost,
-                make_healthy,
-                self._settle,
-                self._clean_up,
-                remove_other_driver,
-                self._settle,
-            ):
-                self._guarded(partial(phase, context))
-            overlaps = self._note_overlaps(context)  # the watch of claims is complete by now
-        finally:
-            scope.close()
-        finished = replace(
-            without_steps(self.loaded, self.ending.outcome, self.ending.message),
-            where=self.ending.where,
-            cleanup=self.cleanup,
-            left=self.left,
-            seconds=time.perf_counter() - start,
-            steps=tuple(self.steps),
-            decisions=tuple(self.decisions),
-            undecided=tuple(context.progress.undecided),
-            overlaps=overlaps,
-            namespace=scope.namespace,
-            started_at=started_at,
-            latencies=tuple(round(one, 4) for one in scope.latencies()),
+
+    def _go_through_phases(self, context: Context) -> None:
+        """Carry out the steps, and all that must follow however they ended.
+
+        A phase that raises is noted and does not keep the later ones from being carried out, as if
+        each were the ``finally`` of those above it. The order is the design: first what can be seen
+        only now, then the cluster as it was, then away with what the scenario made.
+        """
+        phases: tuple[Callable[[Context], object], ...] = (
+            self._carry_out,
+            #
+            # See: nothing may be repaired or deleted yet, or there is nothing to look at.
+            #
+            # Before the diagnosis, which may make an error of a failure (`Ending.excuse`): an error
+            # has no decisions, and those of a failure are wanted.
+            self._take_decisions,
+            # Before the diagnosis, as it may be what makes the scenario fail.
+            self._note_overlaps,
+            self._diagnose,
+            #
+            # Repair: what follows, and every other scenario, needs components that run.
+            #
+            restore,
+            # A driver cannot publish before it and its kubelet run again.
+            self._find_lost,
+            # Shows in slices, so it needs a driver that publishes.
+            make_healthy,
+            # From here all runs as before, and the cleanup disrupts nobody: others need not wait.
+            self._settle,
+            #
+            # Remove: only now, as pods end and claims are unprepared by kubelets and drivers that
+            # run.
+            #
+            self._clean_up,
+            # Not before the last pod that had its devices is gone: it must unprepare their claims.
+            remove_other_driver,
+            # Again, for the first is none while another driver is on the nodes.
+            self._settle,
         )
-        versions = versions_of_kubernetes(self.setup.capabilities)
-        return with_known_issues(finished, self.opened.target.name, versions)
+        for phase in phases:
+            self._guarded(partial(phase, context))
 
     def _carry_out(self, context: Context) -> None:
+        """Carry out the steps until one goes wrong."""
         spec = context.scenario.spec
         if spec.requires.other_devices:
             start_other_driver(context, self.opened.capabilities)
@@ -184,7 +233,9 @@ class _Run:
         for indices in together(spec.steps):
             if not self._steps(indices, context):
                 return
-            if last_disruption(spec) in indices and not unpublished(context):
+            # After the last fault, with the driver back, the scenario disrupts nobody any more; the
+            # phases at its end must not restart components beside scenarios that have begun.
+            if last_disruption(spec) in indices and not await_publication(context):
                 self._settle(context)
 
     def _take_decisions(self, context: Context) -> None:
@@ -193,8 +244,8 @@ class _Run:
 
     def _note_overlaps(self, context: Context) -> tuple[Overlap, ...]:
         """Fail the scenario in which one device went to two claims."""
-        found = tuple(context.scope.overlaps())
-        for item in found:
+        overlaps = tuple(context.scope.overlaps())
+        for item in overlaps:
             key = (item.driver, item.pool, item.device, item.version)
             if item.namespace == context.scope.namespace and key not in self.overlapped:
                 self.overlapped.add(key)
@@ -202,7 +253,7 @@ class _Run:
                     self.ending.note(Outcome.FAILED, str(item))
                 else:
                     self.ending.add(str(item))
-        return found
+        return overlaps
 
     def _diagnose(self, context: Context) -> None:
         if self.ending.outcome is Outcome.FAILED:
@@ -216,16 +267,19 @@ class _Run:
 
     def _find_lost(self, context: Context) -> None:
         """Fail the scenario after whose faults the driver does not publish again."""
-        if nodes := unpublished(context, PUBLISHED_SECONDS):
-            left, report = restart(nodes, context, self.setup.capabilities)
-            self.setup.lost.update(dict.fromkeys(left, self.loaded.id))
+        if nodes := await_publication(context, PUBLISHED_SECONDS):
+            still_lost, report = restart_lost_driver(nodes, context, self.attempt.capabilities)
+            self.setup.lost.add(still_lost, self.loaded.id)
             passed = self.ending.well
             self.ending.blame(report)
             if passed:
                 self._diagnose(context)
 
     def _settle(self, context: Context) -> None:
-        """Let others begin when all runs as before, unless a retry may disrupt them again."""
+        """Report that all runs as before, so that scenarios which were kept waiting can begin.
+
+        Not where a retry may disrupt them again, nor while another driver is on the nodes.
+        """
         if not self.setup.retries and not context.progress.other_driver:
             context.progress.stopped.clear()
             self.slot.settle()
@@ -244,8 +298,8 @@ class _Run:
             self.ending.note(outcome, f"the cleanup failed: {'; '.join(self.left)}")
 
     def _named(self, diagnostics: dict[str, str]) -> dict[str, str]:
-        attempt = f"attempt-{self.setup.attempt + 1}-" if self.setup.retries else ""
-        return {f"{attempt}{name}": text for name, text in diagnostics.items()}
+        prefix = f"attempt-{self.attempt.number + 1}-" if self.setup.retries else ""
+        return {f"{prefix}{name}": text for name, text in diagnostics.items()}
 
     def _steps(self, indices: Sequence[int], context: Context) -> bool:
         """Carry out one step, or several in parallel; whether all went well."""

@@ -1,41 +1,28 @@
-"""Carries out the steps of a scenario."""
+"""Carries out the steps of a scenario, one after the other or in parallel.
+
+What each verb does is a class in :mod:`conformance.engine.run.verbs`.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final
 
-from conformance.engine.run.awaiting import Divergence, await_expectation
-from conformance.engine.run.changes import NotOneError, send
-from conformance.engine.run.churn_rounds import churn
+from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context
-from conformance.engine.run.faults import disturb, stimulate
-from conformance.scenario.base import ObjectSelector, ServerSelector
+from conformance.engine.run.verbs import VERBS, Observed
 from conformance.scenario.driver.variables import filled
 from conformance.scenario.metrics import MetricOf
-from conformance.scenario.steps import CopyAllocation, Step
-from conformance.seam.overlaps import COPIED
+from conformance.scenario.steps import Step
 from kube.base.errors import TargetError
-from kube.errors import ApiError
-from kube.values import Obj, Ref, User
+from kube.values import Obj
 
 NODE_LABEL = "dra-conformance.dev/node"
 TAINT = "dra-conformance.dev/hollow"
 
-DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
-"""Finalizer of a claim that is allocated (k8s.io/api/resource/v1, ``Finalizer``)."""
-
-Observed = list[dict[str, Any]]
-"""What the expectations of a step observed, comparable between targets."""
-
 _METRIC_SECONDS = 30.0
 """Until a restarted component reports metrics again."""
-
-ADMISSION_SECONDS = 10.0
-"""How far an admission plugin's watches may be behind."""
 
 
 def hollow_node(name: str, short: str) -> Obj:
@@ -85,7 +72,7 @@ def prepare(context: Context) -> None:
 
 
 def perform(step: Step, context: Context) -> Observed:
-    """Carry out one step; what each of its expectations observed.
+    """Carry out one step, and return what each of its expectations observed.
 
     Raises:
         Divergence: an expectation does not hold, or the API server refused what it must accept.
@@ -97,20 +84,9 @@ def perform(step: Step, context: Context) -> Observed:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
     context.progress.inserted |= texts
     if step.name is not None:
-        _count(step.name, context)
+        _read_growing_metrics(step.name, context)
         context.progress.began[step.name] = context.scope.now()
-    if step.expect is not None:
-        return [await_expectation(expectation, context) for expectation in step.expect]
-    if step.churn is not None:
-        return [churn(step.churn, context)]
-    if (done := _DONE.get(step.action)) is not None:
-        done(getattr(step, step.action), context)
-    elif step.apply is not None:
-        for obj in step.apply:
-            _apply(dict(obj), context, context.user(step.account))
-    else:
-        _change(step, context)
-    return []
+    return VERBS[step.action](step, context).perform()
 
 
 def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[], Observed]]:
@@ -122,99 +98,19 @@ def perform_together(steps: Sequence[Step], context: Context) -> list[Callable[[
         return [partial(perform, steps[0], context)]
     ends: list[Future[Observed]] = [Future() for _ in steps]
     context.scope.at_once(
-        [partial(_keep, *pair, context) for pair in zip(ends, steps, strict=True)]
+        [partial(_perform_for, *pair, context) for pair in zip(ends, steps, strict=True)]
     )
     return [end.result for end in ends]
 
 
-def _keep(end: Future[Observed], step: Step, context: Context) -> None:
+def _perform_for(end: Future[Observed], step: Step, context: Context) -> None:
     try:
         end.set_result(perform(step, context))
     except Exception as error:  # noqa: BLE001 -- raised again by who asks for the result
         end.set_exception(error)
 
 
-def _capture(wanted: Mapping[str, ObjectSelector], context: Context) -> None:
-    for name, selector in wanted.items():
-        found = context.find(selector)
-        if len(found) != 1:
-            raise Divergence(f"one {selector.describe()} to capture", f"{len(found)}")
-        context.progress.captured[name] = found[0]
-
-
-def _watch(wanted: Mapping[str, ServerSelector], context: Context) -> None:
-    for name, selector in wanted.items():
-        context.watch(name, selector)
-
-
-def _wait(seconds: float, context: Context) -> None:
-    with context.slot.observe():
-        context.scope.pause(seconds)
-
-
-def _change(step: Step, context: Context) -> None:
-    """Send a change or deletion that the API server must accept."""
-    try:
-        send(step, step.delete or (), context)
-    except NotOneError as error:
-        raise Divergence(error.wanted, error.found) from None
-    except ApiError as error:
-        raise Divergence(f"to {step.describe()}, which must be accepted", str(error)) from None
-
-
-def _copy_allocation(wanted: CopyAllocation, context: Context) -> None:
-    """Write an allocation as the scheduler does: the finalizer first, then the status."""
-    source = context.get("ResourceClaim", wanted.source) or {}
-    allocation = (source.get("status") or {}).get("allocation")
-    claim = context.get("ResourceClaim", wanted.to)
-    if allocation is None or claim is None:
-        raise Divergence(f"claim {wanted.source} allocated, and claim {wanted.to}", "one is not")
-    finalizers = [*(claim["metadata"].get("finalizers") or []), DELETE_PROTECTION]
-    try:
-        marked = {"finalizers": finalizers, "annotations": {COPIED: wanted.source}}
-        context.scope.patch(Ref.of(claim), {"metadata": marked})
-        context.scope.patch(Ref.of(claim), {"status": {"allocation": allocation}}, "status")
-    except ApiError as error:
-        raise Divergence(f"the allocation of {wanted.to} to be accepted", str(error)) from None
-
-
-_DONE: Final[Mapping[str, Callable[[Any, Context], None]]] = {
-    "capture": _capture,
-    "copy_allocation": _copy_allocation,
-    "fault": disturb,
-    "stimulate": stimulate,
-    "wait": _wait,
-    "watch": _watch,
-}
-"""Verb -> what is done with its value. The others observe something, or send a request."""
-
-
-def _apply(obj: dict[str, Any], context: Context, user: User | None) -> None:
-    """Create an object that the API server must accept.
-
-    An admission plugin that knows other objects from watches may refuse it for a moment
-    (NodeDeclaredFeatureValidator, and a feature that was only just declared).
-    """
-    refusal: list[ApiError] = []
-
-    def accepted() -> Obj | None:
-        try:
-            return context.ledger.create(obj, user)
-        except ApiError as error:
-            refusal[:] = [error]
-            if error.reason != "Forbidden":
-                raise
-            return None
-
-    with contextlib.suppress(ApiError):
-        if accepted() is not None or context.wait(accepted, ADMISSION_SECONDS) is not None:
-            return
-    [error] = refusal
-    name = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
-    raise Divergence(f"{name} to be accepted", f"{error.code} {error.reason}: {error.message}")
-
-
-def _count(step: str, context: Context) -> None:
+def _read_growing_metrics(step: str, context: Context) -> None:
     """Read the metrics whose growth since this step is expected later.
 
     Raises:
@@ -223,21 +119,21 @@ def _count(step: str, context: Context) -> None:
     """
     for later in context.scenario.spec.steps:
         for expectation in later.expect or ():
-            wanted = expectation.counted
-            if wanted is not None and wanted.grown_since == step:
-                context.progress.counted[step, wanted.told()] = _read(wanted, context)
+            metric = expectation.counted
+            if metric is not None and metric.grown_since == step:
+                context.progress.counted[step, metric.told()] = _read_metric(metric, context)
 
 
-def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
-    node = wanted.node
-    if wanted.node_of is not None:
-        node = context.node_of(wanted.node_of)
+def _read_metric(metric: MetricOf, context: Context) -> tuple[str | None, float]:
+    node = metric.node
+    if metric.node_of is not None:
+        node = context.node_of(metric.node_of)
         if node is None:
-            expected = f"pod {wanted.node_of} on a node, to read {wanted.told()}"
-            raise Divergence(expected, f"it is not when step {wanted.grown_since} begins")
-    found = context.wait(lambda: context.read(wanted, node), context.limit(_METRIC_SECONDS))
-    if found is None:
+            expected = f"pod {metric.node_of} on a node, to read {metric.told()}"
+            raise Divergence(expected, f"it is not when step {metric.grown_since} begins")
+    value = context.wait(lambda: context.read(metric, node), context.limit(_METRIC_SECONDS))
+    if value is None:
         raise TargetError(
-            f"{wanted.component} did not report {wanted.name} for {_METRIC_SECONDS:g} s"
+            f"{metric.component} did not report {metric.name} for {_METRIC_SECONDS:g} s"
         )
-    return node, found
+    return node, value

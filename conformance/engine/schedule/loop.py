@@ -78,11 +78,11 @@ class Schedule:
         self._loaded = {item.id: item for item in scenarios}
         self._slots, self._observers = (slots, OBSERVERS) if capabilities.concurrent else (1, 0)
         self._pools = NodePools.of(capabilities)
-        known = load_known_issues().failing(capabilities.kubernetes_version)
+        known_issues = load_known_issues().failing(capabilities.kubernetes_version)
         waiting: list[Waiting] = []
         for item in scenarios:
             needs = Needs.of(item.scenario.spec)
-            if item.id in known:  # it may wait until it gives up
+            if item.id in known_issues:  # it may wait until it gives up
                 limit = item.scenario.spec.timeouts.eventually
                 needs = replace(needs, seconds=max(needs.seconds, limit))
             home = home_of(needs, self._pools, partial(reason_to_skip, item))

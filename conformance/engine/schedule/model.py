@@ -125,7 +125,7 @@ def _share(all_needs: Collection[Needs], capabilities: Capabilities) -> bool:
     if any(needs.exclusive for needs in all_needs):
         return False
     total = sum(needs.devices for needs in all_needs)
-    return total <= capabilities.devices and all(
+    return total <= capabilities.free.total and all(
         _left_on_a_node(needs.devices_on_one_node, total - needs.devices, capabilities)
         for needs in all_needs
     )
@@ -134,5 +134,5 @@ def _share(all_needs: Collection[Needs], capabilities: Capabilities) -> bool:
 def _left_on_a_node(wanted: int, taken: int, capabilities: Capabilities) -> bool:
     """Whether one node has so many devices left, wherever the others are taken."""
     # To leave less than is wanted, so many of each node must be taken.
-    enough = [count - wanted + 1 for count in capabilities.devices_on.values()]
+    enough = [count - wanted + 1 for count in capabilities.free.by_node.values()]
     return not wanted or taken < sum(number for number in enough if number > 0)

@@ -67,8 +67,8 @@ class Needs:
 
 def disrupted_roles(spec: Spec) -> frozenset[str]:
     """Roles of the components that a scenario stops or restarts, or starts for itself."""
-    own = frozenset({OTHER_DRIVER} if spec.requires.other_devices else ())
-    return own.union(role_of(step.fault.component) for step in spec.steps if step.fault)
+    started_roles = frozenset({OTHER_DRIVER} if spec.requires.other_devices else ())
+    return started_roles.union(role_of(step.fault.component) for step in spec.steps if step.fault)
 
 
 def last_disruption(spec: Spec) -> int | None:

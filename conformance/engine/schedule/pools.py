@@ -14,7 +14,8 @@ from enum import Enum
 
 from conformance.engine.schedule.needs import Needs, Reach
 from conformance.scenario.driver.variables import worker_of
-from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,48 +58,42 @@ class NodePools:
         the others, and would be stopped with their node.
         """
         whole = NodePool(capabilities)
-        devices = capabilities.devices_on
+        devices = capabilities.free.by_node
         worker = worker_of(devices)
-        shared = sum(devices.values()) != capabilities.devices
+        shared = sum(devices.values()) != capabilities.free.total
         if worker is None or shared or not capabilities.concurrent:
             return cls(whole, whole)
         alike = sorted(n for n in devices if n != worker and devices[n] == devices[worker])
         chosen = alike[max(0, len(alike) - 2 * len(devices) // 3) :]
         if not chosen:
             return cls(whole, whole)
-        rest = tuple(name for name in capabilities.nodes if name not in chosen)
+        common_nodes = tuple(name for name in capabilities.nodes if name not in chosen)
         return cls(
             whole,
-            NodePool(_of_nodes(capabilities, rest), rest),
-            tuple(NodePool(_of_node(capabilities, one), (one,), reserved=True) for one in chosen),
+            NodePool(_of_nodes(capabilities, common_nodes), common_nodes),
+            tuple(
+                NodePool(_of_node(capabilities, node), (node,), reserved=True) for node in chosen
+            ),
         )
 
 
 def _of_node(capabilities: Capabilities, name: str) -> Capabilities:
     """As if there were no other: its last device may not be one that can be asked for alone."""
-    own = _of_nodes(capabilities, [name])
-    one = own.one_device_on.get(name)
-    without = {DISTINCT_DEVICES} if one is None else set[str]()
-    if one is None or not one.shared:
-        without.add(SHARED_DEVICES)
-    lacking = {**own.lacking, **dict.fromkeys(without, "known of another node")}
-    return replace(own, abilities=own.abilities - without, lacking=lacking)
+    capabilities_of_node = _of_nodes(capabilities, [name])
+    last_device = capabilities_of_node.free.last_by_node.get(name)
+    without = {Ability.DISTINCT_DEVICES} if last_device is None else set[Ability]()
+    if last_device is None or not last_device.shared:
+        without.add(Ability.SHARED_DEVICES)
+    why = dict.fromkeys(map(str, without), "known of another node")
+    return replace(
+        capabilities_of_node,
+        abilities=capabilities_of_node.abilities - without,
+        lacking={**capabilities_of_node.lacking, **why},
+    )
 
 
 def _of_nodes(capabilities: Capabilities, nodes: Collection[str]) -> Capabilities:
-    devices = {name: count for name, count in capabilities.devices_on.items() if name in nodes}
-    different = {name: count for name, count in capabilities.different_on.items() if name in nodes}
-    other = {name: count for name, count in capabilities.other_devices_on.items() if name in nodes}
-    one = {name: device for name, device in capabilities.one_device_on.items() if name in nodes}
-    return replace(
-        capabilities,
-        nodes=tuple(nodes),
-        devices=sum(devices.values()),
-        devices_on=devices,
-        different_on=different,
-        other_devices_on=other,
-        one_device_on=one,
-    )
+    return replace(capabilities, nodes=tuple(nodes), free=capabilities.free.select_nodes(nodes))
 
 
 class Home(Enum):

@@ -138,9 +138,6 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in parts)
 
 
-DEVICE_HEALTH: Final = "device-health"
-"""The ability of a target whose devices' health can be set; see `Capabilities`."""
-
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
 
 

@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.metrics import MetricOf, ability
+from conformance.scenario.metrics import MetricOf
+from conformance.seam.abilities import Ability, metrics_ability
 from kube.observations import METRICS, PREPARED, total
 
 
@@ -81,7 +82,7 @@ class MetricsExpectation(Timed):
             known.step(("metrics", "grownSince"), wanted.grown_since)
         if wanted.node_of is not None:
             known.named(("metrics", "nodeOf"), "Pod", wanted.node_of)
-        known.needed(("metrics",), "ability", ability(wanted.component))
+        known.needed(("metrics",), "ability", metrics_ability(wanted.component))
         if wanted.component == "kubelet":
             known.needed(("metrics",), "kubelet")
 
@@ -129,6 +130,6 @@ class PreparedExpectation(Timed):
         return Seen(least <= prepared <= in_use, found, observed)
 
     def lint(self, known: Known) -> None:
-        known.needed(("prepared",), "ability", "kubelet-metrics")
+        known.needed(("prepared",), "ability", Ability.KUBELET_METRICS)
         known.needed(("prepared",), "trait", "nodeLocal")
         known.needed(("prepared",), "kubelet")

@@ -16,6 +16,7 @@ from conformance.scenario.base import Strict
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
 from conformance.scenario.expectations.conditions import unmet
+from conformance.seam.abilities import Ability
 from kube.observations import ContainerView, ListedClaim
 from kube.values import Obj
 
@@ -116,9 +117,9 @@ class CdiExpectation(Timed):
         for index, name in enumerate(wanted.containers):
             known.container(("cdi", "containers", index), (wanted.pod,), name)
         known.relation(("cel",), self._conditions, ("specs",))
-        known.needed(("cdi",), "ability", "cdi")
+        known.needed(("cdi",), "ability", Ability.CDI)
         if wanted.containers:
-            known.needed(("cdi", "containers"), "ability", "pod-resources")
+            known.needed(("cdi", "containers"), "ability", Ability.POD_RESOURCES)
         known.needed(("cdi",), "trait", "cdiPerClaim")
         known.needed(("cdi",), "kubelet")
 
@@ -258,7 +259,7 @@ class PodResourcesExpectation(Timed):
         pods = tuple(entry.partition("/")[0] for entry in wanted.of)
         for place, claim in enumerate(wanted.claims):
             known.pod_claim(("podResources", "claims", place), pods, claim)
-        known.needed(("podResources",), "ability", "pod-resources")
+        known.needed(("podResources",), "ability", Ability.POD_RESOURCES)
         if wanted.cdi:
             known.needed(("podResources", "cdi"), "trait", "cdiPerClaim")
         if wanted.shares:

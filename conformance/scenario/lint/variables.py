@@ -23,6 +23,7 @@ from conformance.scenario.driver.variables import (
     split,
 )
 from conformance.scenario.model import Requires, Scenario
+from conformance.seam.abilities import Ability
 from reference_allocator.api import schema
 
 PROFILE_GROUPS = ("attribute", "capacity", "class", "config", "selector")
@@ -84,7 +85,10 @@ def _variable(name: str, path: PathTuple, scenario: Scenario) -> Iterator[Proble
             yield Problem(path, f"{given} needs {needs}, because there may be no such node")
         if rest in ("device", "selector") and spec.requires.other_devices:
             yield Problem(path, f"{given}: not with otherDevices, which may be on another node")
-        if rest in ("device", "selector") and "distinct-devices" not in spec.requires.abilities:
+        if (
+            rest in ("device", "selector")
+            and Ability.DISTINCT_DEVICES not in spec.requires.abilities
+        ):
             needs = "requires: {abilities: [distinct-devices]}"
             yield Problem(path, f"{given} needs {needs}, because all devices may be alike")
         return

@@ -7,18 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
-from conformance.scenario.changes import IMPERSONATION
-from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import differences
-from conformance.scenario.metrics import ability
 from conformance.scenario.registry import GateProbe, load_registry
-from conformance.scenario.steps import FEATURE_GATES, UPGRADE
+from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.values import (
     CONSTRAINTS,
-    HOLLOW_NODES,
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
     Capabilities,
     Tier,
     simulated_devices,
@@ -41,16 +34,17 @@ from reference_allocator.gates import (
 
 _LOCAL_ONLY = {
     **dict.fromkeys(
-        (f"fault:{role}" for role in START_ORDER), "components are disturbed on local clusters only"
+        map(fault_ability, START_ORDER), "components are disturbed on local clusters only"
     ),
     **dict.fromkeys(
-        map(ability, CONTROL_PLANE), "the control plane's metrics are read on local clusters only"
+        map(metrics_ability, CONTROL_PLANE),
+        "the control plane's metrics are read on local clusters only",
     ),
-    POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
-    UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",
-    FEATURE_GATES: "other feature gates are set on local clusters only",
-    DEVICE_HEALTH: "devices get unhealthy on local clusters only, where the driver has made the"
-    " file that its profile names (stimulus)",
+    Ability.POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
+    Ability.UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",
+    Ability.FEATURE_GATES: "other feature gates are set on local clusters only",
+    Ability.DEVICE_HEALTH: "devices get unhealthy on local clusters only, where the driver has made"
+    " the file that its profile names (stimulus)",
 }
 """Ability -> why it is not there."""
 
@@ -87,24 +81,26 @@ def discover_capabilities(
     names = tuple(sorted(node["metadata"]["name"] for node in usable))
     lacking = {name: why for name, why in _LOCAL_ONLY.items() if name not in can}
     if refused := why_no_accounts(api):
-        lacking[IMPERSONATION] = refused
+        lacking[Ability.IMPERSONATION] = refused
     else:
-        can.add(IMPERSONATION)
+        can.add(Ability.IMPERSONATION)
     if refused := why_no_hollow_nodes(api):
-        lacking[HOLLOW_NODES] = refused
+        lacking[Ability.HOLLOW_NODES] = refused
     if usable:
-        can.add("image")
+        can.add(Ability.IMAGE)
         if CONSTRAINTS in api.discovery.served():
-            lacking[ROOT_CONTAINERS] = "OpenShift's constraints admit no root and no capabilities"
+            lacking[Ability.ROOT_CONTAINERS] = (
+                "OpenShift's constraints admit no root and no capabilities"
+            )
         else:
-            can.add(ROOT_CONTAINERS)
+            can.add(Ability.ROOT_CONTAINERS)
         if driver is not None:
             tiers |= {"node", "device"}
             why = why_not(api.connection, names)
             if why:
-                lacking[KUBELET_METRICS] = why
+                lacking[Ability.KUBELET_METRICS] = why
             else:
-                can.add(KUBELET_METRICS)
+                can.add(Ability.KUBELET_METRICS)
     gates = feature_gates(api, version, only_read=only_read)
     oldest = _oldest_kubelet(usable, version)
     return Capabilities(

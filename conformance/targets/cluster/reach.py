@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from conformance.scenario.driver.simulated import DEVICE_HEALTH, Stimulus
-from conformance.scenario.metrics import ability
-from conformance.scenario.steps import FEATURE_GATES, UPGRADE
+from conformance.scenario.driver.simulated import Stimulus
+from conformance.seam.abilities import Ability, list_fault_abilities, metrics_ability
 from conformance.seam.overlaps import ClaimHolders
-from conformance.seam.values import POD_RESOURCES, Capabilities, fault_abilities
+from conformance.seam.values import Capabilities
 from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health as ClusterHealth
 from conformance.targets.cluster.published import PublishedDevices
@@ -57,14 +56,14 @@ class Reach:
 
     @property
     def abilities(self) -> set[str]:
-        """What scenarios can do by it, see `Capabilities`."""
-        return fault_abilities(self.components).union(
-            {"cdi"} if self.cdi else (),
-            map(ability, CONTROL_PLANE) if self.metrics else (),
-            {POD_RESOURCES} if self.pod_resources else (),
-            {DEVICE_HEALTH} if self.control else (),
-            {UPGRADE} if self.upgrades else (),
-            {FEATURE_GATES} if self.set_gates else (),
+        """What scenarios can do by it, see `Ability`."""
+        return list_fault_abilities(self.components).union(
+            {Ability.CDI} if self.cdi else (),
+            map(metrics_ability, CONTROL_PLANE) if self.metrics else (),
+            {Ability.POD_RESOURCES} if self.pod_resources else (),
+            {Ability.DEVICE_HEALTH} if self.control else (),
+            {Ability.UPGRADE} if self.upgrades else (),
+            {Ability.FEATURE_GATES} if self.set_gates else (),
         )
 
 

@@ -6,8 +6,9 @@ import threading
 import time
 from dataclasses import replace
 
+from conformance.seam.abilities import Ability
 from conformance.seam.overlaps import ClaimHolders
-from conformance.seam.values import Capabilities
+from conformance.seam.values import Capabilities, FreeDevices
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
@@ -89,7 +90,7 @@ class ClusterTarget:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
                 if self._double_allocation:
-                    abilities.add("double-allocation")
+                    abilities.add(Ability.DOUBLE_ALLOCATION)
                 found = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,
@@ -102,7 +103,7 @@ class ClusterTarget:
                 self._capabilities = replace(
                     found,
                     other_driver=self._other,
-                    other_devices_on=on_each if self._other_devices else {},
+                    free=FreeDevices(other_by_node=on_each if self._other_devices else {}),
                 )
             return self._capabilities
 

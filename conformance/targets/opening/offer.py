@@ -20,13 +20,11 @@ from typing import Any, Final
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
 from conformance.scenario.scheduler import KUBE_SCHEDULER
+from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.scope import Target
 from conformance.seam.values import (
-    ANOTHER_SCHEDULER,
-    DISTINCT_DEVICES,
-    PARTITIONS,
-    SHARED_DEVICES,
     Capabilities,
+    FreeDevices,
     OneDevice,
 )
 from kube.base.errors import TargetError
@@ -77,7 +75,7 @@ def with_devices(
     try:
         snapshot = Snapshot.from_dict(scope.snapshot())
         found = _found(snapshot, capabilities.nodes, profile)
-        beside = dict(capabilities.other_devices_on)
+        beside = dict(capabilities.free.other_by_node)
         if other is not None and not beside:
             counted = _found(snapshot, tuple(found), other)
             beside = {name: len(devices) for name, devices in counted.items()}
@@ -91,16 +89,18 @@ def with_devices(
         capabilities,
         lacking={**capabilities.lacking, **lacking},
         nodes=tuple(found),
-        devices=len(free),
-        devices_on={name: len(devices) for name, devices in found.items() if devices},
-        different_on={
-            name: len({device for device, _ in devices})
-            for name, devices in found.items()
-            if any(share for _, share in devices)
-        },
-        other_devices_on={
-            name: count for name, count in beside.items() if count and found.get(name)
-        },
+        free=FreeDevices(
+            total=len(free),
+            by_node={name: len(devices) for name, devices in found.items() if devices},
+            different_by_node={
+                name: len({device for device, _ in devices})
+                for name, devices in found.items()
+                if any(share for _, share in devices)
+            },
+            other_by_node={
+                name: count for name, count in beside.items() if count and found.get(name)
+            },
+        ),
     )
     return _with_one_device(offered, found, snapshot.slices, profile.driver)
 
@@ -112,34 +112,38 @@ def _with_one_device(
     driver: str,
 ) -> Capabilities:
     """Devices that can be selected alone: the last, as ignoring a selector gives the first."""
-    node = worker_of(offered.devices_on)
+    node = worker_of(offered.free.by_node)
     lacking = {
-        DISTINCT_DEVICES: "no device is free",
-        SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
-        PARTITIONS: "no two free devices of a node draw on one set of counters",
+        Ability.DISTINCT_DEVICES: "no device is free",
+        Ability.SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
+        Ability.PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
-    last = {name: found[name][-1] for name in offered.devices_on}
+    last = {name: found[name][-1] for name in offered.free.by_node}
     selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
-    one_device_on = {
+    last_by_node = {
         name: OneDevice(device[1], selectors[device], bool(share))
         for name, (device, share) in last.items()
         if device in selectors
     }
-    there = set[str]()
+    there = set[Ability]()
     if node is not None:
         pool, device = last[node][0]
-        lacking[DISTINCT_DEVICES] = (
+        lacking[Ability.DISTINCT_DEVICES] = (
             f"no attribute tells {device} of pool {pool} from all others of {driver}"
         )
-        if one := one_device_on.get(node):
-            there = {DISTINCT_DEVICES, SHARED_DEVICES} if one.shared else {DISTINCT_DEVICES}
+        if one := last_by_node.get(node):
+            there = (
+                {Ability.DISTINCT_DEVICES, Ability.SHARED_DEVICES}
+                if one.shared
+                else {Ability.DISTINCT_DEVICES}
+            )
     if _partitions(slices, driver, found):
-        there.add(PARTITIONS)
+        there.add(Ability.PARTITIONS)
     return replace(
         offered,
         abilities=offered.abilities | there,
         lacking={**offered.lacking, **{name: lacking[name] for name in lacking.keys() - there}},
-        one_device_on=one_device_on,
+        free=replace(offered.free, last_by_node=last_by_node),
     )
 
 
@@ -287,11 +291,11 @@ def with_scheduler(found: Capabilities, name: str) -> Capabilities:
     """
     if name in {"", KUBE_SCHEDULER}:
         why = "--scheduler names none beside the default one"
-        return replace(found, lacking={**found.lacking, ANOTHER_SCHEDULER: why})
-    of_it = {f"{kind}:kube-scheduler" for kind in ("fault", "metrics")} & found.abilities
+        return replace(found, lacking={**found.lacking, Ability.ANOTHER_SCHEDULER: why})
+    of_it = {fault_ability("kube-scheduler"), metrics_ability("kube-scheduler")} & found.abilities
     why = f"the pods are those of scheduler {name}"
     return replace(
         found,
-        abilities=found.abilities - of_it | {ANOTHER_SCHEDULER},
+        abilities=found.abilities - of_it | {Ability.ANOTHER_SCHEDULER},
         lacking={**found.lacking, **dict.fromkeys(of_it, why)},
     )

@@ -18,18 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance import __version__
-from conformance.scenario.changes import IMPERSONATION
-from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.metrics import ability
 from conformance.scenario.shape import ShapeNode
+from conformance.seam.abilities import Ability, list_fault_abilities, metrics_ability
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import (
-    KUBELET_METRICS,
-    POD_RESOURCES,
-    ROOT_CONTAINERS,
     Capabilities,
+    FreeDevices,
     Tier,
-    fault_abilities,
 )
 from conformance.targets.reference.device_source import (
     DescribedDevices,
@@ -170,13 +165,20 @@ class ReferenceTarget:
             driver=devices.driver,
             nodes=nodes,
             other_driver=self.options.other.driver if self.options.other else None,
-            other_devices_on=self._other_devices(),
+            free=FreeDevices(other_by_node=self._other_devices()),
             abilities=frozenset(
-                {"cdi", "double-allocation", "image"}
-                | {IMPERSONATION, KUBELET_METRICS, POD_RESOURCES, ROOT_CONTAINERS}
-                | set(map(ability, CONTROL_PLANE))
-                | fault_abilities(self.world.components.names)
-                | ({DEVICE_HEALTH} if devices.driver else set())
+                {
+                    Ability.CDI,
+                    Ability.DOUBLE_ALLOCATION,
+                    Ability.IMAGE,
+                    Ability.IMPERSONATION,
+                    Ability.KUBELET_METRICS,
+                    Ability.POD_RESOURCES,
+                    Ability.ROOT_CONTAINERS,
+                }
+                | set(map(metrics_ability, CONTROL_PLANE))
+                | list_fault_abilities(self.world.components.names)
+                | ({Ability.DEVICE_HEALTH} if devices.driver else set())
             ),
             feature_gates=self.world.cluster.gates,
             simulated=(

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from conformance.data import scenarios_dir
+from conformance.engine.leftovers import sweep
 from conformance.engine.objects.classes import SharedClass, ensure_classes, used_by
 from conformance.engine.objects.ledger import Ledger
-from conformance.engine.objects.leftovers import sweep
 from conformance.scenario.driver.profile import DriverProfile, load_profile
 from kube.base.errors import InfrastructureError, TargetError
 from kube.errors import ApiError

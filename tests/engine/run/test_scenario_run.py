@@ -9,7 +9,7 @@ import pytest
 from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.context import Context
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.engine.run.steps import ADMISSION_SECONDS
+from conformance.engine.run.verbs import ADMISSION_SECONDS
 from conformance.results.events.dispatch import Event
 from conformance.results.events.scenario import Diagnostics, Outcome, ScenarioFinished
 from conformance.scenario.base import PodSelector

@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from conformance.engine.objects.ledger import Ledger
-from conformance.engine.run.awaiting import (
-    ANNOTATION,
-    CERTAIN_SECONDS,
-    CERTAIN_TIMES,
-    Divergence,
-    await_expectation,
-)
+from conformance.engine.run.awaiting import Divergence, await_expectation
 from conformance.engine.run.context import Context
+from conformance.engine.run.refusals import ANNOTATION, CERTAIN_SECONDS, CERTAIN_TIMES
 from conformance.scenario.driver.variables import Variables
 from conformance.targets.reference import ReferenceTarget
 from conformance.targets.reference.nvml import NvmlDriver

@@ -7,7 +7,8 @@ from typing import Any
 from conformance.engine.schedule.needs import Needs
 from conformance.engine.schedule.pools import NodePools
 from conformance.scenario.loader import LoadedScenario
-from conformance.seam.values import DISTINCT_DEVICES, Capabilities, OneDevice
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities, FreeDevices, OneDevice
 from tests.engine.miniature import pod, scenario
 from tests.targets.devices import PROFILE
 
@@ -22,10 +23,12 @@ def nodes(**devices: int) -> Capabilities:
         frozenset({"allocation", "node"}),
         driver=PROFILE.driver,
         nodes=tuple(devices),
-        devices=sum(devices.values()),
-        devices_on=devices,
-        abilities=frozenset({"fault:driver", "fault:etcd", DISTINCT_DEVICES}),
-        one_device_on={"a": OneDevice("gpu-3", "true")},
+        abilities=frozenset({"fault:driver", "fault:etcd", Ability.DISTINCT_DEVICES}),
+        free=FreeDevices(
+            total=sum(devices.values()),
+            by_node=devices,
+            last_by_node={"a": OneDevice("gpu-3", "true")},
+        ),
         concurrent=True,
     )
 

@@ -84,7 +84,7 @@ def test_a_run_keeps_the_invariants_to_its_end(
             running.append(begun)
             by_pool = [one for one in running if one.pool.overlaps(begun.pool)]
             total = sum(one.needs.devices for one in by_pool)
-            assert total <= max(begun.pool.capabilities.devices, begun.needs.devices)
+            assert total <= max(begun.pool.capabilities.free.total, begun.needs.devices)
             assert sum(not one.observing for one in running) <= slots
             assert len(running) <= slots + OBSERVERS
             continue
@@ -143,7 +143,8 @@ def test_devices_of_one_node_are_left_wherever_others_take_theirs(
 
 
 def test_nodes_that_share_devices_have_no_more_than_there_are() -> None:
-    pool = NodePool(replace(nodes(n=4, m=4), devices=4))
+    two = nodes(n=4, m=4)
+    pool = NodePool(replace(two, free=replace(two.free, total=4)))
     one = scenario(*STEPS, name="one", tier="node", requires={"devicesOnOneNode": 2})
     assert fits(node("b", 2), one, pool)
     assert not fits(node("b", 3), one, pool)

@@ -10,7 +10,8 @@ import pytest
 from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.schedule.pools import Home, NodePool, NodePools, home_of
 from conformance.scenario.loader import LoadedScenario
-from conformance.seam.values import DISTINCT_DEVICES, SHARED_DEVICES, OneDevice
+from conformance.seam.abilities import Ability
+from conformance.seam.values import OneDevice
 from tests.engine.miniature import node, scenario
 from tests.engine.schedule.kit import SCHEDULED, THREE, disrupting, needs, nodes
 
@@ -66,30 +67,32 @@ def test_two_thirds_of_the_nodes_are_reserved_where_all_is_free(
 
 def test_nothing_is_reserved_where_nodes_share_devices_or_one_runs_at_a_time() -> None:
     two = nodes(a=4, b=4)
-    assert not NodePools.of(replace(two, devices=4)).reserved
+    assert not NodePools.of(replace(two, free=replace(two.free, total=4))).reserved
     assert not NodePools.of(replace(two, concurrent=False)).reserved
 
 
 def test_a_pool_has_its_own_devices_and_no_others() -> None:
     two = nodes(a=4, b=4)
-    pools = NodePools.of(replace(two, nodes=("a", "b", "bare"), other_devices_on={"a": 1, "b": 2}))
+    free = replace(two.free, other_by_node={"a": 1, "b": 2})
+    pools = NodePools.of(replace(two, nodes=("a", "b", "bare"), free=free))
     [own] = pools.reserved
     assert (pools.common.nodes, pools.common.capabilities.nodes) == (("a", "bare"),) * 2
-    assert pools.common.capabilities.one_device_on == {"a": ("gpu-3", "true", False)}
-    assert own.capabilities.devices_on == {"b": 4}
-    assert own.capabilities.other_devices_on == {"b": 2}
-    assert DISTINCT_DEVICES not in own.capabilities.abilities  # none of its own can be told
+    assert pools.common.capabilities.free.last_by_node == {"a": ("gpu-3", "true", False)}
+    assert own.capabilities.free.by_node == {"b": 4}
+    assert own.capabilities.free.other_by_node == {"b": 2}
+    assert Ability.DISTINCT_DEVICES not in own.capabilities.abilities  # none of its own can be told
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_reserved_node_has_its_own_device_that_can_be_asked_for_alone(shared: bool) -> None:
     two = nodes(a=4, b=4)
     both = {"a": OneDevice("gpu-3", "a", True), "b": OneDevice("gpu-7", "b", shared)}
-    abilities = two.abilities | {SHARED_DEVICES}
-    [own] = NodePools.of(replace(two, one_device_on=both, abilities=abilities)).reserved
-    assert own.capabilities.one_device_on == {"b": ("gpu-7", "b", shared)}
-    assert DISTINCT_DEVICES in own.capabilities.abilities
-    assert (SHARED_DEVICES in own.capabilities.abilities) is shared
+    abilities = two.abilities | {Ability.SHARED_DEVICES}
+    free = replace(two.free, last_by_node=both)
+    [own] = NodePools.of(replace(two, free=free, abilities=abilities)).reserved
+    assert own.capabilities.free.last_by_node == {"b": ("gpu-7", "b", shared)}
+    assert Ability.DISTINCT_DEVICES in own.capabilities.abilities
+    assert (Ability.SHARED_DEVICES in own.capabilities.abilities) is shared
 
 
 SLICES = {"expect": [{"objects": {"kind": "ResourceSlice"}, "cel": "objects.size() > 0"}]}

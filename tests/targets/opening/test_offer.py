@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from conformance.scenario.shape import ShapeNode
-from conformance.seam import values
-from conformance.seam.values import DISTINCT_DEVICES, Capabilities
+from conformance.seam.abilities import Ability
+from conformance.seam.values import Capabilities
 from conformance.targets.opening.offer import with_devices
 from conformance.targets.reference.device_source import DescribedDevices
 from conformance.targets.reference.scope import ReferenceScope
@@ -113,12 +113,12 @@ def test_what_pods_could_have_is_counted(
     on: dict[str, int],
 ) -> None:
     found = offered(*slices, given=given or (lambda scope: None))
-    assert (found.devices, found.devices_on) == (devices, on)
+    assert (found.free.total, found.free.by_node) == (devices, on)
 
 
 def test_one_request_gets_different_devices_not_shares_of_one() -> None:
     found = offered(published("n0", SHARED, {"name": "b"}, nodeName="n0"), gpus("n1", "c"))
-    assert (found.devices_on, found.different_on) == ({"n0": 4, "n1": 1}, {"n0": 2})
+    assert (found.free.by_node, found.free.different_by_node) == ({"n0": 4, "n1": 1}, {"n0": 2})
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_only_devices_of_the_profiles_class_are_counted() -> None:
     sizes = (("a", "big"), ("b", "small"), ("c", "big"))
     devices = [{"name": name, "attributes": {"size": {"string": size}}} for name, size in sizes]
     found = offered(published("n0", *devices, nodeName="n0"), classes=classes)
-    assert (found.devices, found.devices_on) == (2, {"n0": 2})
+    assert (found.free.total, found.free.by_node) == (2, {"n0": 2})
 
 
 def test_nodes_that_the_profile_tolerates_are_counted() -> None:
     tolerations = ({"key": "k", "operator": "Exists"},)
     found = offered(*TWO_NODES, given=change_node(taints=[TAINT]), tolerations=tolerations)
-    assert (found.devices, found.nodes) == (3, NODES)
+    assert (found.free.total, found.nodes) == (3, NODES)
 
 
 def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
@@ -175,8 +175,8 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
     found = offered(first)
     driver = PROFILE.driver
     expected = f'device.attributes["{driver}"]["serial"] == {len(told) - 1}'
-    assert found.one_device_on == {"n0": (told[-1]["name"], expected, False)}
-    assert DISTINCT_DEVICES in found.abilities
+    assert found.free.last_by_node == {"n0": (told[-1]["name"], expected, False)}
+    assert Ability.DISTINCT_DEVICES in found.abilities
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_the_device_that_is_had_last_can_be_asked_for_alone() -> None:
 )
 def test_why_no_device_can_be_asked_for_alone_is_said(slices: tuple[Obj, ...], why: str) -> None:
     found = offered(*slices)
-    assert DISTINCT_DEVICES not in found.abilities
-    assert why in found.lacking[DISTINCT_DEVICES]
+    assert Ability.DISTINCT_DEVICES not in found.abilities
+    assert why in found.lacking[Ability.DISTINCT_DEVICES]
 
 
 ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
@@ -196,11 +196,11 @@ ONE_OF_TWO = {**SHARED, "attributes": {"serial": {"int": 1}}}
 @pytest.mark.parametrize(
     ("slices", "ability", "there"),
     [
-        (PARTITIONS, values.PARTITIONS, True),
-        (TWO_NODES, values.PARTITIONS, False),
-        ([published("n0", ONE_OF_TWO, nodeName="n0")], values.SHARED_DEVICES, True),
-        ([published("n0", SHARED, nodeName="n0")], values.SHARED_DEVICES, False),  # none is chosen
-        ([gpus("n0", "a")], values.SHARED_DEVICES, False),
+        (PARTITIONS, Ability.PARTITIONS, True),
+        (TWO_NODES, Ability.PARTITIONS, False),
+        ([published("n0", ONE_OF_TWO, nodeName="n0")], Ability.SHARED_DEVICES, True),
+        ([published("n0", SHARED, nodeName="n0")], Ability.SHARED_DEVICES, False),  # none is chosen
+        ([gpus("n0", "a")], Ability.SHARED_DEVICES, False),
     ],
 )
 def test_shares_and_partitions_are_abilities(slices: list[Obj], ability: str, there: bool) -> None:

@@ -32,9 +32,11 @@ def last_look(
 
     def terminating() -> list[Ref] | None:
         refs = [Ref("v1", "Namespace", name) for name in sorted(names)]
-        there = [(ref, obj) for ref in refs if (obj := scope.get(ref)) is not None]
-        marked = [ref for ref, obj in there if obj["metadata"].get("deletionTimestamp")]
-        return marked if len(marked) == len(there) else None
+        present_namespaces = [(ref, obj) for ref in refs if (obj := scope.get(ref)) is not None]
+        marked = [
+            ref for ref, obj in present_namespaces if obj["metadata"].get("deletionTimestamp")
+        ]
+        return marked if len(marked) == len(present_namespaces) else None
 
     try:
         try:
@@ -42,9 +44,9 @@ def last_look(
         except TargetGoneError:  # a part of it; the API server may still answer
             going = terminating() or []
         owned = setup.opened.target.owned(setup.run)
-        others = (ref for ref in owned if ref.kind == "Namespace" and ref not in going)
-        found = [(ref, scope.get(ref)) for ref in others]  # made by a step
-        going += [ref for ref, obj in found if obj and "deletionTimestamp" in obj["metadata"]]
+        own_namespaces = (ref for ref in owned if ref.kind == "Namespace" and ref not in going)
+        states = [(ref, scope.get(ref)) for ref in own_namespaces]  # made by a step
+        going += [ref for ref, obj in states if obj and "deletionTimestamp" in obj["metadata"]]
     except TargetGoneError:
         label = f"{RUN_LABEL}={setup.run}"
         return (f"perhaps all objects labelled {label}: the cluster does not answer",), ()
@@ -62,10 +64,10 @@ def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tupl
     problems: list[str] = []
     scope = target.scope("dra-conformance-cleanup")
     try:
-        found = target.owned(run, every_kind=True)
+        owned = target.owned(run, every_kind=True)
         if run is not None:
-            found = [ref for ref in found if ref.kind != "DeviceClass"]
-        for ref in found:
+            owned = [ref for ref in owned if ref.kind != "DeviceClass"]
+        for ref in owned:
             try:
                 scope.delete(ref, 0 if ref.kind == "Pod" else None)
             except ApiError as error:
@@ -73,10 +75,10 @@ def sweep(target: Target, run: str | None = None, timeout: float = GONE) -> tupl
         for shared in used_by(scope, run) if run is not None else ():
             problems += shared.leave()
         end = target.now() + timeout
-        left: list[Ref] = target.owned(run, every_kind=True)
-        while left and target.now() < end:
+        remaining: list[Ref] = target.owned(run, every_kind=True)
+        while remaining and target.now() < end:
             scope.pause(0.5)
-            left = target.owned(run, every_kind=True)
+            remaining = target.owned(run, every_kind=True)
     finally:
         scope.close()
-    return (*problems, *map(str, left))
+    return (*problems, *map(str, remaining))
