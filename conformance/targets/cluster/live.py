@@ -69,15 +69,15 @@ class LiveCluster:
             missing(f"{refusal(api, error)}; no pod is called gone")
 
     def changes(self, seconds: float) -> Changed:
-        """What changed since this was last asked; waits for something at most so long."""
+        """Return what changed since the last call; wait for something so many seconds at most."""
         with self._condition:
             if not self._changed:
                 self._condition.wait(seconds)
-            found, self._changed = self._changed, {}
-        return found
+            changed, self._changed = self._changed, {}
+        return changed
 
     def troubles(self) -> dict[str, TargetError | None]:
-        """What is followed -> why not at the moment."""
+        """Return plural of each kind that is followed -> why it is not at the moment, or None."""
         return {
             item.resource.plural: item.trouble[1] if item.trouble else None
             for item in self._informers
@@ -94,23 +94,23 @@ class LiveCluster:
 
     def _take(self, kind: str, change: str, obj: Obj) -> None:
         with self._condition:
-            known = self._uids.setdefault(kind, set())
+            known_uids = self._uids.setdefault(kind, set())
             if change == "LISTED":
-                there = {item["metadata"]["uid"]: item for item in obj["items"]}
-                self._changed |= {(kind, uid): None for uid in known - there.keys()}
-                self._changed |= {(kind, uid): item for uid, item in there.items()}
-                self._uids[kind] = set(there)
+                listed = {item["metadata"]["uid"]: item for item in obj["items"]}
+                self._changed |= {(kind, uid): None for uid in known_uids - listed.keys()}
+                self._changed |= {(kind, uid): item for uid, item in listed.items()}
+                self._uids[kind] = set(listed)
             elif change in {"ADDED", "MODIFIED", "DELETED"}:
                 uid, gone = obj["metadata"]["uid"], change == "DELETED"
                 self._changed[kind, uid] = None if gone else obj
-                (known.discard if gone else known.add)(uid)
+                (known_uids.discard if gone else known_uids.add)(uid)
             self._condition.notify_all()
 
 
 def _versioned(keep: Callable[[Obj], Obj], obj: Obj) -> Obj:
-    found = keep(obj)
-    found["metadata"] |= pick(obj["metadata"], "resourceVersion")
-    return found
+    shortened = keep(obj)
+    shortened["metadata"] |= pick(obj["metadata"], "resourceVersion")
+    return shortened
 
 
 def _pod(pod: Obj) -> Obj:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from conformance.seam.values import Capabilities
 from conformance.seam.watching import Following
-from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.decisions import find_decisions
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.latency import ClaimLatencies
 from conformance.targets.cluster.snapshots import followed, reduced
@@ -71,10 +71,12 @@ class Recorder:
     def catch_up(self) -> None:
         """Return when all is recorded that the API server has said so far. Raises TargetError."""
         for resource in self._resources:
-            found = request_list(self.api.connection, resource.path(), "recorder", _METADATA_ONLY)
-            listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
+            object_list = request_list(
+                self.api.connection, resource.path(), "recorder", _METADATA_ONLY
+            )
+            listed = {item["metadata"]["uid"]: version_of(item) for item in object_list["items"]}
             if not self.history.await_list(
-                resource.kind, listed, version_of(found), CATCH_UP_SECONDS
+                resource.kind, listed, version_of(object_list), CATCH_UP_SECONDS
             ):
                 informer = self._informers.started(resource, None)
                 trouble = informer.trouble if informer else None
@@ -85,12 +87,12 @@ class Recorder:
                 )
 
     def decisions(self, namespace: str, pod_nodes: dict[str, str]) -> list[Decision]:
-        """Decisions for pods of one namespace, oldest first.
+        """Return decisions for pods of one namespace, oldest first.
 
         ``pod_nodes``: pod uid -> name of its node, as far as known.
         """
         capabilities = self._capabilities()
-        return decisions_of(
+        return find_decisions(
             self.history,
             namespace,
             pod_nodes,
@@ -164,11 +166,15 @@ def follow(
     """Implements `Scope.follow`; ``changes`` is notified of each state, too."""
     pods = api.discovery.find("v1", "Pod")
     claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")
-    places = [(resource, namespace) for resource in (pods, claims) for namespace in namespaces]
-    heard = [informers.informer(*place) for place in places]
+    followed_lists = [
+        (resource, namespace) for resource in (pods, claims) for namespace in namespaces
+    ]
+    followed_informers = [
+        informers.informer(resource, namespace) for resource, namespace in followed_lists
+    ]
 
     def catch_up(following: Following) -> None:
-        for resource, namespace in places:
+        for resource, namespace in followed_lists:
             listed = api.list(resource, namespace, agent)
             versions = {item["metadata"]["uid"]: version_of(item) for item in listed}
             if not following.await_seen(versions, CATCH_UP_SECONDS):
@@ -178,11 +184,11 @@ def follow(
                 )
 
     def stop(following: Following) -> None:
-        for informer in heard:
+        for informer in followed_informers:
             informer.unlisten(following.hear)
 
     following = Following(namespaces, catch_up, stop)
-    for informer in heard:
+    for informer in followed_informers:
         attach(informer, following.hear)
         changes.attach(informer)
     return following

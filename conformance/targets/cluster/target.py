@@ -84,13 +84,13 @@ class ClusterTarget:
         )
 
     def capabilities(self) -> Capabilities:
-        """Found out once. Raises TargetError or ApiError."""
+        """Return what the cluster can do, found out once. Raises TargetError or ApiError."""
         with self._lock:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
                 if self._double_allocation:
                     abilities.add("double-allocation")
-                found = discover_capabilities(
+                discovered = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,
                     driver=self.driver,
@@ -98,9 +98,9 @@ class ClusterTarget:
                     versions=self.access.versions,
                     only_read=self._only_read,
                 )
-                on_each = dict.fromkeys(found.nodes, self._other_devices)
+                on_each = dict.fromkeys(discovered.nodes, self._other_devices)
                 self._capabilities = replace(
-                    found,
+                    discovered,
                     other_driver=self._other,
                     other_devices_on=on_each if self._other_devices else {},
                 )
@@ -121,7 +121,7 @@ class ClusterTarget:
         return time.monotonic()
 
     def close(self) -> None:
-        """Scopes that are still open are closed too."""
+        """Close the target and its scopes that are still open."""
         self._shared.health.stop()
         with self._lock:
             scopes = list(self._scopes)

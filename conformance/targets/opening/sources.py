@@ -167,12 +167,10 @@ def find_reach(options: TargetOptions, access: ClusterAccess) -> Reach:
     return Reach(
         cdi=partial(spec_files, [node.cdi for node in nodes]) if nodes else None,
         pod_resources={node.name: node.pod_resources for node in nodes},
-        metrics=local.metrics,
-        disturb=local.disturb,
+        control=local,
         components=tuple(local.components()),
         upgrades=bool(options.upgrade_to),
-        set_gates=local.set_gates,
-        control=ControlFiles(stimulus, files) if stimulus and follows else None,
+        health_files=ControlFiles(stimulus, files) if stimulus and follows else None,
     )
 
 

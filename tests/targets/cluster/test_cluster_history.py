@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.decisions import find_decisions
 from conformance.targets.cluster.history import History
 
 
@@ -40,7 +40,7 @@ class Recorded(History):
         self.add(obj["kind"], uid, version, None if gone else obj)
 
     def decided(self, nodes: dict[str, str] | None = None, namespace: str = "demo") -> list[Any]:
-        return decisions_of(self, namespace, nodes or {}, "1.37.1", {"DRAAdminAccess": True})
+        return find_decisions(self, namespace, nodes or {}, "1.37.1", {"DRAAdminAccess": True})
 
 
 def names(objects: list[dict[str, Any]]) -> list[str]:
