@@ -60,7 +60,7 @@ class Credentials:
         self._renew_at = _renewal(self._issued)
 
     def authorization(self) -> str:
-        """The ``Authorization`` header of now, "" for none. Raises KubeconfigError, TargetError."""
+        """Return the ``Authorization`` header, "" for none. Raises KubeconfigError, TargetError."""
         with self._lock:
             if self._renew_at is not None and time.time() >= self._renew_at:
                 self._issued = _issue(self._config)
@@ -68,7 +68,7 @@ class Credentials:
             return self._issued.authorization
 
     def certificate(self) -> dict[str, str]:
-        """The fields of a kubeconfig user that carry the client's certificate."""
+        """Return the fields of a kubeconfig user that carry the client's certificate."""
         issued, user = self._issued, self._config.user
         if issued.certificate:
             return {
@@ -137,7 +137,7 @@ def _from_plugin(config: ClientConfig) -> _Issued:
 
 
 def _from_provider(config: ClientConfig) -> _Issued:
-    """An OpenID token that still holds; all else of ``auth-provider`` is kubectl's past."""
+    """Return an OpenID token that still holds; all else of ``auth-provider`` is kubectl's past."""
     provider: Any = config.user["auth-provider"]
     name = provider.get("name") if isinstance(provider, dict) else None
     user = f"user {config.user_name!r}: auth-provider"
@@ -176,7 +176,7 @@ _CONNECTIONS = 128  # Kept open: one watch per kind of many scenarios at once.
 
 
 def api_client(config: ClientConfig) -> Any:
-    """A client of the official package, not yet connected, that repeats nothing by itself.
+    """Return a client of the official package, not yet connected, that repeats nothing by itself.
 
     Raises:
         KubeconfigError: the context's certificates or its user cannot be used.
@@ -212,7 +212,7 @@ def api_client(config: ClientConfig) -> Any:
 
 
 def _load(config: ClientConfig, certificate: dict[str, str], configuration: Any) -> None:
-    """Have the client read the server, its certificates and the user's, and nothing else."""
+    """Make the client read the server, its certificates and the user's, and nothing else."""
     cluster = {name: config.cluster[name] for name in _CLUSTER if config.cluster.get(name)}
     document = {
         "contexts": [{"name": "only", "context": {"cluster": "only", "user": "only"}}],

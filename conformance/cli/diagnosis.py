@@ -56,13 +56,13 @@ def capture(
     Exit code: 0 written, 2 usage error, 3 no answer, or something needed may not be read.
     """
     from conformance.targets.cluster.capture import RIGHTS
-    from conformance.targets.cluster.rename import renamed
+    from conformance.targets.cluster.rename import replace_names
 
     if rbac:
         typer.echo(RIGHTS, nl=False)
         return
     found = captured(options)
-    data = json.dumps(renamed(found) if rename else found).encode()
+    data = json.dumps(replace_names(found) if rename else found).encode()
     write_named(output, gzip.compress(data, 6, mtime=0) if output.suffix == ".gz" else data)
     counts = ", ".join(f"{len(found.get(field, ()))} {word}" for field, word in _COUNTED)
     typer.echo(printable(f"{output}: Kubernetes {found['kubernetes']}, {counts}"))

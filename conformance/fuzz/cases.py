@@ -11,7 +11,12 @@ from conformance.compare.judging import judge, judge_undecided
 from conformance.fuzz.placing import Place
 from conformance.fuzz.problem import Problem
 from conformance.results.events.comparison import Judgement, Verdict
-from conformance.targets.cluster.snapshots import allocation_of, document, reduced, unallocated
+from conformance.targets.cluster.snapshots import (
+    allocation_of,
+    make_snapshot,
+    reduce_object,
+    remove_allocation,
+)
 from kube.base.errors import UsageError
 from kube.values import Obj, selected_node
 from reference_allocator.extended import classes_by_resource, extended_claim
@@ -127,9 +132,9 @@ class Case:
         self._missed = None
 
     def _decided(self, pod: Obj, node: str, claims: Sequence[Obj]) -> None:
-        now = {claim["metadata"]["name"]: reduced(claim) for claim in claims}
+        now = {claim["metadata"]["name"]: reduce_object(claim) for claim in claims}
         before = {item["metadata"]["name"]: item for item in self.made if _is_claim(item)}
-        had = {name: unallocated(item) for name, item in now.items()} | before
+        had = {name: remove_allocation(item) for name, item in now.items()} | before
         open_ = [name for name in now if not allocation_of(had[name])]
         wanted = [had[name] for name in open_]
         evidence = self.place.generic(
@@ -176,7 +181,7 @@ class Case:
             self._missed = found, evidence
 
     def _snapshot(self, claims: Sequence[Obj]) -> Obj:
-        return document(self.kubernetes, self.gates, self.made, claims)
+        return make_snapshot(self.kubernetes, self.gates, self.made, claims)
 
     def _extended(self, pod: Obj) -> Obj | None:
         """The claim for a pod's extended resources; no node has any of its own."""

@@ -21,8 +21,8 @@ from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.placing import BATCH, Place, nodes_of, same_nodes
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.targets.cluster.creator import Creator, HollowNodes
-from conformance.targets.cluster.ownership import owned
-from conformance.targets.cluster.snapshots import reduced
+from conformance.targets.cluster.ownership import list_owned
+from conformance.targets.cluster.snapshots import reduce_object
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.errors import ApiError
@@ -121,7 +121,7 @@ class Runner:
         place = Place(f"x{number}x{self._run}", team, self._namespace, labels)
         if not nodes:
             wanted = nodes_of(problem.document, team, self._run)
-            nodes = [reduced(self._create(node)) for node in wanted]
+            nodes = [reduce_object(self._create(node)) for node in wanted]
         return Case(problem, place, key, self._kubernetes, self._gates, made=list(nodes))
 
     def _publish(self, case: Case) -> None:
@@ -134,7 +134,7 @@ class Runner:
                 made = self._create(obj)
                 if "status" in obj:
                     made = self._write_status(made, obj["status"])
-                case.made.append(reduced(made))
+                case.made.append(reduce_object(made))
         except ApiError as error:
             self._refused(case, obj, error)
 
@@ -226,7 +226,7 @@ class Runner:
         if self._api.read(namespaces, None, self._namespace) is not None:
             self._api.connection.request("DELETE", namespaces.path(None, self._namespace))
         end = time.monotonic() + _GONE
-        while left := owned(self._api, self._run):
+        while left := list_owned(self._api, self._run):
             if time.monotonic() > end:
                 raise TargetError(
                     f"{len(left)} objects were not removed, such as {left[0]}; `dra-conformance"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def read_regular(file: Path, most: int) -> bytes:
-    """The content of a regular file; nothing else is opened, because that could block for ever.
+    """Return the content of a regular file; opening anything else could block for ever.
 
     ``most``: bytes.
     Raises OSError: it cannot be read, is not a regular file (EINVAL), or is larger (EFBIG).

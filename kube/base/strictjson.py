@@ -47,7 +47,7 @@ class BoundsError(ValueError):
 
 
 def loads(data: bytes, most_values: int = MAX_VALUES, most_text: int = MAX_TEXT) -> Any:
-    """The document of a JSON text in UTF-8.
+    """Return the document of a JSON text in UTF-8.
 
     Raises BoundsError: as `check_bounds`; ValueError: it is not JSON that reads the same for all.
     """
@@ -78,17 +78,17 @@ def check_bounds(
     if values <= most_values and (most_depth is None or opening <= most_depth):
         return
     values, brackets = 1, []
-    for part in _outside_strings(data):
-        values += part.count(b"[") + part.count(b"{") + part.count(b",")
+    for segment in _outside_strings(data):
+        values += segment.count(b"[") + segment.count(b"{") + segment.count(b",")
         if values > most_values:
             raise BoundsError(f"it has more than {most_values} values")
-        brackets.append(part.translate(_BRACKETS, _NO_BRACKETS))
+        brackets.append(segment.translate(_BRACKETS, _NO_BRACKETS))
     if most_depth is not None and _is_deeper(b"".join(brackets), most_depth):
         raise BoundsError(f"it is nested deeper than {most_depth}")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file within the bounds, also when it is unpacked (gzip).
+    """Return the JSON object in a regular file within the bounds, also when it is unpacked (gzip).
 
     Raises UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
@@ -129,7 +129,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _bytes_of_character(data: bytes) -> int:
-    """The most bytes that Python needs for a character of the text, or of a string in it.
+    """Return the most bytes that Python needs for a character of the text, or of a string in it.
 
     What looks like an escape in a string in a string counts too: too much, never too little.
     """
@@ -143,22 +143,22 @@ def _bytes_of_character(data: bytes) -> int:
 
 
 def _outside_strings(data: bytes) -> Iterator[bytes]:
-    """A JSON text without its strings, part by part, so that no second copy of it is made."""
+    """Yield a JSON text without its strings, part by part, so that no second copy of it is made."""
     start, within = 0, 0
     while start < len(data):
         end = start + _CHUNK
         if data[end - 1 : end] == b"\\":  # so that what is escaped stays beside its backslash
-            found = _BACKSLASHES.match(data, end)
-            end = found.end() + 1 if found is not None else end
-        part = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
-        pieces = part.split(b'"')
+            backslashes = _BACKSLASHES.match(data, end)
+            end = backslashes.end() + 1 if backslashes is not None else end
+        segment = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = segment.split(b'"')
         yield b"".join(pieces[within::2])
         within ^= (len(pieces) - 1) % 2
         start = end
 
 
 def _is_deeper(brackets: bytes, most: int) -> bool:
-    """Whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
+    """Return whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
     for _ in range(most):
         outer = brackets.replace(b"[]", b"")
         if len(outer) == len(brackets):
@@ -173,8 +173,8 @@ def _no_constant(name: str) -> float:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:60]!r} occurs twice")
-    return found
+    return mapping

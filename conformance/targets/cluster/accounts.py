@@ -48,7 +48,7 @@ def give_rights(
         connection.request("POST", path, None, obj, agent=agent)
 
 
-def may(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
+def is_allowed(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
     """Return whether an account, or the suite's own user, may do the first that a rule names."""
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes: dict[str, Any] = {
@@ -93,7 +93,7 @@ def why_no_hollow_nodes(api: Api) -> str:
 def _explain_refusal(api: Api, needed: Sequence[Obj]) -> str:
     """Say what the user who runs the suite may not do of this; empty if all is allowed."""
     for rule in needed:
-        if not may(api.connection, None, rule):
+        if not is_allowed(api.connection, None, rule):
             action = " ".join(
                 [rule["verbs"][0], rule["resources"][0], *rule.get("resourceNames", ())]
             )

@@ -16,9 +16,9 @@ from conformance.targets.cluster.capabilities import feature_gates, server_versi
 from conformance.targets.cluster.snapshots import (
     allocation_of,
     by_name,
-    document,
-    followed,
-    reduced,
+    find_followed_kinds,
+    make_snapshot,
+    reduce_object,
 )
 from kube.api import DRA_VERSIONS, Api, Resource, collect
 from kube.base.errors import TargetError
@@ -72,7 +72,7 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         gates = feature_gates(api, version, only_read=True)
         return snapshot_of(api, version, gates, missing)
     except ApiError as error:
-        raise refusal(api, error) from None
+        raise make_refusal(api, error) from None
 
 
 def snapshot_of(
@@ -84,7 +84,7 @@ def snapshot_of(
     claims = kinds.pop("ResourceClaim")
     for resource in (*kinds.values(), claims):
         try:
-            objects += collect(api.connection, resource, kept)[0]
+            objects += collect(api.connection, resource, keep_relevant)[0]
         except ApiError as error:
             if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
                 raise
@@ -100,7 +100,7 @@ def snapshot_of(
     waiting = [
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]
-    snapshot = document(version, gates, objects, sorted(waiting, key=by_name))
+    snapshot = make_snapshot(version, gates, objects, sorted(waiting, key=by_name))
     return snapshot | {
         field: value
         for field, value in (("pods", pods), ("templates", templates))
@@ -113,7 +113,7 @@ def kinds_of(api: Api) -> dict[str, Resource]:
 
     Raises ApiError: refused; TargetError: resource.k8s.io/v1 is not served.
     """
-    kinds = {resource.kind: resource for resource in followed(api.discovery)}
+    kinds = {resource.kind: resource for resource in find_followed_kinds(api.discovery)}
     served = kinds["ResourceClaim"].api_version
     if not served.endswith(f"/{DRA_VERSIONS[0]}"):
         raise TargetError(
@@ -123,7 +123,7 @@ def kinds_of(api: Api) -> dict[str, Resource]:
     return kinds
 
 
-def refusal(api: Api, error: ApiError) -> TargetError:
+def make_refusal(api: Api, error: ApiError) -> TargetError:
     """Return an error that says what an API server refuses to a reader, and what to do."""
     advice = _ADVICE.get(error.code, "see the API server's log")
     return TargetError(f"{_describe_refusal(api.connection.where, error)}; {advice}")
@@ -133,7 +133,7 @@ def _where_allowed(
     api: Api, resource: Resource, missing: Callable[[str], object], reserved: Any = ()
 ) -> list[Obj] | None:
     def keep(obj: Obj) -> Obj | None:
-        return reduced_pod(obj, reserved) if resource.kind == "Pod" else kept(obj)
+        return reduced_pod(obj, reserved) if resource.kind == "Pod" else keep_relevant(obj)
 
     try:
         return sorted(collect(api.connection, resource, keep)[0], key=by_name)
@@ -146,9 +146,9 @@ def _describe_refusal(what: str, error: ApiError) -> str:
     return f"{what}: cannot be read: {error.message} ({error.code})"
 
 
-def kept(obj: Obj) -> Obj:
+def keep_relevant(obj: Obj) -> Obj:
     """Return a reduced object without what says nothing about an allocation."""
-    shortened = reduced(obj)
+    shortened = reduce_object(obj)
     meta = pick(obj["metadata"], *META)
     if obj["kind"] == "Node":
         meta |= pick(obj["metadata"], "labels")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from conformance.seam.overlaps import is_copied
 from conformance.targets.cluster.history import History
-from conformance.targets.cluster.snapshots import allocation_of, document, unallocated
+from conformance.targets.cluster.snapshots import allocation_of, make_snapshot, remove_allocation
 from kube.observations import Decision
 from kube.values import Obj, selected_node
 
@@ -77,7 +77,7 @@ def find_decisions(
             for obj in history.at(first.version - 1)
             if obj["kind"] != "ResourceClaim" or obj["metadata"]["uid"] not in decided_uids
         ]
-        claims = tuple(unallocated(transition.claim_before) for transition in group)
+        claims = tuple(remove_allocation(transition.claim_before) for transition in group)
         allocations = tuple(allocation_of(transition.claim_after) or {} for transition in group)
         # Of any write: a gap between two of them could hide one that belongs to the group, or that
         # the pod was taken out of ``reservedFor``, which ends it.
@@ -91,7 +91,7 @@ def find_decisions(
                 node=_selected_node(allocations) or pod_nodes.get(pod_uid, ""),
                 claims=claims,
                 allocations=allocations,
-                snapshot=document(kubernetes, gates, objects_before, claims),
+                snapshot=make_snapshot(kubernetes, gates, objects_before, claims),
                 unknown=next(filter(None, gaps), ""),
             )
         )

@@ -18,7 +18,7 @@ from kube.base.errors import TargetError
 from kube.base.redaction import redact_log, redact_object
 from kube.errors import ApiError
 from kube.values import Obj
-from localkube.processes.tools import tail
+from localkube.processes.tools import read_tail
 
 _TAIL_LINES = 200
 _PATIENCE = 5.0
@@ -67,7 +67,7 @@ def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, st
                 name = f"logs/{pod['metadata']['name']}/{status['name']}.log"
                 _add_text(texts, name, partial(_log, api, pod, status["name"]))
     for component, path in logs.items():
-        _add_text(texts, f"components/{component}.log", partial(tail, path, _TAIL_LINES))
+        _add_text(texts, f"components/{component}.log", partial(read_tail, path, _TAIL_LINES))
     return {name: text for name, text in texts.items() if text}
 
 

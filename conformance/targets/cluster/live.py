@@ -12,7 +12,7 @@ from functools import partial
 
 from conformance.seam.pods import pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
-from conformance.targets.cluster.capture import kept, kinds_of, refusal
+from conformance.targets.cluster.capture import keep_relevant, kinds_of, make_refusal
 from conformance.targets.cluster.snapshots import TAINT_RULE, features_of
 from kube.api import Api
 from kube.base.errors import TargetError
@@ -58,15 +58,17 @@ class LiveCluster:
             kinds = kinds_of(api)
             kinds.pop(TAINT_RULE, None)  # taints are not judged: they may come at any time
             for resource in kinds.values():
-                self._follow(Informer(api.connection, resource, keep=partial(_versioned, kept)))
+                self._follow(
+                    Informer(api.connection, resource, keep=partial(_versioned, keep_relevant))
+                )
             pods = api.discovery.find("v1", "Pod")
         except ApiError as error:
-            raise refusal(api, error) from None
+            raise make_refusal(api, error) from None
         try:
             self._follow(Informer(api.connection, pods, keep=partial(_versioned, _pod)))
         except ApiError as error:
             self.sees_pods = False
-            missing(f"{refusal(api, error)}; no pod is called gone")
+            missing(f"{make_refusal(api, error)}; no pod is called gone")
 
     def changes(self, seconds: float) -> Changed:
         """Return what changed since the last call; wait for something so many seconds at most."""
@@ -114,7 +116,7 @@ def _versioned(keep: Callable[[Obj], Obj], obj: Obj) -> Obj:
 
 
 def _pod(pod: Obj) -> Obj:
-    """A pod as a snapshot has it; of one without claims that it is there, and how it ended."""
+    """Return a pod as a snapshot has it; without claims, only that it is there and how it ended."""
     meta = pick(pod["metadata"], "name", "namespace", "uid")
     few = {"metadata": meta, "spec": {}, "status": pick(pod.get("status"), "phase")}
     return reduced_pod(pod, ()) or few

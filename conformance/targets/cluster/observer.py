@@ -154,7 +154,7 @@ class ClusterObservation:
         self._changes.recheck_in(0.5)
         node = (self._pod(pod) or {"spec": {}})["spec"].get("nodeName")
         socket = self._reach.pod_resources.get(node)
-        return None if socket is None else listed(socket, self._namespace, pod, container)
+        return None if socket is None else list_claims(socket, self._namespace, pod, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
         """Return how many claims the API server has in use, in all namespaces."""
@@ -175,7 +175,9 @@ def _status_of(pod: Obj, container: str) -> Obj | None:
     return None
 
 
-def listed(socket: Path, namespace: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
+def list_claims(
+    socket: Path, namespace: str, pod: str, container: str
+) -> Sequence[ListedClaim] | None:
     """Return a container's claims; None: the kubelet does not list it, or does not answer."""
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         try:

@@ -33,7 +33,7 @@ _NAMES = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Metadata is all that is asked for: there may be Secrets among the objects."""
 
 
-def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
+def list_owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
     """Return references to all labelled objects, in the order in which they can be deleted.
 
     Args:

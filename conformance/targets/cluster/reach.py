@@ -19,7 +19,7 @@ from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.recorder import Recorder
 from kube.api import Api
 from kube.base.errors import TargetError
-from kube.components import API, meant
+from kube.components import API, match_components
 from kube.informers import InformerFactory
 from kube.observations import CONTROL_PLANE, Health
 from kube.values import Obj
@@ -114,7 +114,7 @@ class ClusterFaults:
 
         ``down``: they are not there afterwards.
         """
-        names, control = meant(component, self._reach.components), self._reach.control
+        names, control = match_components(component, self._reach.components), self._reach.control
         if control is None or not names:
             known_names = ", ".join(self._reach.components) or "none"
             raise TargetError(
@@ -141,7 +141,7 @@ class ClusterFaults:
             self._recorder.catch_up()
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """Have a driver report that health, by the file that it follows."""
+        """Make a driver report that health, by the file that it follows."""
         if self._reach.health_files is None:
             raise TargetError(
                 "this cluster's driver takes no device health (no ability device-health)"

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kube.base.errors import TargetError
 from kube.base.files import read_regular
-from kube.cdi.spec import MAX_BYTES, decoded
+from kube.cdi.spec import MAX_BYTES, decode_spec
 from kube.connection import Connection
 from kube.errors import ApiError
 from kube.observations import METRICS, PREPARED, Sample
@@ -60,7 +60,7 @@ def specs_in(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, Obj]]:
 
 def _parse(name: str, content: bytes) -> Any:
     try:
-        return decoded(content, is_json=name.endswith(".json"))
+        return decode_spec(content, is_json=name.endswith(".json"))
     except (ValueError, yaml.YAMLError):
         return None
 

@@ -15,7 +15,7 @@ from conformance.seam.watching import Following
 from conformance.targets.cluster.decisions import find_decisions
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.latency import ClaimLatencies
-from conformance.targets.cluster.snapshots import followed, reduced
+from conformance.targets.cluster.snapshots import find_followed_kinds, reduce_object
 from kube.api import Api, Resource, request_list
 from kube.base.errors import TargetError
 from kube.informer import Informer, Listener
@@ -101,10 +101,10 @@ class Recorder:
         )
 
     def _start(self) -> list[Resource]:
-        resources = followed(self.api.discovery)
+        resources = find_followed_kinds(self.api.discovery)
         for resource in resources:
             informer = self._informers.informer(resource, None)
-            attach(informer, self._take)
+            attach_listener(informer, self._take)
             if resource.kind == "ResourceClaim":
                 self.claims = informer
         return resources
@@ -120,7 +120,7 @@ class Recorder:
             since = int(obj["since"]) if obj["since"].isdigit() else 0
             self.history.list_was(kind, uids, version_of(obj), since)
             return
-        state = None if change == "DELETED" else reduced(obj)
+        state = None if change == "DELETED" else reduce_object(obj)
         self.history.add(obj["kind"], obj["metadata"]["uid"], version_of(obj), state)
 
 
@@ -134,10 +134,10 @@ class Recording:
         self.latencies = ClaimLatencies(namespace)
         recorder.claims.listen(self.latencies.hear_claim)
         pods = recorder.api.discovery.find("v1", "Pod")
-        attach(informers.informer(pods, namespace), self._take_pod)
+        attach_listener(informers.informer(pods, namespace), self._take_pod)
 
     def decisions(self) -> list[Decision]:
-        """What `Scope.decisions` returns. Raises TargetError: the record is incomplete."""
+        """Return what `Scope.decisions` returns. Raises TargetError: the record is incomplete."""
         self._recorder.catch_up()
         return self._recorder.decisions(self._namespace, dict(self._nodes))
 
@@ -153,14 +153,14 @@ class Recording:
                 self._nodes[pod["metadata"]["uid"]] = node
 
 
-def attach(informer: Informer, listener: Listener) -> None:
+def attach_listener(informer: Informer, listener: Listener) -> None:
     """Let a listener hear of all that an informer knows already and will know."""
     informer.listen(listener)
     for obj in informer.store.list():
         listener("ADDED", obj)
 
 
-def follow(
+def follow_namespaces(
     api: Api, informers: InformerFactory, changes: Changes, namespaces: Sequence[str], agent: str
 ) -> Following:
     """Implements `Scope.follow`; ``changes`` is notified of each state, too."""
@@ -189,6 +189,6 @@ def follow(
 
     following = Following(namespaces, catch_up, stop)
     for informer in followed_informers:
-        attach(informer, following.hear)
+        attach_listener(informer, following.hear)
         changes.attach(informer)
     return following

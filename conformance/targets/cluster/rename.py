@@ -31,7 +31,7 @@ _LISTS = {
 _REFERENCES = {"resourceClaimName": "claim", "resourceClaimTemplateName": "template"}
 
 
-def renamed(snapshot: Obj) -> Obj:
+def replace_names(snapshot: Obj) -> Obj:
     """Return the snapshot of ``capture`` with numbers for names; what changed is copied."""
     renaming = _Renaming(snapshot)
     return {

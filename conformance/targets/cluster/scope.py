@@ -13,16 +13,16 @@ from typing_extensions import override
 from conformance.seam.overlaps import Overlap
 from conformance.seam.scope import Scope, T
 from conformance.seam.watching import Following, Watching
-from conformance.targets.cluster.accounts import give_rights, headers_of, may
+from conformance.targets.cluster.accounts import give_rights, headers_of, is_allowed
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.objects import Objects
 from conformance.targets.cluster.observer import ClusterObservation
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.cluster.recorder import follow
+from conformance.targets.cluster.recorder import follow_namespaces
 from conformance.targets.cluster.snapshots import present_snapshot
-from kube.api import selection
+from kube.api import make_selector_query
 from kube.base.errors import TargetError
 from kube.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
 from kube.errors import ApiError
@@ -104,9 +104,9 @@ class ClusterScope(Scope):
 
     @override
     def watch(self, query: Query) -> Watching:
-        """A watch that is cut goes on where it was."""
+        """Watch what a query selects; a watch that is cut goes on where it was."""
         resource, namespace = self._objects.locate(query)
-        selected = selection(query.labels, query.fields)
+        selected = make_selector_query(query.labels, query.fields)
         informer = Informer(self._api.connection, resource, namespace, self._agent, selected)
         watching = Watching(informer.stop)
         informer.listen(watching.hear)
@@ -165,7 +165,7 @@ class ClusterScope(Scope):
 
         def is_granted() -> bool | None:
             self._changes.recheck_in(0.1)
-            return may(self._api.connection, user, rules[-1], self._agent) or None
+            return is_allowed(self._api.connection, user, rules[-1], self._agent) or None
 
         if rules and self.wait(is_granted, RIGHTS_SECONDS) is None:
             raise TargetError(
@@ -177,7 +177,7 @@ class ClusterScope(Scope):
 
     @override
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
-        """A watch that stays interrupted raises TargetError: nothing can be said then."""
+        """Wait as `Scope.wait` says. Raises TargetError: a watch stays interrupted."""
         deadline = time.monotonic() + timeout
         while True:
             change_count = self._changes.count
@@ -195,7 +195,7 @@ class ClusterScope(Scope):
             self._changes.wait(change_count, deadline)
 
     def wake(self) -> None:
-        """Have a `wait` repeat its check now. For any thread."""
+        """Make a `wait` repeat its check now. For any thread."""
         self._changes.notify()
 
     @override
@@ -224,7 +224,7 @@ class ClusterScope(Scope):
 
     @override
     def follow(self, namespaces: Sequence[str]) -> Following:
-        return follow(self._api, self._informers, self._changes, namespaces, self._agent)
+        return follow_namespaces(self._api, self._informers, self._changes, namespaces, self._agent)
 
     @override
     def snapshot(self, pods: bool = False) -> Obj:

@@ -26,7 +26,7 @@ _TAINT_RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
 _KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
 
 
-def followed(discovery: Discovery) -> list[Resource]:
+def find_followed_kinds(discovery: Discovery) -> list[Resource]:
     """Return all that a snapshot is made from, DeviceTaintRules only where they are served.
 
     Raises ApiError: resource.k8s.io is not served; TargetError: no answer.
@@ -48,7 +48,7 @@ def taint_rules(discovery: Discovery) -> Resource | None:
     return None
 
 
-def reduced(obj: Obj) -> Obj:
+def reduce_object(obj: Obj) -> Obj:
     """Return what of a slice, class, claim, node or taint rule matters to an allocation."""
     meta = obj["metadata"]
     metadata = {
@@ -79,7 +79,7 @@ def allocation_of(claim: Mapping[str, Any]) -> Obj | None:
     return (claim.get("status") or {}).get("allocation") or None
 
 
-def unallocated(claim: Obj) -> Obj:
+def remove_allocation(claim: Obj) -> Obj:
     """Return the claim without an allocation, also where only its allocated state was seen."""
     status = {
         field: value
@@ -89,7 +89,7 @@ def unallocated(claim: Obj) -> Obj:
     return {**claim, "status": status}
 
 
-def document(
+def make_snapshot(
     kubernetes: str, gates: Mapping[str, bool], objects: Iterable[Obj], claims: Iterable[Obj]
 ) -> Obj:
     """Return a snapshot as JSON.
@@ -119,8 +119,8 @@ def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Ob
     Raises ApiError: one of the kinds may not be listed; TargetError: no answer.
     """
     objects: list[Obj] = []
-    for resource in followed(api.discovery):
-        objects += map(reduced, api.list(resource, agent=namespace))
+    for resource in find_followed_kinds(api.discovery):
+        objects += map(reduce_object, api.list(resource, agent=namespace))
     waiting = [
         obj
         for obj in sorted(objects, key=by_name)
@@ -128,7 +128,9 @@ def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Ob
         and obj["metadata"]["namespace"] == namespace
         and not allocation_of(obj)
     ]
-    return document(capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting)
+    return make_snapshot(
+        capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting
+    )
 
 
 def _tainted(slices: list[Obj], rules: list[Obj], gates: Mapping[str, bool]) -> list[Obj]:

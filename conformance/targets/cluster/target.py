@@ -11,10 +11,10 @@ from conformance.seam.values import Capabilities
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.ownership import list_owned
 from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
-from conformance.targets.cluster.recorder import Recorder, attach
+from conformance.targets.cluster.recorder import Recorder, attach_listener
 from conformance.targets.cluster.scope import ClusterScope
 from kube.api import Api
 from kube.connection import Connection
@@ -115,7 +115,7 @@ class ClusterTarget:
         return opened
 
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
-        return owned(self.api, run, every_kind=every_kind)
+        return list_owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
         return time.monotonic()
@@ -148,9 +148,11 @@ class ClusterTarget:
                 if error.code == 404:
                     return
                 raise
-            attach(self._watches.informer(claims, None), self._shared.claims.hear)
+            attach_listener(self._watches.informer(claims, None), self._shared.claims.hear)
             if self.driver is not None:
-                attach(self._shared.informers.informer(slices, None), self._shared.published.hear)
+                attach_listener(
+                    self._shared.informers.informer(slices, None), self._shared.published.hear
+                )
             self._watching = True
 
     def _wake(self) -> None:

@@ -123,7 +123,7 @@ def simulation_of(cluster: LocalCluster) -> Simulation | None:
 
 
 def change_simulation(cluster: LocalCluster, simulate: str, *, dynamic_mig: bool = False) -> None:
-    """Have the drivers of a running cluster show other GPUs, which is quick.
+    """Make the drivers of a running cluster show other GPUs, which is quick.
 
     ``dynamic_mig``: whether they publish the MIG devices that could be made.
 

@@ -49,10 +49,10 @@ def open_cluster(
     cluster: KindCluster | LocalCluster
     objects: Sequence[Obj] = ()
     if kind is not None:
-        from localkube.manifests import installed, render
+        from localkube.manifests import install_objects, render_manifests
 
         cluster = kind
-        objects = render(options.driver_manifests) if options.driver_manifests else ()
+        objects = render_manifests(options.driver_manifests) if options.driver_manifests else ()
     else:
         cluster = local_cluster(options)
         access_before = find_local_access(cluster)
@@ -65,7 +65,7 @@ def open_cluster(
     stays = options.keep or (kind is not None and not kind.created)
     try:
         if objects:
-            with installed(objects, access, driver, progress, removes=stays):
+            with install_objects(objects, access, driver, progress, removes=stays):
                 yield access, options
         else:
             yield access, options

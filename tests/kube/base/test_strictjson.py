@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conformance import strictjson
+from kube.base import strictjson
 from kube.base.strictjson import BoundsError, check_bounds, loads
 
 TEXTS = ["", '"', "\\", '\\"', "[{,", '],"', "\\\\", 'a"[', "\n", "é"]

@@ -74,7 +74,7 @@ def test_who_may_not_make_nodes_skips_scenarios_that_bring_some(
     def may(_connection: Connection, _user: User | None, rule: Obj) -> bool:
         return f"{rule['resources'][0]} {rule['verbs'][0]}" != refused
 
-    monkeypatch.setattr(accounts, "may", may)
+    monkeypatch.setattr(accounts, "is_allowed", may)
     if asks:
         api.served["authorization.k8s.io/v1"] = {}
     found = make_target().capabilities()
