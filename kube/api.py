@@ -86,7 +86,7 @@ class Discovery:
         plural = kind.lower() + ("es" if kind.endswith("s") else "s")
         return Resource(api_version, kind, plural, namespaced)
 
-    def served(self) -> frozenset[str]:
+    def list_served(self) -> frozenset[str]:
         """Return all served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
         groups = self._connection.request("GET", "/apis")
         core = self._connection.request("GET", "/api")
@@ -97,11 +97,11 @@ class Discovery:
                 for version in group["versions"]
             }
         except (KeyError, TypeError):
-            raise self._connection.unexpected(
+            raise self._connection.make_unexpected_error(
                 "GET", "/apis", "without a list of API groups"
             ) from None
 
-    def removable(self) -> tuple[Resource, ...]:
+    def list_removable(self) -> tuple[Resource, ...]:
         """Return each kind whose objects can be listed and deleted, in its group's best version.
 
         Kinds of an extension server that does not answer (``Stale``) are left out.
@@ -127,7 +127,9 @@ class Discovery:
                                 resource = Resource(api_version, kind, entry["resource"], here)
                                 resources.setdefault((name, kind), resource)
             except (KeyError, TypeError, AttributeError):
-                raise self._connection.unexpected("GET", path, "without its resources") from None
+                raise self._connection.make_unexpected_error(
+                    "GET", path, "without its resources"
+                ) from None
         return tuple(resources.values())
 
     def dra_version(self) -> str:
@@ -157,7 +159,9 @@ class Discovery:
                     )
         except (KeyError, TypeError):
             path = base_path(api_version)
-            raise self._connection.unexpected("GET", path, "without a list of resources") from None
+            raise self._connection.make_unexpected_error(
+                "GET", path, "without a list of resources"
+            ) from None
 
 
 def base_path(api_version: str) -> str:
@@ -246,7 +250,7 @@ def request_list(
             isinstance(item, dict) and isinstance(item.get("metadata"), dict) for item in items
         )
     ):
-        raise connection.unexpected("GET", path, "without a list of objects")
+        raise connection.make_unexpected_error("GET", path, "without a list of objects")
     return object_list
 
 

@@ -94,7 +94,7 @@ def _issue(config: ClientConfig) -> _Issued:
         try:
             token = Path(user["tokenFile"]).read_text().strip()
         except (OSError, ValueError) as error:
-            raise config.wrong(
+            raise config.make_error(
                 f"user {config.user_name!r}: tokenFile {user['tokenFile']} cannot be read: "
                 f"{reason_of(error)}"
             ) from None
@@ -113,7 +113,7 @@ def _issue(config: ClientConfig) -> _Issued:
 
 def _bearer(config: ClientConfig, token: str, until: float | None = None) -> _Issued:
     if not token or not all("!" <= character <= "~" for character in token):
-        raise config.wrong(
+        raise config.make_error(
             f"user {config.user_name!r}: the token is empty or has characters that are not allowed"
         )
     return _Issued(f"Bearer {token}", until=until)
@@ -142,22 +142,22 @@ def _from_provider(config: ClientConfig) -> _Issued:
     name = provider.get("name") if isinstance(provider, dict) else None
     user = f"user {config.user_name!r}: auth-provider"
     if name != "oidc":
-        raise config.wrong(
+        raise config.make_error(
             f"{user} {name!r} is not supported (Kubernetes removed all but oidc in 1.26); use a "
             "credential plugin (exec) or a token"
         )
     settings = provider.get("config")
     token = settings.get("id-token") if isinstance(settings, dict) else None
     if not isinstance(token, str) or not token:
-        raise config.wrong(f"{user} oidc has no id-token; log in with kubectl first")
+        raise config.make_error(f"{user} oidc has no id-token; log in with kubectl first")
     try:
         body = token.split(".")[1]
         end = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).get("exp")
         over = end is not None and float(end) <= time.time()
     except (IndexError, ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
-        raise config.wrong(f"{user} oidc: the id-token is not a JWT") from None
+        raise config.make_error(f"{user} oidc: the id-token is not a JWT") from None
     if over:
-        raise config.wrong(
+        raise config.make_error(
             f"{user} oidc: the id-token has expired; run any kubectl command with the context "
             f"{config.context!r} to renew it"
         )
@@ -190,7 +190,7 @@ def api_client(config: ClientConfig) -> Any:
         if configuration.host.startswith("https:"):
             _check_certificates(configuration)
     except (ConfigException, ValueError, KeyError, TypeError, OSError) as error:
-        raise config.wrong(
+        raise config.make_error(
             f"the certificates of context {config.context!r} cannot be used: {reason_of(error)}"
         ) from None
 
@@ -208,7 +208,7 @@ def api_client(config: ClientConfig) -> Any:
     try:
         return ApiClient(configuration)
     except (ValueError, ImportError) as error:
-        raise config.wrong(f"its proxy cannot be used: {reason_of(error)}") from None
+        raise config.make_error(f"its proxy cannot be used: {reason_of(error)}") from None
 
 
 def _load(config: ClientConfig, certificate: dict[str, str], configuration: Any) -> None:

@@ -121,7 +121,9 @@ class Connection:
         except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            raise self.unexpected(method, path, "with something that is not a JSON object")
+            raise self.make_unexpected_error(
+                method, path, "with something that is not a JSON object"
+            )
         return answer
 
     def text(
@@ -188,7 +190,7 @@ class Connection:
             raise no_answer(self.where, "watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
 
-    def answers(self, seconds: float) -> bool:
+    def is_answering(self, seconds: float) -> bool:
         """Return whether the server answers now, and not that it is unavailable.
 
         Asked once, of a path that every user may read by default; a refusal is an answer.
@@ -207,7 +209,7 @@ class Connection:
         except Exception:  # noqa: BLE001 - whatever it is, there was no answer
             return None
 
-    def unexpected(self, method: str, path: str, what: str) -> TargetError:
+    def make_unexpected_error(self, method: str, path: str, what: str) -> TargetError:
         """Return the error for an answer that no API server gives."""
         return TargetError(
             f"{self.where} answered {method} {path} {what}; is this the address of an API server?"

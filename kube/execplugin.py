@@ -64,7 +64,7 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
     except (OSError, ValueError) as error:
         hint = one_line(plugin.get("installHint") or "install it, or correct exec.command")
         problem = error.strerror if isinstance(error, OSError) else error
-        raise config.wrong(
+        raise config.make_error(
             f"user {config.user_name!r}: the credential plugin {command[0]!r} cannot be started: "
             f"{problem}; {hint}"
         ) from None
@@ -94,24 +94,24 @@ def _checked(config: ClientConfig, plugin: Any) -> tuple[list[str], dict[str, st
     """Return command, environment variables and version of the protocol."""
     user = f"user {config.user_name!r}: exec"
     if not isinstance(plugin, dict):
-        raise config.wrong(f"{user} must be a mapping with apiVersion and command")
+        raise config.make_error(f"{user} must be a mapping with apiVersion and command")
     command, version = plugin.get("command"), plugin.get("apiVersion")
     if not isinstance(command, str) or not command:
-        raise config.wrong(f"{user} has no command")
+        raise config.make_error(f"{user} has no command")
     if not isinstance(version, str) or not version.startswith(_GROUP):
-        raise config.wrong(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
+        raise config.make_error(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
     arguments, variables = plugin.get("args") or [], plugin.get("env") or []
     if not isinstance(arguments, list) or not all(isinstance(item, str) for item in arguments):
-        raise config.wrong(f"{user}.args must be a list of strings; put numbers in quotes")
+        raise config.make_error(f"{user}.args must be a list of strings; put numbers in quotes")
     if not isinstance(variables, list) or not all(
         isinstance(item, dict)
         and isinstance(item.get("name"), str)
         and isinstance(item.get("value"), str)
         for item in variables
     ):
-        raise config.wrong(f"{user}.env must be a list of name and value, both strings")
+        raise config.make_error(f"{user}.env must be a list of name and value, both strings")
     if plugin.get("interactiveMode") == "Always":
-        raise config.wrong(
+        raise config.make_error(
             f"{user}.interactiveMode is Always, but a run is not interactive; use a "
             "user whose credentials need no questions"
         )

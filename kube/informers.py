@@ -26,7 +26,7 @@ class InformerFactory:
         self._lock = threading.Lock()
         self._informers: dict[_Key, Informer] = {}
 
-    def started(self, resource: Resource, namespace: str | None) -> Informer | None:
+    def find_started(self, resource: Resource, namespace: str | None) -> Informer | None:
         """Return the informer that follows this kind there already, in any of its versions."""
         return self._informers.get(_key(resource, namespace))
 

@@ -63,7 +63,7 @@ class ClientConfig:
     def __str__(self) -> str:
         return f"context {self.context!r} of {self.where}"
 
-    def wrong(self, what: str) -> KubeconfigError:
+    def make_error(self, what: str) -> KubeconfigError:
         return KubeconfigError(f"{self.where}: {what}")
 
 

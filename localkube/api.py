@@ -54,7 +54,7 @@ class LocalApi:
         body = self._connection.poll(path, _PATIENCE)
         return None if body is None else body.decode(errors="replace")
 
-    def healthy(self, path: str) -> bool:
+    def is_healthy(self, path: str) -> bool:
         """Return whether a GET of a health path answers 200."""
         return self.text(path) is not None
 

@@ -111,7 +111,7 @@ class LocalCluster:
 
     def status(self) -> list[ComponentStatus]:
         """Return each component of the cluster; empty where there is none."""
-        return self._processes.statuses()
+        return self._processes.list_statuses()
 
     def components(self) -> list[str]:
         """Return names of what `disturb` can stop and start."""
@@ -132,7 +132,7 @@ class LocalCluster:
         if action in NEXT_ACTIONS:
             components.driver(component).disturb_next(action)
             return
-        target = components.known(component)
+        target = components.find_component(component)
         if action == REMOVE:
             if not isinstance(target, OtherDriver):
                 raise ClusterUsageError(f"{component!r} is not a second driver")
@@ -151,14 +151,14 @@ class LocalCluster:
 
         Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
         """
-        self._components().known(component).set_gates(gates)
+        self._components().find_component(component).set_gates(gates)
 
     def metrics(self, component: str) -> str | None:
         """Return what a component of the control plane counts, as text; None without an answer.
 
         Raises ClusterUsageError: there is no such component.
         """
-        server = self._components().known(component)
+        server = self._components().find_component(component)
         if not isinstance(server, Server) or component not in Server.ports:
             raise ClusterUsageError(f"no metrics are read of component {component!r}")
         return server.metrics()
@@ -218,7 +218,7 @@ class LocalCluster:
             state = read_state(self.layout)
         except ClusterError:
             state = None
-        if state is not None and state.ready and not state.abandoned():
+        if state is not None and state.ready and not state.is_abandoned():
             raise ClusterUsageError(
                 f"a local cluster named {self.layout.name!r} exists already in {self.layout.dir}; "
                 f"remove it with `dra-conformance cluster down --name {self.layout.name}`, or "
@@ -260,7 +260,7 @@ def stale_clusters(root: Path | None = None) -> list[LocalCluster]:
             state = read_state(layout)
         except ClusterError:
             continue
-        if state is not None and state.abandoned():
+        if state is not None and state.is_abandoned():
             options = LocalOptions(name=state.name, state_dir=path.parent)
             clusters.append(LocalCluster(options))
     return clusters

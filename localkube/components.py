@@ -51,7 +51,7 @@ class Server(Component):
 
     def is_ready(self) -> bool:
         """Return whether a GET of its health path answers 200."""
-        return self._api.healthy(self.awaited)
+        return self._api.is_healthy(self.awaited)
 
     def metrics(self) -> str | None:
         """Return what it counts, as text; None without an answer."""
@@ -121,7 +121,7 @@ class Kubelet(OfNode):
 
     def is_ready(self) -> bool:
         """Return whether the node is Ready, and no more tainted for when it was not."""
-        if not self.kubelet.healthy("/healthz"):
+        if not self.kubelet.is_healthy("/healthz"):
             return False
         document = self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
         if document is None:
@@ -229,7 +229,7 @@ class Components:
         """
         self.of(spec.name).launch(spec)
 
-    def known(self, name: str) -> Component:
+    def find_component(self, name: str) -> Component:
         """Return one of `names`. Raises ClusterUsageError: there is no such component."""
         if name not in (names := self.names()):
             raise ClusterUsageError(
@@ -240,7 +240,7 @@ class Components:
 
     def driver(self, name: str) -> Driver:
         """Return a driver among `names`, not a node's second one. Raises ClusterUsageError."""
-        component = self.known(name)
+        component = self.find_component(name)
         if type(component) is not Driver:
             raise ClusterUsageError(f"{name!r} is not a driver; only drivers have a next version")
         return component

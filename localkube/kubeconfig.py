@@ -59,7 +59,9 @@ class KubeconfigCluster:
             version = one_line(self._get(connection, "/version").get("gitVersion", ""))
             groups = self._get(connection, "/apis").get("groups") or []
             if not isinstance(groups, list) or not all(isinstance(item, dict) for item in groups):
-                raise connection.unexpected("GET", "/apis", "without a list of API groups")
+                raise connection.make_unexpected_error(
+                    "GET", "/apis", "without a list of API groups"
+                )
             if _GROUP not in {group.get("name") for group in groups}:
                 raise ClusterUsageError(
                     f"{connection.server} (Kubernetes {version}) does not serve the API "
@@ -71,7 +73,7 @@ class KubeconfigCluster:
             try:
                 usable = usable_nodes(nodes)
             except (KeyError, TypeError, AttributeError):
-                raise connection.unexpected(
+                raise connection.make_unexpected_error(
                     "GET", _NODES, "with objects that are not Nodes"
                 ) from None
         finally:
@@ -100,7 +102,7 @@ class KubeconfigCluster:
                 raise ClusterError(
                     f"{problem}: the suite needs the permissions of ci/rbac/suite.yaml"
                 ) from None
-            raise connection.unexpected(
+            raise connection.make_unexpected_error(
                 "GET", path, f"with status {error.code} ({_said(error)})"
             ) from None
         return answer

@@ -167,7 +167,7 @@ class Layout:
         """Cgroup that all of this cluster's pods live below."""
         return f"/dra-{self.token}"
 
-    def veth(self, index: int) -> str:
+    def name_veth(self, index: int) -> str:
         """This machine's end of the cable to node `index` (from 1)."""
         return f"dra{self.token}v{index}"
 

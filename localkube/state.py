@@ -100,7 +100,7 @@ class State:
     kubelet_version: str = ""
     next_binaries: Path | None = None
 
-    def abandoned(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Return whether the program that the cluster belonged to has ended."""
         return self.owner is not None and not self.owner.alive()
 

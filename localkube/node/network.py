@@ -77,7 +77,7 @@ def attach_node(layout: Layout, network: Network, index: int, init: int) -> None
 
     Raises ClusterError: the kernel refused it.
     """
-    outer = layout.veth(index)
+    outer = layout.name_veth(index)
     with _rtnetlink() as rtnl:
         peer = {"ifname": NODE_INTERFACE, "net_ns_pid": init}
         rtnl.link("add", ifname=outer, kind="veth", peer=peer)

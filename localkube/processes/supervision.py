@@ -105,7 +105,7 @@ class Processes:
             record_by_name[record.spec.name] = record
         return record_by_name
 
-    def statuses(self) -> list[ComponentStatus]:
+    def list_statuses(self) -> list[ComponentStatus]:
         """Return all recorded components, running or not, by name."""
         return [
             ComponentStatus(name, is_alive(record.identity), record.identity.pid, record.spec.log)

@@ -71,7 +71,7 @@ def is_allowed(connection: Connection, user: User | None, rule: Obj, agent: str 
 
 def why_no_accounts(api: Api) -> str:
     """Explain why requests cannot be made in the name of accounts; empty if they can."""
-    if f"{_RBAC}/v1" not in api.discovery.served():
+    if f"{_RBAC}/v1" not in api.discovery.list_served():
         return f"{_RBAC}/v1 is not served"
     needed = [_rule(_RBAC, kind, "create") for kind in ("roles", "rolebindings")]
     needed += [
@@ -84,7 +84,7 @@ def why_no_accounts(api: Api) -> str:
 
 def why_no_hollow_nodes(api: Api) -> str:
     """Explain why no node without a kubelet can be made; empty if one can, or none can tell."""
-    if "authorization.k8s.io/v1" not in api.discovery.served():
+    if "authorization.k8s.io/v1" not in api.discovery.list_served():
         return ""
     needed = [_rule("", "nodes", verb) for verb in ("create", "patch", "delete")]
     return _explain_refusal(api, [*needed, _rule("", "nodes/status", "patch")])

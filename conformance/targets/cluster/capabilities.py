@@ -94,7 +94,7 @@ def discover_capabilities(
         lacking[HOLLOW_NODES] = refused
     if usable:
         can.add("image")
-        if CONSTRAINTS in api.discovery.served():
+        if CONSTRAINTS in api.discovery.list_served():
             lacking[ROOT_CONTAINERS] = "OpenShift's constraints admit no root and no capabilities"
         else:
             can.add(ROOT_CONTAINERS)
@@ -109,7 +109,7 @@ def discover_capabilities(
     oldest = _oldest_kubelet(usable, version)
     return Capabilities(
         kubernetes_version=version,
-        served_apis=api.discovery.served(),
+        served_apis=api.discovery.list_served(),
         tiers=frozenset(tiers),
         driver=driver,
         nodes=names,

@@ -81,7 +81,7 @@ def find_decisions(
         allocations = tuple(allocation_of(transition.claim_after) or {} for transition in group)
         # Of any write: a gap between two of them could hide one that belongs to the group, or that
         # the pod was taken out of ``reservedFor``, which ends it.
-        gaps = (history.gap(transition.version) for transition in group)
+        gaps = (history.explain_gap(transition.version) for transition in group)
         decisions.append(
             Decision(
                 pod=pod_name,

@@ -84,7 +84,7 @@ class Health:
     def _look(self) -> None:
         self._began = time.monotonic()
         while not self._stopping.wait(PERIOD):
-            if self._paused or self._silence() < PERIOD or self._connection.answers(PERIOD):
+            if self._paused or self._silence() < PERIOD or self._connection.is_answering(PERIOD):
                 continue
             if self._paused or self._stopping.is_set():
                 continue
@@ -100,7 +100,7 @@ class Health:
     def _died(self, message: str) -> None:
         """Give the target up, for the cluster's watch: a component ended that nobody stopped."""
         self._gone(message)
-        if not self._connection.answers(PERIOD):  # so nothing can be cleaned up either
+        if not self._connection.is_answering(PERIOD):  # so nothing can be cleaned up either
             self._connection.abandon(self._error)
 
     def _gone(self, message: str) -> None:

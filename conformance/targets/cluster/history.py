@@ -58,7 +58,7 @@ class History:
             self.newest = max(self.newest, version)
             self._condition.notify_all()
 
-    def list_was(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
+    def add_list(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
         """Take a list made at ``version``: what is not in it and not newer is deleted by then.
 
         ``since``: the version up to which the kind was known; between the two it is not.
@@ -84,7 +84,7 @@ class History:
             lives = [life for by_uid in self._lives.values() for life in by_uid.values()]
             return [state for life in lives if (state := life.at(version)) is not None]
 
-    def gap(self, version: int) -> str:
+    def explain_gap(self, version: int) -> str:
         """Explain why the state just before ``version`` is not known, "" where it is."""
         with self._condition:
             for kind, since, until in self._gaps:

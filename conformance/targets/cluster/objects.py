@@ -116,4 +116,4 @@ class Objects:
 
     def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
         informers = self._own if resource.namespaced else self._shared
-        return informers.started(resource, namespace)
+        return informers.find_started(resource, namespace)

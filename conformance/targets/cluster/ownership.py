@@ -55,7 +55,7 @@ def list_owned(api: Api, run: str | None = None, *, every_kind: bool = False) ->
     if every_kind:
         other_kinds = [
             removable
-            for removable in api.discovery.removable()
+            for removable in api.discovery.list_removable()
             if (removable.group, removable.kind) not in made_names
         ]
         kinds = sorted([*made_kinds, *other_kinds], key=_rank)

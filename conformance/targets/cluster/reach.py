@@ -29,7 +29,7 @@ CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
 
 
 class ComponentControl(Protocol):
-    """Who has started a cluster, as far as it can act on its components (`LocalCluster`).
+    """The starter of a cluster, as far as it can act on its components (`LocalCluster`).
 
     Each method takes the name of one component and returns when that is done.
     """

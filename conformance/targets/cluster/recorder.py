@@ -78,7 +78,7 @@ class Recorder:
             if not self.history.await_list(
                 resource.kind, listed, version_of(object_list), CATCH_UP_SECONDS
             ):
-                informer = self._informers.started(resource, None)
+                informer = self._informers.find_started(resource, None)
                 trouble = informer.trouble if informer else None
                 raise TargetError(
                     f"the record of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind "
@@ -118,7 +118,7 @@ class Recorder:
             kind = obj["kind"].removesuffix("List")
             uids = [item["metadata"]["uid"] for item in obj["items"]]
             since = int(obj["since"]) if obj["since"].isdigit() else 0
-            self.history.list_was(kind, uids, version_of(obj), since)
+            self.history.add_list(kind, uids, version_of(obj), since)
             return
         state = None if change == "DELETED" else reduce_object(obj)
         self.history.add(obj["kind"], obj["metadata"]["uid"], version_of(obj), state)
