@@ -40,7 +40,7 @@ class Resource:
         return self.api_version.rpartition("/")[0]
 
     def path(self, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """The URL path of one object, or of all of them (in one namespace if one is given)."""
+        """Return the URL path of one object, or of all (of a namespace if one is given)."""
         path = base_path(self.api_version)
         if self.namespaced and namespace:
             path += f"/namespaces/{quote(namespace, safe='')}"
@@ -59,22 +59,22 @@ class Discovery:
         self._known: dict[tuple[str, str], Resource] = {}
 
     def find(self, api_version: str, kind: str) -> Resource:
-        """The resource of a kind.
+        """Return the resource of a kind.
 
         What is not served is asked for again each time: it may be served later.
         Raises ApiError: 404, the group, version or kind is not served; TargetError: no answer.
         """
         with self._lock:
-            found = self._known.get((api_version, kind))
-            if found is None:
+            resource = self._known.get((api_version, kind))
+            if resource is None:
                 self._load(api_version)
-                found = self._known.get((api_version, kind))
-        if found is None:
+                resource = self._known.get((api_version, kind))
+        if resource is None:
             raise not_served(api_version, kind)
-        return found
+        return resource
 
     def find_or_guess(self, api_version: str, kind: str, *, namespaced: bool) -> Resource:
-        """The resource of a kind; where it is not served, the path on which it would be.
+        """Return the resource of a kind; where it is not served, the path on which it would be.
 
         So that it is the server that refuses a retired kind, in its own words.
         """
@@ -86,8 +86,8 @@ class Discovery:
         plural = kind.lower() + ("es" if kind.endswith("s") else "s")
         return Resource(api_version, kind, plural, namespaced)
 
-    def served(self) -> frozenset[str]:
-        """All served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
+    def list_served(self) -> frozenset[str]:
+        """Return all served group/versions, for example ``v1`` and ``resource.k8s.io/v1beta1``."""
         groups = self._connection.request("GET", "/apis")
         core = self._connection.request("GET", "/api")
         try:
@@ -97,12 +97,12 @@ class Discovery:
                 for version in group["versions"]
             }
         except (KeyError, TypeError):
-            raise self._connection.unexpected(
+            raise self._connection.make_unexpected_error(
                 "GET", "/apis", "without a list of API groups"
             ) from None
 
-    def removable(self) -> tuple[Resource, ...]:
-        """Each kind once whose objects can be listed and deleted, in its group's best version.
+    def list_removable(self) -> tuple[Resource, ...]:
+        """Return each kind whose objects can be listed and deleted, in its group's best version.
 
         Kinds of an extension server that does not answer (``Stale``) are left out.
 
@@ -110,7 +110,7 @@ class Discovery:
             ApiError: the server refuses.
             TargetError: no answer, or another one than discovery gives.
         """
-        found: dict[tuple[str, str], Resource] = {}
+        resources: dict[tuple[str, str], Resource] = {}
         for path in ("/api", "/apis"):
             answer = self._connection.request("GET", path, accept=_AGGREGATED)
             try:
@@ -125,13 +125,15 @@ class Discovery:
                                 kind = entry["responseKind"]["kind"]
                                 here = entry["scope"] == "Namespaced"
                                 resource = Resource(api_version, kind, entry["resource"], here)
-                                found.setdefault((name, kind), resource)
+                                resources.setdefault((name, kind), resource)
             except (KeyError, TypeError, AttributeError):
-                raise self._connection.unexpected("GET", path, "without its resources") from None
-        return tuple(found.values())
+                raise self._connection.make_unexpected_error(
+                    "GET", path, "without its resources"
+                ) from None
+        return tuple(resources.values())
 
     def dra_version(self) -> str:
-        """The best served version of ``resource.k8s.io``. Raises ApiError."""
+        """Return the best served version of ``resource.k8s.io``. Raises ApiError."""
         for version in DRA_VERSIONS:
             try:
                 self.find(f"{DRA_GROUP}/{version}", "ResourceSlice")
@@ -144,20 +146,22 @@ class Discovery:
 
     def _load(self, api_version: str) -> None:
         try:
-            found = self._connection.request("GET", base_path(api_version))
+            resource_list = self._connection.request("GET", base_path(api_version))
         except ApiError as error:
             if error.code == 404:
                 return
             raise
         try:
-            for entry in found.get("resources") or []:
+            for entry in resource_list.get("resources") or []:
                 if "/" not in entry["name"]:  # a subresource
                     self._known[api_version, entry["kind"]] = Resource(
                         api_version, entry["kind"], entry["name"], entry["namespaced"]
                     )
         except (KeyError, TypeError):
             path = base_path(api_version)
-            raise self._connection.unexpected("GET", path, "without a list of resources") from None
+            raise self._connection.make_unexpected_error(
+                "GET", path, "without a list of resources"
+            ) from None
 
 
 def base_path(api_version: str) -> str:
@@ -183,13 +187,16 @@ class Api:
         agent: str = "",
         fields: Mapping[str, str] | None = None,
     ) -> list[Obj]:
-        """All objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set.
+        """Return all objects of a kind as the server has them now, ``apiVersion`` and ``kind`` set.
 
         With ``fields``, a field selector, those that it selects.
         Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
         """
         items: list[Obj] = request_list(
-            self.connection, resource.path(namespace), agent, selected=selection(fields=fields)
+            self.connection,
+            resource.path(namespace),
+            agent,
+            selected=make_selector_query(fields=fields),
         )["items"]
         for item in items:
             item.setdefault("apiVersion", resource.api_version)
@@ -199,25 +206,25 @@ class Api:
     def read(
         self, resource: Resource, namespace: str | None, name: str, agent: str = ""
     ) -> Obj | None:
-        """One object as the server has it now, None if there is none."""
+        """Return one object as the server has it now, None if there is none."""
         try:
-            found: Obj = self.connection.request("GET", resource.path(namespace, name), agent=agent)
+            obj: Obj = self.connection.request("GET", resource.path(namespace, name), agent=agent)
         except ApiError as error:
             if error.code == 404:
                 return None
             raise
-        return found
+        return obj
 
 
-def selection(
+def make_selector_query(
     labels: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The query by which the server lists or watches what has these labels and fields."""
+    """Return the query by which the server lists or watches what has these labels and fields."""
     selectors = {"labelSelector": labels, "fieldSelector": fields}
     return {
-        name: ",".join(f"{key}={value}" for key, value in wanted.items())
-        for name, wanted in selectors.items()
-        if wanted
+        name: ",".join(f"{key}={value}" for key, value in values.items())
+        for name, values in selectors.items()
+        if values
     }
 
 
@@ -228,21 +235,23 @@ def request_list(
     accept: str = _JSON,
     selected: Mapping[str, str] | None = None,
 ) -> Obj:
-    """A list as the server answers it: ``metadata`` and ``items``, each of them an object.
+    """Return a list as the server answers it: ``metadata`` and ``items``, each of them an object.
 
     With ``selected``, a `selection`, of nothing else.
     Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
     """
     query = selected or None
-    found: Obj = connection.request("GET", path, query, agent=agent, accept=accept)
-    items = found["items"] = found.get("items") or []
+    object_list: Obj = connection.request("GET", path, query, agent=agent, accept=accept)
+    items = object_list["items"] = object_list.get("items") or []
     if (
         not isinstance(items, list)
-        or not isinstance(found.get("metadata"), dict)
-        or not all(isinstance(one, dict) and isinstance(one.get("metadata"), dict) for one in items)
+        or not isinstance(object_list.get("metadata"), dict)
+        or not all(
+            isinstance(item, dict) and isinstance(item.get("metadata"), dict) for item in items
+        )
     ):
-        raise connection.unexpected("GET", path, "without a list of objects")
-    return found
+        raise connection.make_unexpected_error("GET", path, "without a list of objects")
+    return object_list
 
 
 def collect(
@@ -252,29 +261,29 @@ def collect(
     namespace: str | None = None,
     page: int = 500,
 ) -> tuple[list[T], Obj]:
-    """What ``keep`` makes of all objects of a kind but for None, and the list's ``metadata``.
+    """Return what ``keep`` makes of all objects of a kind but for None, and the list's metadata.
 
     A page of the list at a time, so that no more is in memory as it came. Where a page comes too
     late (410), the list is asked for again in one piece, as client-go's pager does (tools/pager).
     Raises ApiError: the server refuses; TargetError: no answer, or one that is not a list.
     """
-    found: list[T] = []
-    asked = {"limit": str(page)}
+    collected: list[T] = []
+    query = {"limit": str(page)}
     while True:
         try:
-            answer = request_list(connection, resource.path(namespace), selected=asked)
+            answer = request_list(connection, resource.path(namespace), selected=query)
         except ApiError as error:
-            if error.code != 410 or "continue" not in asked:
+            if error.code != 410 or "continue" not in query:
                 raise
-            found, asked = [], {}
+            collected, query = [], {}
             continue
         for item in answer["items"]:
             item.setdefault("apiVersion", resource.api_version)
             item.setdefault("kind", resource.kind)
-            kept = keep(item)
-            if kept is not None:
-                found.append(kept)
+            value = keep(item)
+            if value is not None:
+                collected.append(value)
         token = answer["metadata"].get("continue")
         if not token:
-            return found, answer["metadata"]
-        asked = {"limit": str(page), "continue": str(token)}
+            return collected, answer["metadata"]
+        query = {"limit": str(page), "continue": str(token)}

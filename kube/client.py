@@ -60,7 +60,7 @@ class Credentials:
         self._renew_at = _renewal(self._issued)
 
     def authorization(self) -> str:
-        """The ``Authorization`` header of now, "" for none. Raises KubeconfigError, TargetError."""
+        """Return the ``Authorization`` header, "" for none. Raises KubeconfigError, TargetError."""
         with self._lock:
             if self._renew_at is not None and time.time() >= self._renew_at:
                 self._issued = _issue(self._config)
@@ -68,7 +68,7 @@ class Credentials:
             return self._issued.authorization
 
     def certificate(self) -> dict[str, str]:
-        """The fields of a kubeconfig user that carry the client's certificate."""
+        """Return the fields of a kubeconfig user that carry the client's certificate."""
         issued, user = self._issued, self._config.user
         if issued.certificate:
             return {
@@ -94,7 +94,7 @@ def _issue(config: ClientConfig) -> _Issued:
         try:
             token = Path(user["tokenFile"]).read_text().strip()
         except (OSError, ValueError) as error:
-            raise config.wrong(
+            raise config.make_error(
                 f"user {config.user_name!r}: tokenFile {user['tokenFile']} cannot be read: "
                 f"{reason_of(error)}"
             ) from None
@@ -113,7 +113,7 @@ def _issue(config: ClientConfig) -> _Issued:
 
 def _bearer(config: ClientConfig, token: str, until: float | None = None) -> _Issued:
     if not token or not all("!" <= character <= "~" for character in token):
-        raise config.wrong(
+        raise config.make_error(
             f"user {config.user_name!r}: the token is empty or has characters that are not allowed"
         )
     return _Issued(f"Bearer {token}", until=until)
@@ -137,27 +137,27 @@ def _from_plugin(config: ClientConfig) -> _Issued:
 
 
 def _from_provider(config: ClientConfig) -> _Issued:
-    """An OpenID token that still holds; all else of ``auth-provider`` is kubectl's past."""
+    """Return an OpenID token that still holds; all else of ``auth-provider`` is kubectl's past."""
     provider: Any = config.user["auth-provider"]
     name = provider.get("name") if isinstance(provider, dict) else None
     user = f"user {config.user_name!r}: auth-provider"
     if name != "oidc":
-        raise config.wrong(
+        raise config.make_error(
             f"{user} {name!r} is not supported (Kubernetes removed all but oidc in 1.26); use a "
             "credential plugin (exec) or a token"
         )
     settings = provider.get("config")
     token = settings.get("id-token") if isinstance(settings, dict) else None
     if not isinstance(token, str) or not token:
-        raise config.wrong(f"{user} oidc has no id-token; log in with kubectl first")
+        raise config.make_error(f"{user} oidc has no id-token; log in with kubectl first")
     try:
         body = token.split(".")[1]
         end = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).get("exp")
         over = end is not None and float(end) <= time.time()
     except (IndexError, ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
-        raise config.wrong(f"{user} oidc: the id-token is not a JWT") from None
+        raise config.make_error(f"{user} oidc: the id-token is not a JWT") from None
     if over:
-        raise config.wrong(
+        raise config.make_error(
             f"{user} oidc: the id-token has expired; run any kubectl command with the context "
             f"{config.context!r} to renew it"
         )
@@ -176,7 +176,7 @@ _CONNECTIONS = 128  # Kept open: one watch per kind of many scenarios at once.
 
 
 def api_client(config: ClientConfig) -> Any:
-    """A client of the official package, not yet connected, that repeats nothing by itself.
+    """Return a client of the official package, not yet connected, that repeats nothing by itself.
 
     Raises:
         KubeconfigError: the context's certificates or its user cannot be used.
@@ -190,7 +190,7 @@ def api_client(config: ClientConfig) -> Any:
         if configuration.host.startswith("https:"):
             _check_certificates(configuration)
     except (ConfigException, ValueError, KeyError, TypeError, OSError) as error:
-        raise config.wrong(
+        raise config.make_error(
             f"the certificates of context {config.context!r} cannot be used: {reason_of(error)}"
         ) from None
 
@@ -208,11 +208,11 @@ def api_client(config: ClientConfig) -> Any:
     try:
         return ApiClient(configuration)
     except (ValueError, ImportError) as error:
-        raise config.wrong(f"its proxy cannot be used: {reason_of(error)}") from None
+        raise config.make_error(f"its proxy cannot be used: {reason_of(error)}") from None
 
 
 def _load(config: ClientConfig, certificate: dict[str, str], configuration: Any) -> None:
-    """Have the client read the server, its certificates and the user's, and nothing else."""
+    """Make the client read the server, its certificates and the user's, and nothing else."""
     cluster = {name: config.cluster[name] for name in _CLUSTER if config.cluster.get(name)}
     document = {
         "contexts": [{"name": "only", "context": {"cluster": "only", "user": "only"}}],

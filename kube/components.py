@@ -39,8 +39,8 @@ def role_of(component: str) -> str:
     return component.rpartition("/")[2]
 
 
-def meant(component: str, known: Iterable[str]) -> list[str]:
-    """The components that a name or a role stands for, in the order in which they start."""
+def match_components(component: str, known: Iterable[str]) -> list[str]:
+    """Return the components that a name or a role stands for, in the order in which they start."""
     return in_start_order(name for name in known if component in (name, role_of(name)))
 
 

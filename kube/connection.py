@@ -27,9 +27,9 @@ from kube.errors import (
     UNAUTHORIZED,
     KubeconfigError,
     api_error,
+    make_unavailable_error,
     no_answer,
     tls_remedy,
-    unavailable,
 )
 from kube.kubeconfig import ClientConfig, load_config
 from kube.limits import Limits
@@ -95,7 +95,7 @@ class Connection:
 
     @classmethod
     def open(cls, kubeconfig: Path, context: str) -> Connection:
-        """The server of a kubeconfig file's context; raises as the constructor does."""
+        """Return the server of a kubeconfig file's context; raises as the constructor does."""
         return cls(load_config(kubeconfig, context))
 
     def request(
@@ -117,12 +117,14 @@ class Connection:
         """
         text = self.text(method, path, query, body, **options)
         try:
-            found = json.loads(text)
+            answer = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise self.unexpected(method, path, "with something that is not a JSON object")
-        return found
+            answer = None
+        if not isinstance(answer, dict):
+            raise self.make_unexpected_error(
+                method, path, "with something that is not a JSON object"
+            )
+        return answer
 
     def text(
         self,
@@ -161,9 +163,9 @@ class Connection:
                 if not expired and answer.status not in (PASSING if repeatable else BUSY):
                     raise failure
                 if time.monotonic() + pause > deadline:
-                    raise unavailable(self.where, method, path, failure, patience)
-                left = deadline - time.monotonic()
-                pause = max(pause, min(answer.retry_after(), left))
+                    raise make_unavailable_error(self.where, method, path, failure, patience)
+                seconds = deadline - time.monotonic()
+                pause = max(pause, min(answer.retry_after(), seconds))
                 _LOG.info("%s %s: retry in %.2f s: %s", method, path, pause, failure)
             self._closing.wait(pause)
             pause = min(pause * 2, 1.0)
@@ -188,8 +190,8 @@ class Connection:
             raise no_answer(self.where, "watch", path, error) from None
         raise api_error(response.status, data, response.reason or "")
 
-    def answers(self, seconds: float) -> bool:
-        """Whether the server answers now, and not that it is unavailable.
+    def is_answering(self, seconds: float) -> bool:
+        """Return whether the server answers now, and not that it is unavailable.
 
         Asked once, of a path that every user may read by default; a refusal is an answer.
         """
@@ -207,8 +209,8 @@ class Connection:
         except Exception:  # noqa: BLE001 - whatever it is, there was no answer
             return None
 
-    def unexpected(self, method: str, path: str, what: str) -> TargetError:
-        """The error for an answer that no API server gives."""
+    def make_unexpected_error(self, method: str, path: str, what: str) -> TargetError:
+        """Return the error for an answer that no API server gives."""
         return TargetError(
             f"{self.where} answered {method} {path} {what}; is this the address of an API server?"
         )

@@ -65,7 +65,7 @@ class Authority:
 
 
 def context_name(cluster: str) -> str:
-    """The context that users name; it cannot be taken for one of their own clusters."""
+    """Return the context that users name; it cannot be taken for one of their own clusters."""
     return f"dra-conformance-{cluster}"
 
 

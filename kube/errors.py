@@ -64,7 +64,7 @@ class UnsureError(TargetError):
 
 
 def api_error(code: int, body: bytes, http_reason: str = "") -> ApiError:
-    """The refusal in a response: its ``metav1.Status``, or whatever stood in its place."""
+    """Return the refusal in a response: its ``metav1.Status``, or whatever stood in its place."""
     try:
         status: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -76,17 +76,17 @@ def api_error(code: int, body: bytes, http_reason: str = "") -> ApiError:
 
 
 def of_status(status: dict[str, Any], code: int = 0) -> ApiError:
-    """The refusal in a ``metav1.Status``, as responses and watches carry it."""
+    """Return the refusal in a ``metav1.Status``, as responses and watches carry it."""
     details = status.get("details")
-    found = details.get("causes") if isinstance(details, dict) else None
+    listed_causes = details.get("causes") if isinstance(details, dict) else None
     causes = [
         Cause(*(str(cause.get(name) or "") for name in ("field", "reason", "message")))
-        for cause in (found if isinstance(found, list) else ())
+        for cause in (listed_causes if isinstance(listed_causes, list) else ())
         if isinstance(cause, dict)
     ]
-    said = status.get("code")
+    status_code = status.get("code")
     return ApiError(
-        said if isinstance(said, int) and said else code,
+        status_code if isinstance(status_code, int) and status_code else code,
         str(status.get("reason") or ""),
         str(status.get("message") or ""),
         causes,
@@ -94,12 +94,12 @@ def of_status(status: dict[str, Any], code: int = 0) -> ApiError:
 
 
 def not_served(api_version: str, kind: str) -> ApiError:
-    """The refusal of a kind that no served group and version has."""
+    """Return the refusal of a kind that no served group and version has."""
     return ApiError(404, "NotFound", f'no matches for kind "{kind}" in version "{api_version}"')
 
 
 def reason_of(error: BaseException) -> str:
-    """One line that says what went wrong, without the objects that libraries put around it."""
+    """Return one line that says what went wrong, without what libraries put around it."""
     text = str(getattr(error, "reason", None) or error)
     text = _PREFIX.sub("", " ".join(text.split()))
     return text or type(error).__name__
@@ -120,20 +120,20 @@ _TLS_REMEDIES = (
 
 
 def tls_remedy(error: BaseException) -> str | None:
-    """What a user can do about a failure of TLS; None where it is another failure."""
+    """Return what a user can do about a failure of TLS; None where it is another failure."""
     text = f"{type(error).__name__} {reason_of(error)}".lower()
     if "ssl" not in text:
         return None
     return next(
-        (what for sign, what in _TLS_REMEDIES if sign in text),
+        (remedy for sign, remedy in _TLS_REMEDIES if sign in text),
         "check the certificates of the kubeconfig and of the server",
     )
 
 
-def unavailable(
+def make_unavailable_error(
     where: str, method: str, path: str, failure: ApiError, patience: float
 ) -> ApiError | TargetError:
-    """The error of a request that was refused with 401, 429 or 5xx for ``patience`` seconds."""
+    """Return the error of a request refused with 401, 429 or 5xx for ``patience`` seconds."""
     if failure.code == 500:
         return failure
     if failure.code == UNAUTHORIZED:
@@ -152,7 +152,7 @@ def unavailable(
 def no_answer(
     where: str, method: str, path: str, error: Exception, *, sent: bool = False
 ) -> TargetError:
-    """The error of a request without an answer; a POST that was sent may have been carried out."""
+    """Return the error of a request without an answer; a POST that was sent may have been done."""
     unsure = sent and method == "POST"
     aside = " (it may have been carried out)" if unsure else ""
     advice = tls_remedy(error) or "check that it runs and can be reached from this machine"

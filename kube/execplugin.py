@@ -32,7 +32,7 @@ _Json = dict[str, Any]
 
 
 def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
-    """The ``status`` of the ExecCredential that the plugin of a user prints.
+    """Return the ``status`` of the ExecCredential that the plugin of a user prints.
 
     Args:
         config: its user has ``exec``.
@@ -63,10 +63,10 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
         )
     except (OSError, ValueError) as error:
         hint = one_line(plugin.get("installHint") or "install it, or correct exec.command")
-        said = error.strerror if isinstance(error, OSError) else error
-        raise config.wrong(
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise config.make_error(
             f"user {config.user_name!r}: the credential plugin {command[0]!r} cannot be started: "
-            f"{said}; {hint}"
+            f"{problem}; {hint}"
         ) from None
     output, errors = _finish(process, name)
     if process.returncode != 0:
@@ -78,59 +78,59 @@ def run_plugin(config: ClientConfig, environment: Mapping[str, str]) -> _Json:
 
 
 def expiry_of(status: Mapping[str, Any]) -> float | None:
-    """When a credential expires, in seconds of ``time.time``; None where it does not say.
+    """Return when a credential expires, in seconds of ``time.time``; None where it does not say.
 
     Raises ValueError: it says something that is not a time.
     """
-    said = status.get("expirationTimestamp")
-    if said is None:
+    timestamp = status.get("expirationTimestamp")
+    if timestamp is None:
         return None
-    if not isinstance(said, str):
+    if not isinstance(timestamp, str):
         raise ValueError("expirationTimestamp is not a string")
-    return datetime.fromisoformat(said).timestamp()
+    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def _checked(config: ClientConfig, plugin: Any) -> tuple[list[str], dict[str, str], str]:
-    """Command, environment variables and version of the protocol."""
+    """Return command, environment variables and version of the protocol."""
     user = f"user {config.user_name!r}: exec"
     if not isinstance(plugin, dict):
-        raise config.wrong(f"{user} must be a mapping with apiVersion and command")
+        raise config.make_error(f"{user} must be a mapping with apiVersion and command")
     command, version = plugin.get("command"), plugin.get("apiVersion")
     if not isinstance(command, str) or not command:
-        raise config.wrong(f"{user} has no command")
+        raise config.make_error(f"{user} has no command")
     if not isinstance(version, str) or not version.startswith(_GROUP):
-        raise config.wrong(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
+        raise config.make_error(f"{user}.apiVersion must be {_GROUP}v1 or {_GROUP}v1beta1")
     arguments, variables = plugin.get("args") or [], plugin.get("env") or []
-    if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
-        raise config.wrong(f"{user}.args must be a list of strings; put numbers in quotes")
+    if not isinstance(arguments, list) or not all(isinstance(item, str) for item in arguments):
+        raise config.make_error(f"{user}.args must be a list of strings; put numbers in quotes")
     if not isinstance(variables, list) or not all(
-        isinstance(one, dict)
-        and isinstance(one.get("name"), str)
-        and isinstance(one.get("value"), str)
-        for one in variables
+        isinstance(item, dict)
+        and isinstance(item.get("name"), str)
+        and isinstance(item.get("value"), str)
+        for item in variables
     ):
-        raise config.wrong(f"{user}.env must be a list of name and value, both strings")
+        raise config.make_error(f"{user}.env must be a list of name and value, both strings")
     if plugin.get("interactiveMode") == "Always":
-        raise config.wrong(
+        raise config.make_error(
             f"{user}.interactiveMode is Always, but a run is not interactive; use a "
             "user whose credentials need no questions"
         )
-    return [command, *arguments], {one["name"]: one["value"] for one in variables}, version
+    return [command, *arguments], {item["name"]: item["value"] for item in variables}, version
 
 
 def _cluster_info(config: ClientConfig, plugin: Mapping[str, Any]) -> _Json:
     if not plugin.get("provideClusterInfo"):
         return {}
     extensions = config.cluster.get("extensions")
-    kept = {name: value for name, value in config.cluster.items() if name != "extensions"}
+    cluster = {name: value for name, value in config.cluster.items() if name != "extensions"}
     for extension in extensions if isinstance(extensions, list) else ():
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
-            kept["config"] = extension.get("extension")
-    return {"cluster": kept}
+            cluster["config"] = extension.get("extension")
+    return {"cluster": cluster}
 
 
 def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
-    """Both outputs of the plugin when it has ended; it and all that it started ends in time."""
+    """Return both outputs of the plugin when it has ended; it and all it started ends in time."""
     try:
         output, errors = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -146,22 +146,24 @@ def _finish(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 
 
 def _said(errors: bytes) -> str:
-    """The last line of the plugin's standard error."""
+    """Return the last line of the plugin's standard error."""
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
     return one_line(redact_log(lines[-1])) if lines else "no reason given"
 
 
 def _status(output: bytes, version: str, name: str) -> _Json:
     try:
-        found = json.loads(output)
+        credential = json.loads(output)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
+        credential = None
+    if not isinstance(credential, dict) or credential.get("kind") != "ExecCredential":
         raise TargetError(f"{name} did not print an ExecCredential as JSON")
-    if found.get("apiVersion") != version:
-        said = one_line(found.get("apiVersion"))
-        raise TargetError(f"{name} printed apiVersion {said}, but the kubeconfig has {version}")
-    status = found.get("status")
+    if credential.get("apiVersion") != version:
+        printed_version = one_line(credential.get("apiVersion"))
+        raise TargetError(
+            f"{name} printed apiVersion {printed_version}, but the kubeconfig has {version}"
+        )
+    status = credential.get("status")
     if not isinstance(status, dict):
         raise TargetError(f"{name} printed an ExecCredential without status")
     return status

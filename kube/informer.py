@@ -97,18 +97,26 @@ class Informer:
 
     def _list(self) -> None:
         if self._keep is None:
-            found = request_list(self._connection, self._path, self._agent, selected=self._selected)
-            kind = str(found.get("kind", "")).removesuffix("List") or self.resource.kind
-            for item in found["items"]:
-                item.setdefault("apiVersion", found.get("apiVersion", self.resource.api_version))
+            object_list = request_list(
+                self._connection, self._path, self._agent, selected=self._selected
+            )
+            kind = str(object_list.get("kind", "")).removesuffix("List") or self.resource.kind
+            for item in object_list["items"]:
+                item.setdefault(
+                    "apiVersion", object_list.get("apiVersion", self.resource.api_version)
+                )
                 item.setdefault("kind", kind)
         else:
             items, metadata = collect(self._connection, self.resource, self._keep, self.namespace)
-            found = {"kind": f"{self.resource.kind}List", "metadata": metadata, "items": items}
-        since, self._version = self._version, found["metadata"].get("resourceVersion", "")
+            object_list = {
+                "kind": f"{self.resource.kind}List",
+                "metadata": metadata,
+                "items": items,
+            }
+        since, self._version = self._version, object_list["metadata"].get("resourceVersion", "")
         self._forgotten = not self._version
-        self.store.replace(found["items"], version_of(found))
-        self._tell("LISTED", {**found, "since": since})
+        self.store.replace(object_list["items"], version_of(object_list))
+        self._tell("LISTED", {**object_list, "since": since})
 
     def _follow(self) -> None:
         pause = 0.05

@@ -26,12 +26,12 @@ class InformerFactory:
         self._lock = threading.Lock()
         self._informers: dict[_Key, Informer] = {}
 
-    def started(self, resource: Resource, namespace: str | None) -> Informer | None:
-        """The informer that follows this kind there already, in whichever of its versions."""
+    def find_started(self, resource: Resource, namespace: str | None) -> Informer | None:
+        """Return the informer that follows this kind there already, in any of its versions."""
         return self._informers.get(_key(resource, namespace))
 
     def informer(self, resource: Resource, namespace: str | None) -> Informer:
-        """The informer for a kind, listed once already. Raises ApiError or TargetError."""
+        """Return the informer for a kind, listed once already. Raises ApiError or TargetError."""
         with self._lock:
             informer = self._informers.get(_key(resource, namespace))
             if informer is None:
@@ -116,7 +116,7 @@ class Changes:
             last = min(deadline, time.monotonic() + LONGEST)
             until = last if until is None else min(until, last)
             while self._count == seen:
-                left = until - time.monotonic()
-                if left <= 0:
+                seconds = until - time.monotonic()
+                if seconds <= 0:
                     return
-                self._condition.wait(left)
+                self._condition.wait(seconds)

@@ -63,18 +63,18 @@ class ClientConfig:
     def __str__(self) -> str:
         return f"context {self.context!r} of {self.where}"
 
-    def wrong(self, what: str) -> KubeconfigError:
+    def make_error(self, what: str) -> KubeconfigError:
         return KubeconfigError(f"{self.where}: {what}")
 
 
 def default_kubeconfig(environment: Mapping[str, str]) -> Path:
-    """Where kubectl looks: ``$KUBECONFIG`` (files joined by ``:``), else ``~/.kube/config``."""
+    """Return where kubectl looks: ``$KUBECONFIG`` (files joined by ``:``) or ~/.kube/config."""
     named = environment.get("KUBECONFIG", "")
     return Path(named) if named.strip(os.pathsep) else Path.home() / ".kube" / "config"
 
 
 def load_config(kubeconfig: Path, context: str) -> ClientConfig:
-    """One context of the file.
+    """Return one context of the file.
 
     ``kubeconfig``: a file, or several joined by ``:``; of several, some may be missing.
     Raises KubeconfigError: a file cannot be read or is not a kubeconfig, or what it says about the
@@ -117,7 +117,7 @@ def load_config(kubeconfig: Path, context: str) -> ClientConfig:
 
 
 def read_kubeconfig(path: Path) -> _Json:
-    """One file as a mapping. Raises KubeconfigError."""
+    """Return one file as a mapping. Raises KubeconfigError."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -133,7 +133,7 @@ def read_kubeconfig(path: Path) -> _Json:
     except UnicodeDecodeError as error:
         raise KubeconfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
     try:
-        found = strictyaml.load(text)
+        config = strictyaml.load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
@@ -141,19 +141,19 @@ def read_kubeconfig(path: Path) -> _Json:
         problem = getattr(error, "problem", None) or "not readable"
         kind = "" if isinstance(error, strictyaml.BoundsError) else "not YAML: "
         raise KubeconfigError(f"{path}{line}: {kind}{problem}") from None
-    if not isinstance(found, dict) or not all(
-        isinstance(found.get(section) or [], list) for section in _SECTIONS
+    if not isinstance(config, dict) or not all(
+        isinstance(config.get(section) or [], list) for section in _SECTIONS
     ):
         raise KubeconfigError(
             f"{path}: not a kubeconfig: expected a mapping with clusters, contexts and users"
         )
-    return found
+    return config
 
 
 def _merged(kubeconfig: Path) -> dict[str, dict[str, _Json]]:
     paths = [kubeconfig]
     if os.pathsep in str(kubeconfig) and not kubeconfig.exists():
-        named = [Path(part) for part in str(kubeconfig).split(os.pathsep) if part]
+        named = [Path(file) for file in str(kubeconfig).split(os.pathsep) if file]
         paths = [path for path in named if path.exists()] or named[:1]
     merged: dict[str, dict[str, _Json]] = {section: {} for section in _SECTIONS}
     for path in paths:
@@ -169,20 +169,20 @@ def _merged(kubeconfig: Path) -> dict[str, dict[str, _Json]]:
 
 
 def _named(path: Path, section: str, entries: list[Any]) -> dict[str, _Json]:
-    found: dict[str, _Json] = {}
+    entries_by_name: dict[str, _Json] = {}
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             continue
-        if entry["name"] in found:
+        if entry["name"] in entries_by_name:
             raise KubeconfigError(f"{path}: {section} has {entry['name']!r} twice")
-        found[entry["name"]] = entry
-    return found
+        entries_by_name[entry["name"]] = entry
+    return entries_by_name
 
 
 def _located(section: str, entry: _Json, path: Path) -> _Json:
-    """The entry with the files in it as absolute paths: they are relative to the kubeconfig."""
-    part, names = _FILES.get(section, ("", ()))
-    inner = entry.get(part)
+    """Return the entry with absolute paths of its files, which are relative to the kubeconfig."""
+    field, names = _FILES.get(section, ("", ()))
+    inner = entry.get(field)
     if not isinstance(inner, dict):
         return entry
     base = path.absolute().parent
@@ -196,16 +196,16 @@ def _located(section: str, entry: _Json, path: Path) -> _Json:
         command = plugin["command"]
         if "/" in command:  # a bare name is looked for in $PATH, as kubectl does
             moved["exec"] = {**plugin, "command": str(base / command)}
-    return {**entry, part: {**inner, **moved}}
+    return {**entry, field: {**inner, **moved}}
 
 
-def _part(where: str, entry: _Json, part: str, name: str) -> _Json:
-    found = entry.get(part)
-    if found is None:
-        found = {}
-    if not isinstance(found, dict):
-        raise KubeconfigError(f"{where}: {name}: {part} must be a mapping")
-    return found
+def _part(where: str, entry: _Json, field: str, name: str) -> _Json:
+    mapping = entry.get(field)
+    if mapping is None:
+        mapping = {}
+    if not isinstance(mapping, dict):
+        raise KubeconfigError(f"{where}: {name}: {field} must be a mapping")
+    return mapping
 
 
 def _check_texts(where: str, name: str, part: Mapping[str, Any], texts: tuple[str, ...]) -> None:
@@ -217,20 +217,24 @@ def _check_texts(where: str, name: str, part: Mapping[str, Any], texts: tuple[st
 def _server(
     where: str, name: Any, cluster: Mapping[str, Any]
 ) -> tuple[str, tuple[str, str] | tuple[()]]:
-    """The server's address without the user and password in it, and these."""
+    """Return the server's address without the user and password in it, and these."""
     server = cluster.get("server")
     if not server:
         raise KubeconfigError(f"{where}: cluster {name!r} has no server")
     try:
-        parts = urlsplit(server)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        address_parts = urlsplit(server)
+        good = (
+            address_parts.scheme in ("http", "https")
+            and bool(address_parts.hostname)
+            and address_parts.port != 0
+        )
     except ValueError:
         good = False
     if not good or one_line(server, len(server)) != server:
         raise KubeconfigError(
             f"{where}: cluster {name!r}: server must be an https:// URL (https://HOST:PORT)"
         )
-    login, _, address = parts.netloc.rpartition("@")
+    login, _, address = address_parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
-    clean = urlunsplit((parts.scheme, address, parts.path, "", "")).rstrip("/")
+    clean = urlunsplit((address_parts.scheme, address, address_parts.path, "", "")).rstrip("/")
     return clean, (unquote(user), unquote(password)) if login else ()

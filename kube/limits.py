@@ -46,7 +46,7 @@ class Guards:
 
     @contextlib.contextmanager
     def guard(self, stop: Callable[[], object], until: float) -> Iterator[None]:
-        """Have ``stop`` called at a time of the monotonic clock, or when the server is given up.
+        """Call ``stop`` at a time of the monotonic clock, or when the server is given up.
 
         Raises LimitError: it was called.
         """

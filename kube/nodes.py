@@ -17,7 +17,7 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 
 def usable_nodes(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Names of the nodes with a kubelet that are ready and not made by a run.
+    """Return names of the nodes with a kubelet that are ready and not made by a run.
 
     Whether pods may go there depends on what they tolerate.
     """

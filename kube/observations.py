@@ -69,7 +69,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 
 
 def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
-    """The sum of the series that have all these labels; 0 where there is none."""
+    """Return the sum of the series that have all these labels; 0 where there is none."""
     return sum(
         sample.value
         for sample in samples

@@ -10,7 +10,7 @@ from kube.values import Obj
 
 
 def pools_complete(specs: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether these ResourceSlice specs are whole pools, and at least one.
+    """Return whether these ResourceSlice specs are whole pools, and at least one.
 
     A pool is whole when as many slices of its newest generation are there as they say
     (resource.k8s.io/v1 ResourcePool: generation, resourceSliceCount).
@@ -27,6 +27,6 @@ def pools_complete(specs: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def results_of(claim: Mapping[str, Any]) -> list[Obj]:
-    """The devices that are allocated to a claim (``status.allocation.devices.results``)."""
+    """Return the devices that are allocated to a claim (``status.allocation.devices.results``)."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     return (allocation.get("devices") or {}).get("results") or []

@@ -85,14 +85,14 @@ class Store:
             return self._objects.get((namespace or "", name))
 
     def list(self, labels: Mapping[str, str] | None = None) -> list[Obj]:
-        """All objects that carry these labels, by namespace and name."""
+        """Return all objects that carry these labels, by namespace and name."""
         with self._lock:
-            found = sorted(self._objects.items())
-        return [obj for _, obj in found if has_labels(obj, labels)]
+            entries = sorted(self._objects.items())
+        return [obj for _, obj in entries if has_labels(obj, labels)]
 
 
 def has_labels(obj: Obj, labels: Mapping[str, str] | None) -> bool:
-    """Whether an object carries all of these labels with these values."""
+    """Return whether an object carries all of these labels with these values."""
     if not labels:
         return True
     present = obj["metadata"].get("labels") or {}

@@ -38,15 +38,15 @@ class Answer:
     data: bytes
 
     def retry_after(self) -> float:
-        """Seconds to wait before the next request by the server's wish; 0 without one.
+        """Return seconds to wait before the next request by the server's wish; 0 without one.
 
         A date (RFC 9110, 10.2.3) counts as not said: API servers send seconds.
         """
         try:
-            asked = float(self.headers.get("Retry-After", 0))
+            seconds = float(self.headers.get("Retry-After", 0))
         except ValueError:
             return 0.0
-        return asked if 0 <= asked < float("inf") else 0.0
+        return seconds if 0 <= seconds < float("inf") else 0.0
 
 
 class Transport:
@@ -152,15 +152,15 @@ class Stream:
         self._response = response
 
     def __iter__(self) -> Generator[dict[str, Any], None, None]:
-        """The documents until the server ends the watch. Raises TargetError."""
-        rest = b""
+        """Yield the documents until the server ends the watch. Raises TargetError."""
+        incomplete_line = b""
         try:
             for chunk in self._response.stream(amt=None):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
-                if len(rest) > MAX_BYTES:
+                if len(incomplete_line) > MAX_BYTES:
                     raise ValueError(f"a line is longer than {MAX_BYTES >> 20} MiB")
         except Exception as error:  # noqa: BLE001 - what a cut connection raises is not one type
             raise TargetError(f"the watch was cut: {reason_of(error)}") from None

@@ -29,7 +29,7 @@ class Ref:
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> Ref:
-        """The reference to an object that has ``apiVersion``, ``kind`` and ``metadata.name``."""
+        """Return the reference to an object with ``apiVersion``, ``kind`` and ``metadata.name``."""
         meta = obj["metadata"]
         return cls(obj["apiVersion"], obj["kind"], meta["name"], meta.get("namespace"))
 
@@ -101,19 +101,19 @@ class Request:
 
 
 def cells_of(table: Mapping[str, Any]) -> Mapping[str, str]:
-    """Column -> text of the only row of a ``meta.k8s.io/v1`` Table; nothing where it has none."""
+    """Return column -> text of the only row of a ``meta.k8s.io/v1`` Table; nothing without one."""
     names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
     rows: Sequence[Any] = table.get("rows") or ()
     return dict(zip(names, map(str, rows[0]["cells"]), strict=True)) if len(rows) == 1 else {}
 
 
 def device_key(entry: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """What tells the device, or share of one, of a result or a report from any other."""
+    """Return what tells the device, or share of one, of a result or a report from any other."""
     return tuple(entry.get(field) for field in ("driver", "pool", "device", "shareID"))
 
 
 def selected_node(selector: Mapping[str, Any] | None) -> str:
-    """The one node that a NodeSelector names, "" where it names none or says more.
+    """Return the one node that a NodeSelector names, "" where it names none or says more.
 
     As ``nodeNameFromAllocation`` of pkg/registry/resource/utils.go.
     """

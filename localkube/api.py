@@ -54,12 +54,12 @@ class LocalApi:
         body = self._connection.poll(path, _PATIENCE)
         return None if body is None else body.decode(errors="replace")
 
-    def healthy(self, path: str) -> bool:
-        """Whether a GET of a health path answers 200."""
+    def is_healthy(self, path: str) -> bool:
+        """Return whether a GET of a health path answers 200."""
         return self.text(path) is not None
 
     def get(self, path: str) -> Json | None:
-        """The object at `path`, None where there is none or no answer."""
+        """Return the object at `path`, None where there is none or no answer."""
         body = self.text(path)
         return None if body is None else json.loads(body)
 
@@ -92,7 +92,7 @@ class LocalApi:
 
 
 def accepts_connections(path: Path) -> bool:
-    """Whether somebody answers at a unix socket."""
+    """Return whether somebody answers at a unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1)
         try:

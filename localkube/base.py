@@ -71,7 +71,7 @@ class ClusterAccess:
     watch: Watch | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The hand-over for another process on this machine; `watch` is not in it."""
+        """Return the hand-over for another process on this machine; `watch` is not in it."""
         data: dict[str, Any] = _access().dump_python(replace(self, watch=None), mode="json")
         return data
 

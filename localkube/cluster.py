@@ -67,8 +67,8 @@ class LocalCluster:
         gates = self.options.feature_gates
         preflight.check_feature_gates(binaries.cluster / "kube-apiserver", gates)
         if binaries.kubelet is not None:
-            known = gates_of_kubelet(gates, self.options.node_kubernetes)
-            preflight.check_feature_gates(binaries.kubelet / "kubelet", known)
+            kubelet_gates = gates_of_kubelet(gates, self.options.node_kubernetes)
+            preflight.check_feature_gates(binaries.kubelet / "kubelet", kubelet_gates)
         self._check_ours()
         with file_lock(self.layout.lock):
             self._make_room(progress)
@@ -93,7 +93,7 @@ class LocalCluster:
             remove_cluster(self.layout, progress, keep_logs=self._keep_logs)
 
     def access(self) -> ClusterAccess:
-        """How to use this cluster, which another program may have started.
+        """Return how to use this cluster, which another program may have started.
 
         Raises ClusterUsageError: it does not run.
         """
@@ -106,15 +106,15 @@ class LocalCluster:
         return make_access(self.layout, state)
 
     def state(self) -> State | None:
-        """What was written down when the cluster was started; None where there is none."""
+        """Return what was written down when the cluster was started; None where there is none."""
         return read_state(self.layout)
 
     def status(self) -> list[ComponentStatus]:
-        """Each component of the cluster; empty where there is none."""
-        return self._processes.statuses()
+        """Return each component of the cluster; empty where there is none."""
+        return self._processes.list_statuses()
 
     def components(self) -> list[str]:
-        """Names of what `disturb` can stop and start."""
+        """Return names of what `disturb` can stop and start."""
         return self._components().names()
 
     def disturb(self, component: str, action: str) -> None:
@@ -132,39 +132,39 @@ class LocalCluster:
         if action in NEXT_ACTIONS:
             components.driver(component).disturb_next(action)
             return
-        found = components.known(component)
+        target = components.find_component(component)
         if action == REMOVE:
-            if not isinstance(found, OtherDriver):
+            if not isinstance(target, OtherDriver):
                 raise ClusterUsageError(f"{component!r} is not a second driver")
-            found.remove()
+            target.remove()
             return
         if action == "upgrade":
-            found.upgrade()
+            target.upgrade()
             return
         if action != "start":
-            found.stop(0 if action == "kill" else STOP_SECONDS)
+            target.stop(0 if action == "kill" else STOP_SECONDS)
         if action in {"restart", "start"}:
-            found.start()
+            target.start()
 
     def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
         """Restart one of Kubernetes' components with gates beside the cluster's own; {}: only them.
 
         Raises ClusterUsageError: there is no such component; ClusterError: it did not come back.
         """
-        self._components().known(component).set_gates(gates)
+        self._components().find_component(component).set_gates(gates)
 
     def metrics(self, component: str) -> str | None:
-        """What a component of the control plane counts, as text; None without an answer.
+        """Return what a component of the control plane counts, as text; None without an answer.
 
         Raises ClusterUsageError: there is no such component.
         """
-        found = self._components().known(component)
-        if not isinstance(found, Server) or component not in Server.ports:
+        server = self._components().find_component(component)
+        if not isinstance(server, Server) or component not in Server.ports:
             raise ClusterUsageError(f"no metrics are read of component {component!r}")
-        return found.metrics()
+        return server.metrics()
 
     def driver_command(self) -> tuple[str, ...]:
-        """The command with which the drivers of the running cluster were started; () for none."""
+        """Return the command that started the drivers of the running cluster; () for none."""
         for name, record in self._processes.records().items():
             if name.endswith("/driver"):
                 return record.spec.command
@@ -218,7 +218,7 @@ class LocalCluster:
             state = read_state(self.layout)
         except ClusterError:
             state = None
-        if state is not None and state.ready and not state.abandoned():
+        if state is not None and state.ready and not state.is_abandoned():
             raise ClusterUsageError(
                 f"a local cluster named {self.layout.name!r} exists already in {self.layout.dir}; "
                 f"remove it with `dra-conformance cluster down --name {self.layout.name}`, or "
@@ -249,18 +249,18 @@ class LocalCluster:
 
 
 def stale_clusters(root: Path | None = None) -> list[LocalCluster]:
-    """Clusters whose program has ended without removing them; call `down` on each.
+    """Return clusters whose program has ended without removing them; call `down` on each.
 
     ``root``: directory of state directories; None: the default one.
     """
-    found = []
+    clusters = []
     for path in sorted((root or default_root()).glob(f"*/{STATE_FILE}")):
         layout = Layout(path.parent.name, path.parent)
         try:
             state = read_state(layout)
         except ClusterError:
             continue
-        if state is not None and state.abandoned():
+        if state is not None and state.is_abandoned():
             options = LocalOptions(name=state.name, state_dir=path.parent)
-            found.append(LocalCluster(options))
-    return found
+            clusters.append(LocalCluster(options))
+    return clusters

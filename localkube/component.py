@@ -54,16 +54,16 @@ class Running:
         return self.as_administrator(self.state.ports.api)
 
     def as_administrator(self, port: int) -> LocalApi:
-        """The server of the control plane that listens on a port, as administrator."""
+        """Return the server of the control plane that listens on a port, as administrator."""
         document = yaml.safe_load(self.layout.kubeconfig.read_text())
         return self.server(port, token=document["users"][0]["user"]["token"])
 
     def server(self, port: int, token: str = "", client: str = "") -> LocalApi:
-        """The server on a port of this machine, with a token or a client certificate's name."""
+        """Return the server on a port of this machine, with a token or a client certificate."""
         return LocalApi(LOOPBACK, port, self.layout.pki, token=token, client=client)
 
     def kubelet(self, node: NodeLayout) -> LocalApi:
-        """A node's kubelet, as the API server speaks to it."""
+        """Return a node's kubelet, as the API server speaks to it."""
         assert self.state.network is not None, "a cluster with nodes has a network"
         address = self.state.network.node_address(node.index)
         return LocalApi(address, KUBELET_PORT, self.layout.pki, client="kubelet-client")
@@ -88,7 +88,7 @@ class Component:
         self.processes = cluster.processes
 
     def spec(self) -> ProcessSpec:
-        """How it is started: as it was before. Raises ClusterUsageError: it never was."""
+        """Return how it is started: as it was before. Raises ClusterUsageError: it never was."""
         record = self.processes.records().get(self.name)
         if record is None:
             raise ClusterUsageError(f"the local cluster has never started {self.name}")
@@ -99,8 +99,8 @@ class Component:
 
     def wait_ready(self) -> None:
         """Wait until it does its work. Raises ClusterError."""
-        what = f"waiting for {self.awaited}"
-        self.processes.wait_ready(self.name, self.is_ready, READY_SECONDS, what)
+        purpose = f"waiting for {self.awaited}"
+        self.processes.wait_ready(self.name, self.is_ready, READY_SECONDS, purpose)
 
     def launch(self, spec: ProcessSpec) -> None:
         """Start it in this way and wait until it is ready. Raises ClusterError."""
@@ -138,9 +138,11 @@ class Component:
 
         Raises ClusterError: it did not come back.
         """
-        spec, known = self.spec(), {**self.cluster.state.feature_gates, **gates}
-        kept = [part for part in spec.command if not part.startswith("--feature-gates=")]
-        self._start_anew(spec, (*kept, *feature_gates(self._known_gates(known))))
+        spec, all_gates = self.spec(), {**self.cluster.state.feature_gates, **gates}
+        other_arguments = [
+            argument for argument in spec.command if not argument.startswith("--feature-gates=")
+        ]
+        self._start_anew(spec, (*other_arguments, *feature_gates(self._known_gates(all_gates))))
 
     def _known_gates(self, gates: Mapping[str, bool]) -> Mapping[str, bool]:
         return gates

@@ -50,11 +50,11 @@ class Server(Component):
         return self.ports[self.name](self.cluster.state.ports)
 
     def is_ready(self) -> bool:
-        """Whether a GET of its health path answers 200."""
-        return self._api.healthy(self.awaited)
+        """Return whether a GET of its health path answers 200."""
+        return self._api.is_healthy(self.awaited)
 
     def metrics(self) -> str | None:
-        """What it counts, as text; None without an answer."""
+        """Return what it counts, as text; None without an answer."""
         return self.cluster.as_administrator(self.port).text("/metrics")
 
 
@@ -97,7 +97,7 @@ class Namespaces(Component):
     awaited = "its namespaces"
 
     def is_ready(self) -> bool:
-        """Whether all is set up: it becomes `sleep` then."""
+        """Return whether all is set up: it becomes `sleep` then."""
         try:
             init = self.processes.node_init(self.name)
         except ClusterError:
@@ -120,16 +120,16 @@ class Kubelet(OfNode):
     awaited = "its node to be Ready"
 
     def is_ready(self) -> bool:
-        """Whether the node is Ready, and not tainted for an earlier moment when it was not."""
-        if not self.kubelet.healthy("/healthz"):
+        """Return whether the node is Ready, and no more tainted for when it was not."""
+        if not self.kubelet.is_healthy("/healthz"):
             return False
         document = self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
         if document is None:
             return False
         conditions = {
-            one["type"]: one["status"] for one in document["status"].get("conditions", ())
+            item["type"]: item["status"] for item in document["status"].get("conditions", ())
         }
-        taints = {one["key"] for one in document["spec"].get("taints", ())}
+        taints = {item["key"] for item in document["spec"].get("taints", ())}
         return conditions.get("Ready") == "True" and _NOT_READY_TAINT not in taints
 
     def _known_gates(self, gates: Mapping[str, bool]) -> Mapping[str, bool]:
@@ -138,7 +138,7 @@ class Kubelet(OfNode):
     def launch(self, spec: ProcessSpec) -> None:
         """Start it, and wait until the drivers that run are registered and published again."""
         super().launch(spec)
-        running = [one for one in drivers_of(self.cluster, self.node) if one.alive()]
+        running = [driver for driver in drivers_of(self.cluster, self.node) if driver.alive()]
         if not running:
             return
         self.processes.wait_ready(
@@ -147,8 +147,8 @@ class Kubelet(OfNode):
             ATTACH_SECONDS,
             "registering the drivers that still run",
         )
-        for one in running:
-            one.wait_published(self.name)  # a kubelet that starts may have deleted its slices
+        for driver in running:
+            driver.wait_published(self.name)  # a kubelet that starts may have deleted its slices
 
 
 class WholeNode(OfNode):
@@ -156,22 +156,29 @@ class WholeNode(OfNode):
 
     def start(self) -> None:
         """Start each of its components, and wait for it."""
-        for one in self._parts():
-            one.start()
+        for component in self._parts():
+            component.start()
 
     def stop(self, _grace_seconds: float) -> None:
         """End it at once, and with all that it had in memory. Raises ClusterError."""
-        names = [one.name for one in self._parts()]
+        names = [component.name for component in self._parts()]
         self.processes.stop(*names, f"{self.node.name}/{NEXT}", grace_seconds=0)
         lose_memory(self.node, self.processes.node_init(self.node.name))
         reboot(self.node, self.cluster.driver, self.cluster.other_driver)
 
     def _parts(self) -> list[Component]:
-        """What runs on it, in the order in which it starts."""
+        """Return what runs on the node, in the order in which it starts."""
         name, cluster = self.node.name, self.cluster
-        parts = [Containerd(cluster, f"{name}/containerd"), Kubelet(cluster, f"{name}/kubelet")]
-        known = self.processes.records()
-        return [one for one in (*parts, *drivers_of(cluster, self.node)) if one.name in known]
+        base_components = [
+            Containerd(cluster, f"{name}/containerd"),
+            Kubelet(cluster, f"{name}/kubelet"),
+        ]
+        records = self.processes.records()
+        return [
+            component
+            for component in (*base_components, *drivers_of(cluster, self.node))
+            if component.name in records
+        ]
 
 
 _KINDS: Final[dict[str, type[Component]]] = {
@@ -194,24 +201,24 @@ class Components:
         self._cluster = cluster
 
     def names(self) -> list[str]:
-        """What can be stopped and started: the components, and each node as a whole."""
+        """Return names of what can be stopped and started: components, and each node as a whole."""
         cluster = self._cluster
-        parts = [
+        component_names = [
             name
             for name in cluster.processes.records()
             if name not in cluster.nodes and name.rpartition("/")[2] in _KINDS
         ]
         if cluster.other_driver is not None:
-            beside = (
+            other_drivers = (
                 f"{name}/{OtherDriver.role}"
                 for name in cluster.nodes
-                if f"{name}/{Driver.role}" in parts
+                if f"{name}/{Driver.role}" in component_names
             )
-            parts += (name for name in beside if name not in parts)
-        return [*parts, *(f"{name}/{NODE}" for name in cluster.nodes)]
+            component_names += (name for name in other_drivers if name not in component_names)
+        return [*component_names, *(f"{name}/{NODE}" for name in cluster.nodes)]
 
     def of(self, name: str) -> Component:
-        """The component of that name, whether or not it was ever started."""
+        """Return the component of that name, whether or not it was ever started."""
         kind = Namespaces if name in self._cluster.nodes else _KINDS[name.rpartition("/")[2]]
         return kind(self._cluster, name)
 
@@ -222,8 +229,8 @@ class Components:
         """
         self.of(spec.name).launch(spec)
 
-    def known(self, name: str) -> Component:
-        """One of `names`. Raises ClusterUsageError: there is no such component."""
+    def find_component(self, name: str) -> Component:
+        """Return one of `names`. Raises ClusterUsageError: there is no such component."""
         if name not in (names := self.names()):
             raise ClusterUsageError(
                 f"the local cluster has no component {name!r} that can be stopped or started; "
@@ -232,11 +239,11 @@ class Components:
         return self.of(name)
 
     def driver(self, name: str) -> Driver:
-        """A driver among `names`, not the second one of a node. Raises ClusterUsageError."""
-        found = self.known(name)
-        if type(found) is not Driver:
+        """Return a driver among `names`, not a node's second one. Raises ClusterUsageError."""
+        component = self.find_component(name)
+        if type(component) is not Driver:
             raise ClusterUsageError(f"{name!r} is not a driver; only drivers have a next version")
-        return found
+        return component
 
     def change_driver(self, driver: DriverProgram) -> None:
         """Start the drivers of all nodes anew, with the devices that this program has.
@@ -249,7 +256,7 @@ class Components:
         api, name = self._cluster.api, driver.name
         document = api.get(_CLAIMS_PATH)
         check_unused(document["items"] if document else (), name)
-        self._cluster.processes.stop(*(one.name for one in specs), grace_seconds=STOP_SECONDS)
+        self._cluster.processes.stop(*(spec.name for spec in specs), grace_seconds=STOP_SECONDS)
         for node in nodes:
             forget(node, driver)
         delete_slices(api, name)  # they would be taken for the next driver's
@@ -258,6 +265,6 @@ class Components:
 
 
 def drivers_of(cluster: Running, node: NodeLayout) -> list[Driver]:
-    """The driver of a node, and the second one where there is one."""
+    """Return the driver of a node, and the second one where there is one."""
     kinds = (Driver, OtherDriver) if cluster.other_driver else (Driver,)
     return [kind(cluster, f"{node.name}/{kind.role}") for kind in kinds]

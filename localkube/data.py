@@ -14,10 +14,10 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def local_cluster_modules_dir() -> Path:
-    """The directory with one Go module for each part of the local cluster."""
+    """Return the directory with one Go module for each part of the local cluster."""
     return data_folder(_PACKAGE, "local-cluster", "ci/local-cluster")
 
 
 def kind_dir() -> Path:
-    """The directory with the Go module and the configurations of kind."""
+    """Return the directory with the Go module and the configurations of kind."""
     return data_folder(_PACKAGE, "kind", "ci/kind")

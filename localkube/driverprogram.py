@@ -48,7 +48,7 @@ class DriverProgram:
 
 
 def command_driver(name: str, command: Words) -> DriverProgram:
-    """The driver of a user's command, run in its node and in the folder where it was named.
+    """Return the driver of a user's command, run in its node and in the folder where it was named.
 
     Raises ClusterUsageError: the command is empty.
     """

@@ -24,7 +24,7 @@ as correct. All builds have the same, so that packages compile once."""
 
 
 def find_go() -> str:
-    """Absolute path of a `go` command that is new enough.
+    """Return absolute path of a `go` command that is new enough.
 
     Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
@@ -43,18 +43,18 @@ def find_go() -> str:
     )
 
 
-def environment() -> dict[str, str]:
-    """The environment of go commands: nothing of the user's changes what they make."""
+def make_environment() -> dict[str, str]:
+    """Return the environment of go commands: nothing of the user's changes what they make."""
     return dict(os.environ) | {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": ""}
 
 
-def compiler() -> tuple[str, ...]:
-    """Command line of a C compiler.
+def find_compiler() -> tuple[str, ...]:
+    """Return command line of a C compiler.
 
     Raises ClusterUsageError: there is none; the message is what is missing and how to get it.
     """
-    if found := find_c_compiler():
-        return found
+    if path := find_c_compiler():
+        return path
     raise ClusterUsageError(
         "a C compiler (there is no `cc`): install gcc or clang, or pip install "
         "'dra-conformance[compiler]'"
@@ -63,7 +63,7 @@ def compiler() -> tuple[str, ...]:
 
 def _version(go: str) -> tuple[int, ...]:
     """Its version's numbers; empty where the command does not tell."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [go, "env", "GOVERSION"],
         env=dict(os.environ) | {"GOTOOLCHAIN": "local"},
         capture_output=True,
@@ -71,7 +71,7 @@ def _version(go: str) -> tuple[int, ...]:
         check=False,
         timeout=60,
     )
-    return tuple(int(number) for number in re.findall(r"\d+", done.stdout))
+    return tuple(int(number) for number in re.findall(r"\d+", completed.stdout))
 
 
 def _text(version: tuple[int, ...]) -> str:

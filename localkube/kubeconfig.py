@@ -58,8 +58,10 @@ class KubeconfigCluster:
         try:
             version = one_line(self._get(connection, "/version").get("gitVersion", ""))
             groups = self._get(connection, "/apis").get("groups") or []
-            if not isinstance(groups, list) or not all(isinstance(one, dict) for one in groups):
-                raise connection.unexpected("GET", "/apis", "without a list of API groups")
+            if not isinstance(groups, list) or not all(isinstance(item, dict) for item in groups):
+                raise connection.make_unexpected_error(
+                    "GET", "/apis", "without a list of API groups"
+                )
             if _GROUP not in {group.get("name") for group in groups}:
                 raise ClusterUsageError(
                     f"{connection.server} (Kubernetes {version}) does not serve the API "
@@ -71,7 +73,7 @@ class KubeconfigCluster:
             try:
                 usable = usable_nodes(nodes)
             except (KeyError, TypeError, AttributeError):
-                raise connection.unexpected(
+                raise connection.make_unexpected_error(
                     "GET", _NODES, "with objects that are not Nodes"
                 ) from None
         finally:
@@ -89,21 +91,21 @@ class KubeconfigCluster:
 
     def _get(self, connection: Connection, path: str) -> Obj:
         try:
-            found: Obj = connection.request("GET", path)
+            answer: Obj = connection.request("GET", path)
         except ApiError as error:
-            told = f"{connection.where} refuses GET {path} ({error.code}: {_said(error)})"
+            problem = f"{connection.where} refuses GET {path} ({error.code}: {_said(error)})"
             if error.code == UNAUTHORIZED:
                 raise ClusterError(
-                    f"{told}: the credentials of the context's user are wrong or have expired"
+                    f"{problem}: the credentials of the context's user are wrong or have expired"
                 ) from None
             if error.code == 403:
                 raise ClusterError(
-                    f"{told}: the suite needs the permissions of ci/rbac/suite.yaml"
+                    f"{problem}: the suite needs the permissions of ci/rbac/suite.yaml"
                 ) from None
-            raise connection.unexpected(
+            raise connection.make_unexpected_error(
                 "GET", path, f"with status {error.code} ({_said(error)})"
             ) from None
-        return found
+        return answer
 
 
 def _said(error: ApiError) -> str:

@@ -167,12 +167,12 @@ class Layout:
         """Cgroup that all of this cluster's pods live below."""
         return f"/dra-{self.token}"
 
-    def veth(self, index: int) -> str:
+    def name_veth(self, index: int) -> str:
         """This machine's end of the cable to node `index` (from 1)."""
         return f"dra{self.token}v{index}"
 
     def foreign_entries(self) -> list[str]:
-        """Names in the state directory that no local cluster makes; such a directory is not ours.
+        """Return names in the state directory that no local cluster makes: it is not ours then.
 
         A directory without the state file is ours only when nothing but logs is in it: those that
         a failed start has left.
@@ -180,8 +180,8 @@ class Layout:
         if not self.dir.exists():
             return []
         names = {path.name for path in self.dir.iterdir()}
-        known = _ENTRIES if STATE_FILE in names else {self.logs.name}
-        return sorted(name for name in names if name not in known)
+        own_names = _ENTRIES if STATE_FILE in names else {self.logs.name}
+        return sorted(name for name in names if name not in own_names)
 
     def kubeconfig_for(self, user: str) -> Path:
         """Kubeconfig of a component ("scheduler", "node-1", "driver")."""
@@ -196,7 +196,7 @@ class Layout:
 
 
 def make_layout(name: str, state_dir: Path | None) -> Layout:
-    """The layout of cluster `name`, in `state_dir` or else under the default root.
+    """Return the layout of cluster `name`, in `state_dir` or else under the default root.
 
     Raises ClusterUsageError: the name is none that can be a file name and a context name.
     """

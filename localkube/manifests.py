@@ -41,8 +41,8 @@ _GONE_SECONDS = 120.0
 _SERVED_SECONDS = 15.0
 
 
-def render(given: str) -> list[Obj]:
-    """The objects of a kustomization, of the files in a folder, of a file, or of one behind a URL.
+def render_manifests(given: str) -> list[Obj]:
+    """Return the objects of a kustomization, of a folder's files, of a file, or of a URL's file.
 
     Raises ClusterUsageError: there is no kubectl, or it finds no manifests there.
     """
@@ -60,39 +60,41 @@ def render(given: str) -> list[Obj]:
     files = ["label", "--local", f"--filename={given}", "--output=json", f"{RUN_LABEL}=x"]
     command = [kubectl, *(files if is_files else ["kustomize", "--", given])]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             timeout=_RENDER_SECONDS,
         )
-        said = one_line(done.stderr.decode(errors="replace"))[-500:]
-        text = done.stdout.decode()
-        found = _json_values(text) if is_files else list(strictyaml.load_all(text, _MAX_NODES))
-        objects = [item for one in found if one for item in one.get("items", [one])]
-        for one in objects:
-            _ = one["metadata"]["name"], one["apiVersion"], one["kind"]
+        errors = one_line(completed.stderr.decode(errors="replace"))[-500:]
+        text = completed.stdout.decode()
+        documents = _json_values(text) if is_files else list(strictyaml.load_all(text, _MAX_NODES))
+        objects = [
+            item for content in documents if content for item in content.get("items", [content])
+        ]
+        for obj in objects:
+            _ = obj["metadata"]["name"], obj["apiVersion"], obj["kind"]
     except (subprocess.TimeoutExpired, ValueError, yaml.YAMLError) as error:
         raise ClusterUsageError(f"--driver-manifests {given}: {one_line(str(error))}") from None
     except (LookupError, TypeError, AttributeError):
         raise ClusterUsageError(f"--driver-manifests {given}: not all are objects") from None
-    if done.returncode != 0 or not objects:
-        raise ClusterUsageError(f"--driver-manifests {given}: {said or 'no objects are in it'}")
-    return sorted(objects, key=lambda one: (one["kind"] not in _FIRST, one["kind"] in _LAST))
+    if completed.returncode != 0 or not objects:
+        raise ClusterUsageError(f"--driver-manifests {given}: {errors or 'no objects are in it'}")
+    return sorted(objects, key=lambda obj: (obj["kind"] not in _FIRST, obj["kind"] in _LAST))
 
 
 def _json_values(text: str) -> list[Obj]:
-    """JSON values one after another, as kubectl prints several objects."""
-    decoder, at, found = json.JSONDecoder(), 0, []
-    while text[at:].strip():
-        value, at = decoder.raw_decode(text, len(text) - len(text[at:].lstrip()))
-        found.append(value)
-    return found
+    """Return JSON values that stand one after another, as kubectl prints several objects."""
+    decoder, position, values = json.JSONDecoder(), 0, []
+    while text[position:].strip():
+        value, position = decoder.raw_decode(text, len(text) - len(text[position:].lstrip()))
+        values.append(value)
+    return values
 
 
 @contextmanager
-def installed(
+def install_objects(
     objects: Sequence[Obj], access: ClusterAccess, driver: str, progress: Progress, removes: bool
 ) -> Iterator[None]:
     """Make the objects and wait for the driver's slices; perhaps delete them at the end.
@@ -108,16 +110,16 @@ def installed(
     run = f"driver-{uuid.uuid4().hex[:8]}"
     with closing(Connection.open(access.kubeconfig, access.context)) as connection:
         api = Api(connection)
-        made: list[str] = []
+        paths: list[str] = []
         try:
             progress(f"installing the driver {driver} ({len(objects)} objects, {RUN_LABEL}={run})")
-            made.extend(_create(api, one, run) for one in objects)
-            _await_slices(api, made, driver, progress)
+            paths.extend(_create(api, obj, run) for obj in objects)
+            _await_slices(api, paths, driver, progress)
             yield
         finally:
             if removes:
                 progress(f"removing the driver {driver}")
-                _remove(api, made)
+                _remove(api, paths)
 
 
 def _create(api: Api, obj: Obj, run: str) -> str:
@@ -141,21 +143,21 @@ def _create(api: Api, obj: Obj, run: str) -> str:
         return resource.path(namespace, meta["name"])
 
 
-def _await_slices(api: Api, made: Sequence[str], driver: str, progress: Progress) -> None:
+def _await_slices(api: Api, paths: Sequence[str], driver: str, progress: Progress) -> None:
     """Return when each node that a DaemonSet runs on has slices, or nothing more comes."""
     progress(f"waiting for the ResourceSlices of {driver}")
     version = api.discovery.dra_version()
     slices = api.discovery.find(version, "ResourceSlice")
     deadline, changed = time.monotonic() + _READY_SECONDS, time.monotonic()
-    seen: set[str] = set()
+    nodes_before: set[str] = set()
     while time.monotonic() < deadline:
-        sets = [api.connection.request("GET", path) for path in made if "/daemonsets/" in path]
-        states = [one.get("status") or {} for one in sets]
+        sets = [api.connection.request("GET", path) for path in paths if "/daemonsets/" in path]
+        states = [daemon_set.get("status") or {} for daemon_set in sets]
         ready = all(0 < s.get("desiredNumberScheduled", 0) == s.get("numberReady") for s in states)
-        specs = [one["spec"] for one in api.list(slices) if one["spec"].get("driver") == driver]
+        specs = [item["spec"] for item in api.list(slices) if item["spec"].get("driver") == driver]
         nodes = {spec.get("nodeName") or spec["pool"]["name"] for spec in specs}
-        if nodes != seen or not ready:
-            seen, changed = nodes, time.monotonic()
+        if nodes != nodes_before or not ready:
+            nodes_before, changed = nodes, time.monotonic()
         most = max((s.get("desiredNumberScheduled", 0) for s in states), default=0)
         settled = time.monotonic() - changed > _SETTLE_SECONDS
         if ready and nodes and (len(nodes) >= most > 0 or settled):
@@ -163,26 +165,26 @@ def _await_slices(api: Api, made: Sequence[str], driver: str, progress: Progress
             return
         time.sleep(0.5)
     pods = api.list(api.discovery.find("v1", "Pod"))
-    told = [f"{pod['metadata']['name']} is {pod['status'].get('phase')}" for pod in pods]
+    descriptions = [f"{pod['metadata']['name']} is {pod['status'].get('phase')}" for pod in pods]
     raise ClusterError(
         f"the driver {driver} has published no ResourceSlices {_READY_SECONDS:g} s after it was "
-        f"installed (is that the name in the profile?); pods: {', '.join(told)}"
+        f"installed (is that the name in the profile?); pods: {', '.join(descriptions)}"
     )
 
 
-def _remove(api: Api, made: Sequence[str]) -> None:
+def _remove(api: Api, paths: Sequence[str]) -> None:
     """Delete what was made, users before what they use, and see it gone."""
     deadline = time.monotonic() + _GONE_SECONDS
     body = {"propagationPolicy": "Foreground"}
-    left = list(reversed(made))
-    for path in left:
+    remaining = list(reversed(paths))
+    for path in remaining:
         with contextlib.suppress(ApiError):
             api.connection.request("DELETE", path, body=body)
-    while left and time.monotonic() < deadline:
-        left = [path for path in left if _is_there(api, path)]
-        time.sleep(0.5 if left else 0)
-    if left:
-        raise ClusterError(f"the driver could not be removed; still there: {', '.join(left)}")
+    while remaining and time.monotonic() < deadline:
+        remaining = [path for path in remaining if _is_there(api, path)]
+        time.sleep(0.5 if remaining else 0)
+    if remaining:
+        raise ClusterError(f"the driver could not be removed; still there: {', '.join(remaining)}")
 
 
 def _is_there(api: Api, path: str) -> bool:

@@ -26,7 +26,7 @@ def _namespace_problem() -> str:
     if unshare is None:
         return ""  # already said as a missing program
     command = [unshare, "--net", "--mount", "--pid", "--fork", "--mount-proc", "sleep", "0"]
-    done = subprocess.run(
+    completed = subprocess.run(
         command,
         env={"PATH": search_path()},
         capture_output=True,
@@ -34,7 +34,7 @@ def _namespace_problem() -> str:
         check=False,
         timeout=30,
     )
-    return "" if done.returncode == 0 else done.stderr.strip()
+    return "" if completed.returncode == 0 else completed.stderr.strip()
 
 
 def check_platform() -> None:
@@ -47,7 +47,7 @@ def check_platform() -> None:
 
 
 def missing_for_nodes() -> list[str]:
-    """One line for each thing that a node needs and this machine lacks; empty where it can."""
+    """Return a line for each thing that a node needs and this machine lacks; empty: none."""
     lines = []
     root = os.geteuid() == 0
     if not root:
@@ -85,7 +85,7 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
     if not gates:
         return
     values = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(gates.items()))
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(apiserver), f"--feature-gates={values}", "--version"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -93,10 +93,10 @@ def check_feature_gates(apiserver: Path, gates: Mapping[str, bool]) -> None:
         timeout=60,
         check=False,
     )
-    if done.returncode == 0:
+    if completed.returncode == 0:
         return
-    said = re.findall(r'"command failed" err="(.*)"', done.stderr)
+    errors = re.findall(r'"command failed" err="(.*)"', completed.stderr)
     raise ClusterUsageError(
         f"--feature-gate: kube-apiserver does not start with {values}: "
-        f"{said[-1] if said else done.stderr.strip()[-300:]}"
+        f"{errors[-1] if errors else completed.stderr.strip()[-300:]}"
     )

@@ -52,17 +52,17 @@ def remove_cluster(layout: Layout, progress: Progress, *, keep_logs: bool) -> No
         progress(f"stopping cluster {layout.name}")
         _stop_recorded(Processes(layout))
     # The reaper and everything that was never recorded. Not ourselves: a driver may call us.
-    left = _kill_rest(layout)
-    left += _unmount(layout)
+    remaining = _kill_rest(layout)
+    remaining += _unmount(layout)
     if os.geteuid() == 0:
         network.remove_interfaces(layout)
-        left += [f"network interface {name}" for name in network.interfaces(layout)]
-        left += [f"control group {path}" for path in _remove_cgroups(layout)]
-    if not left:
-        left += _remove_files(layout, keep_logs)
-    if left:
+        remaining += [f"network interface {name}" for name in network.list_interfaces(layout)]
+        remaining += [f"control group {path}" for path in _remove_cgroups(layout)]
+    if not remaining:
+        remaining += _remove_files(layout, keep_logs)
+    if remaining:
         raise ClusterError(
-            f"cluster {layout.name} was stopped, but this is left: " + "; ".join(left)
+            f"cluster {layout.name} was stopped, but this is left: " + "; ".join(remaining)
         )
 
 
@@ -79,18 +79,18 @@ def _stop_recorded(processes: Processes) -> None:
     hurry = not processes.alive("kube-apiserver")
     processes.stop(*drivers, grace_seconds=_HURRY_SECONDS if hurry else _DRIVER_SECONDS)
     on_nodes = [name for name in records if name.startswith("node-")]
-    for part in (
+    for names in (
         [name for name in on_nodes if name.endswith("/kubelet")],
         [name for name in on_nodes if "/" in name],
         on_nodes,
         (OTHER_SCHEDULER, *_CONTROL_PLANE),
     ):
-        processes.stop(*part, grace_seconds=0)
+        processes.stop(*names, grace_seconds=0)
 
 
 def _kill_rest(layout: Layout) -> list[str]:
     def find() -> set[int]:
-        return {*procfs.marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
+        return {*procfs.find_marked(layout.dir), *procfs.in_cgroup(layout.cgroup)} - {os.getpid()}
 
     return [f"process {pid}" for pid in procfs.kill_all(find, _GONE_SECONDS)]
 
@@ -107,12 +107,12 @@ def _unmount(layout: Layout) -> list[str]:
 
 
 def _remove_cgroups(layout: Layout) -> list[str]:
-    """A killed process leaves its cgroup a moment after it is gone from /proc."""
+    """Remove cgroups, return those left; killed processes leave theirs a moment after /proc."""
     deadline = time.monotonic() + _GONE_SECONDS
     while True:
-        left = cgroups.remove(layout.cgroup)
-        if not left or time.monotonic() > deadline:
-            return left
+        remaining = cgroups.remove(layout.cgroup)
+        if not remaining or time.monotonic() > deadline:
+            return remaining
         time.sleep(procfs.POLL_SECONDS)
 
 
@@ -131,7 +131,7 @@ def _remove_files(layout: Layout, keep_logs: bool) -> list[str]:
 
 
 def reaper_spec(layout: Layout, owner: int) -> ProcessSpec:
-    """The reaper's process for the cluster of `layout` and the program with pid `owner`."""
+    """Return the reaper's process for the cluster of `layout` and the program with pid `owner`."""
     arguments = (layout.name, str(layout.dir), str(owner))
     return ProcessSpec(
         REAPER,

@@ -61,14 +61,14 @@ class Start:
         """
         layout, options = self._layout, self._options
         owner = None if options.persistent else identify(os.getpid())
-        taken = network.taken_networks() if options.nodes else []
+        taken_networks = network.taken_networks() if options.nodes else []
         state = State(
             name=layout.name,
             binaries=self._binaries.cluster,
             nodes=options.nodes,
             feature_gates=options.feature_gates,
             ports=free_ports(),
-            network=network.choose_network(layout.token, taken) if options.nodes else None,
+            network=network.choose_network(layout.token, taken_networks) if options.nodes else None,
             owner=owner,
             kubelet=self._binaries.kubelet,
             kubelet_version=options.node_kubernetes,
@@ -143,16 +143,16 @@ class Start:
     def _start_runtime(
         self, state: State, components: Components, index: int, archive: Path
     ) -> None:
-        layout, one = self._layout, self._layout.node(index)
+        layout, node = self._layout, self._layout.node(index)
         assert state.network is not None
         config.write_node_config(layout, state, index)
-        cgroups.create(config.node_cgroup(layout, one))
-        components.launch(machine.holder_spec(one, layout))
-        init = self._processes.node_init(one.name)
+        cgroups.create(config.node_cgroup(layout, node))
+        components.launch(machine.holder_spec(node, layout))
+        init = self._processes.node_init(node.name)
         network.attach_node(layout, state.network, index, init)
-        machine.prepare_mounts(one, init)
+        machine.prepare_mounts(node, init)
         components.launch(machine.containerd_spec(layout, state, index))
-        machine.import_images(state, one, archive)
+        machine.import_images(state, node, archive)
 
     def _start_kubelets(
         self, pool: ThreadPoolExecutor, state: State, components: Components
@@ -179,9 +179,9 @@ class Start:
 
 
 def make_access(layout: Layout, state: State) -> ClusterAccess:
-    """The hand-over of a running cluster."""
+    """Return the hand-over of a running cluster."""
     processes = Processes(layout)
-    names = [one.spec.name for one in processes.records().values()]
+    names = [record.spec.name for record in processes.records().values()]
     return ClusterAccess(
         kubeconfig=layout.kubeconfig,
         context=context_name(layout.name),

@@ -42,16 +42,16 @@ class Ports:
 
 
 def free_ports() -> Ports:
-    """Six ports that nobody listens on now.
+    """Return six ports that nobody listens on now.
 
     They are let go again before the servers take them; a server that loses such a race says so in
     its log and fails the start.
     """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in dataclasses.fields(Ports)]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return Ports(*(one.getsockname()[1] for one in sockets))
+        for listener in sockets:
+            listener.bind((LOOPBACK, 0))
+        return Ports(*(listener.getsockname()[1] for listener in sockets))
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class State:
     kubelet_version: str = ""
     next_binaries: Path | None = None
 
-    def abandoned(self) -> bool:
-        """Whether the program that the cluster belonged to has ended."""
+    def is_abandoned(self) -> bool:
+        """Return whether the program that the cluster belonged to has ended."""
         return self.owner is not None and not self.owner.alive()
 
 
@@ -118,7 +118,7 @@ def write_state(layout: Layout, state: State) -> None:
 
 
 def read_state(layout: Layout) -> State | None:
-    """The record, None where there is no cluster. Raises ClusterError."""
+    """Return the record, None where there is no cluster. Raises ClusterError."""
     try:
         document = json.loads(layout.state.read_text())
         if document.pop("format") != FORMAT:

@@ -24,7 +24,7 @@ from conformance.results.read import load_results
 from kube.base.errors import UsageError
 from localkube.binaries.build import resolve_binaries
 from localkube.binaries.versions import NODE_BINARIES
-from localkube.gocommand import environment, find_go
+from localkube.gocommand import find_go, make_environment
 from localkube.layout import default_cache
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def compile_go(
     done = subprocess.run(
         ("nice", find_go(), "build", *small, *flags, "-o", f"{to}/", *packages),
         cwd=where,
-        env=environment() | {"CGO_ENABLED": str(int(cgo))},
+        env=make_environment() | {"CGO_ENABLED": str(int(cgo))},
         check=False,
         timeout=_SECONDS,
     )

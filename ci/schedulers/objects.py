@@ -12,7 +12,7 @@ from pathlib import Path
 from kubernetes import client, config, utils
 
 from ci.schedulers.certify import MODULES
-from localkube.gocommand import environment, find_go
+from localkube.gocommand import find_go, make_environment
 
 
 def main(name: str, module: str, folder: str) -> None:
@@ -20,7 +20,7 @@ def main(name: str, module: str, folder: str) -> None:
     where = subprocess.run(
         (find_go(), "list", "-m", "-f", "{{.Dir}}", module),
         cwd=MODULES / name,
-        env=environment(),
+        env=make_environment(),
         check=True,
         capture_output=True,
         text=True,

@@ -3,7 +3,7 @@
 import sys
 
 from localkube.base import ClusterUsageError
-from localkube.gocommand import compiler, find_go
+from localkube.gocommand import find_compiler, find_go
 from localkube.preflight import missing_for_nodes
 
 
@@ -18,7 +18,7 @@ def missing_for_stage(stage: str) -> list[str]:
 
 def _missing_for_builds() -> list[str]:
     lines = []
-    for find in (find_go, compiler):
+    for find in (find_go, find_compiler):
         try:
             find()
         except ClusterUsageError as error:

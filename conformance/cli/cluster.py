@@ -15,7 +15,7 @@ from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import local_cluster
-from conformance.targets.opening.target import open_existing
+from conformance.targets.opening.target import find_cluster, open_cluster_target
 from kube.base.errors import ExitCode, UsageError
 from localkube import stale_clusters
 
@@ -193,10 +193,11 @@ def cleanup(
         for stale in stale_clusters():
             typer.echo(f"removing local cluster {stale.layout.name}, whose run has ended")
             stale.down(print_progress)
-    with open_existing(options) as target:
-        if target is None:
-            typer.echo("nothing to do: the cluster is not running")
-            return
+    access = find_cluster(options)
+    if access is None:
+        typer.echo("nothing to do: the cluster is not running")
+        return
+    with open_cluster_target(access, options, only_read=True) as target:
         found = target.owned(run, every_kind=True)
         for ref in found:
             unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""

@@ -56,13 +56,13 @@ def capture(
     Exit code: 0 written, 2 usage error, 3 no answer, or something needed may not be read.
     """
     from conformance.targets.cluster.capture import RIGHTS
-    from conformance.targets.cluster.rename import renamed
+    from conformance.targets.cluster.rename import replace_names
 
     if rbac:
         typer.echo(RIGHTS, nl=False)
         return
     found = captured(options)
-    data = json.dumps(renamed(found) if rename else found).encode()
+    data = json.dumps(replace_names(found) if rename else found).encode()
     write_named(output, gzip.compress(data, 6, mtime=0) if output.suffix == ".gz" else data)
     counts = ", ".join(f"{len(found.get(field, ()))} {word}" for field, word in _COUNTED)
     typer.echo(printable(f"{output}: Kubernetes {found['kubernetes']}, {counts}"))
@@ -222,11 +222,11 @@ def audit(
 def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, int]:
     """Node -> how many claims its kubelet has prepared; one that does not tell is named."""
     from conformance.targets.cluster.reading import prepared_claims
-    from conformance.targets.opening.target import open_to_read
+    from conformance.targets.opening.target import open_api
     from kube.errors import ApiError
 
     found = {}
-    with open_to_read(options) as api:
+    with open_api(options) as api:
         for name in (node["metadata"]["name"] for node in document["nodes"]):
             try:
                 number = prepared_claims(api.connection, name)
@@ -243,14 +243,14 @@ def _prepared(options: TargetOptions, document: Mapping[str, Any]) -> dict[str, 
 def captured(options: TargetOptions) -> dict[str, Any]:
     """The snapshot of the cluster that the options name; what may not be read is printed."""
     from conformance.targets.cluster.capture import capture as capture_cluster
-    from conformance.targets.opening.target import open_to_read
+    from conformance.targets.opening.target import open_api
 
     cluster_of(options)
 
     def missing(line: str) -> None:
         print_progress(f"warning: {line}")
 
-    with open_to_read(options) as api:
+    with open_api(options) as api:
         return capture_cluster(api, missing)
 
 

@@ -147,10 +147,10 @@ def shrink(
 def _api(options: TargetOptions) -> Iterator[Api]:
     """The API server of what the options ask for, which is started where it is not there."""
     from conformance.targets.cluster.target import ClusterTarget
-    from conformance.targets.opening.sources import local_cluster, running
+    from conformance.targets.opening.sources import find_local_access, local_cluster
     from conformance.targets.opening.target import open_target
 
-    if options.cluster == "local" and running(local_cluster(options)) is None:
+    if options.cluster == "local" and find_local_access(local_cluster(options)) is None:
         options = replace(options, nodes=0)  # its nodes are hollow
     with open_target(options, print_progress) as opened:
         assert isinstance(opened.target, ClusterTarget)

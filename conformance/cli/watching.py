@@ -22,7 +22,7 @@ from conformance.compare.audit.changing import Auditor
 from conformance.compare.audit.once import Finding
 from conformance.targets.cluster.live import LiveCluster
 from conformance.targets.opening.options import TargetOptions
-from conformance.targets.opening.target import open_to_read
+from conformance.targets.opening.target import open_api
 from kube.base.errors import ExitCode, UsageError
 from kube.base.signals import interrupted_by_signals
 
@@ -103,7 +103,7 @@ def watch(options: TargetOptions, settle: float, metrics_at: str, as_json: bool)
     """
     metrics = Metrics()
     auditor: Auditor | None = None
-    with open_to_read(options) as api, metrics.served(metrics_at), interrupted_by_signals():
+    with open_api(options) as api, metrics.served(metrics_at), interrupted_by_signals():
         cluster = LiveCluster(api)
         try:
             cluster.start(lambda line: print_progress(f"warning: {line}"))

@@ -11,7 +11,12 @@ from conformance.compare.judging import judge, judge_undecided
 from conformance.fuzz.isolate_problems import ProblemScope
 from conformance.fuzz.problem import Problem
 from conformance.results.events.comparison import Judgement, Verdict
-from conformance.targets.cluster.snapshots import allocation_of, document, reduced, unallocated
+from conformance.targets.cluster.snapshots import (
+    allocation_of,
+    make_snapshot,
+    reduce_object,
+    remove_allocation,
+)
 from kube.base.errors import UsageError
 from kube.values import Obj, selected_node
 from reference_allocator.extended import classes_by_resource, extended_claim
@@ -131,9 +136,9 @@ class Case:
         self._missed = None
 
     def _judge_decision(self, pod: Obj, node: str, claims: Sequence[Obj]) -> None:
-        now = {claim["metadata"]["name"]: reduced(claim) for claim in claims}
+        now = {claim["metadata"]["name"]: reduce_object(claim) for claim in claims}
         claims_before = {item["metadata"]["name"]: item for item in self.created if _is_claim(item)}
-        had = {name: unallocated(item) for name, item in now.items()} | claims_before
+        had = {name: remove_allocation(item) for name, item in now.items()} | claims_before
         open_names = [name for name in now if not allocation_of(had[name])]
         open_claims = [had[name] for name in open_names]
         evidence = self.scope.restore_names(
@@ -182,7 +187,7 @@ class Case:
             self._missed = judgement, evidence
 
     def _snapshot(self, claims: Sequence[Obj]) -> Obj:
-        return document(self.kubernetes, self.gates, self.created, claims)
+        return make_snapshot(self.kubernetes, self.gates, self.created, claims)
 
     def _extended_claim(self, pod: Obj) -> Obj | None:
         """Return the claim for a pod's extended resources; no node has any of its own."""

@@ -21,8 +21,8 @@ from conformance.fuzz.cases import Answer, Case
 from conformance.fuzz.isolate_problems import BATCH, ProblemScope, nodes_key, nodes_of
 from conformance.fuzz.problem import ADMIN_LABEL, Problem
 from conformance.targets.cluster.creator import Creator, HollowNodes
-from conformance.targets.cluster.ownership import owned
-from conformance.targets.cluster.snapshots import reduced
+from conformance.targets.cluster.ownership import list_owned
+from conformance.targets.cluster.snapshots import reduce_object
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.errors import ApiError
@@ -121,7 +121,7 @@ class Runner:
         scope = ProblemScope(f"x{number}x{self._run}", team, self._namespace, labels)
         if not nodes:
             hollow_nodes = nodes_of(problem.document, team, self._run)
-            nodes = [reduced(self._create(node)) for node in hollow_nodes]
+            nodes = [reduce_object(self._create(node)) for node in hollow_nodes]
         return Case(problem, scope, key, self._kubernetes, self._gates, created=list(nodes))
 
     def _publish(self, case: Case) -> None:
@@ -134,7 +134,7 @@ class Runner:
                 created = self._create(obj)
                 if "status" in obj:
                     created = self._write_status(created, obj["status"])
-                case.created.append(reduced(created))
+                case.created.append(reduce_object(created))
         except ApiError as error:
             self._note_refusal(case, obj, error)
 
@@ -230,7 +230,7 @@ class Runner:
         if self._api.read(namespaces, None, self._namespace) is not None:
             self._api.connection.request("DELETE", namespaces.path(None, self._namespace))
         end = time.monotonic() + _GONE
-        while remaining := owned(self._api, self._run):
+        while remaining := list_owned(self._api, self._run):
             if time.monotonic() > end:
                 raise TargetError(
                     f"{len(remaining)} objects were not removed, such as {remaining[0]};"

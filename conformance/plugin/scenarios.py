@@ -40,7 +40,7 @@ from conformance.scenario.selection import Selection
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
-from conformance.targets.opening.target import connect
+from conformance.targets.opening.target import attach_target
 from kube.base.errors import ConformanceError, InfrastructureError, UsageError
 from kube.base.files import write_whole
 from kube.base.signals import interrupted_by_signals
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
                 open_cluster(options, print)
             )
             # The driver's DeviceClasses stay for as long as the session lasts.
-            opened = session.stack.enter_context(connect(session.access, session.options))
+            opened = session.stack.enter_context(attach_target(session.access, session.options))
             session.stack.enter_context(classes_for(Setup(session.run, opened)))
         if about.output is not None:
             session.results = SessionResults(about.output, setup_of(session))

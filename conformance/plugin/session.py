@@ -34,7 +34,7 @@ from conformance.results.write import Recorded, ResultFile, from_line, to_line
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
-from conformance.targets.opening.target import connect, open_reference
+from conformance.targets.opening.target import attach_target, open_reference
 from kube.base.errors import InfrastructureError
 from kube.nodes import RUN_LABEL
 from localkube.base import ClusterAccess
@@ -129,7 +129,7 @@ def setup_of(session: Session) -> Setup:
     if session.setup is None:
         with ExitStack() as stack:
             if session.access is not None:
-                opened = stack.enter_context(connect(session.access, session.options))
+                opened = stack.enter_context(attach_target(session.access, session.options))
             else:
                 opened = stack.enter_context(open_reference(session.options))
             about = session.about

@@ -14,7 +14,7 @@ from conformance.seam.values import Capabilities
 def with_known_issues(
     finished: ScenarioFinished, target: str, versions: Collection[str]
 ) -> ScenarioFinished:
-    """The same, with the outcome ``known`` if all that is wrong is a known issue.
+    """Return the same, with the outcome ``known`` if all that is wrong is a known issue.
 
     Args:
         target: its name; the reference has none of Kubernetes' issues.
@@ -24,16 +24,16 @@ def with_known_issues(
     if not failed or target == "reference":
         return finished
     passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
-    told = any(item.namespace == finished.namespace for item in finished.overlaps)
+    has_overlap = any(item.namespace == finished.namespace for item in finished.overlaps)
     issues = load_known_issues().of(
-        versions, finished.scenario.id, finished.message, passed and told
+        versions, finished.scenario.id, finished.message, passed and has_overlap
     )
-    found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
-    if not found:
+    known_failures = tuple(KnownFailure(name, issue.link) for name, issue in issues)
+    if not known_failures:
         return finished
-    return replace(finished, outcome=Outcome.KNOWN, known_issues=found)
+    return replace(finished, outcome=Outcome.KNOWN, known_issues=known_failures)
 
 
 def versions_of_kubernetes(where: Capabilities | RunStarted) -> set[str]:
-    """Of the API server, and of the kubelets."""
+    """Return the versions of the API server and of the kubelets."""
     return {where.kubernetes_version, *where.versions.get("kubelet", "").split(", ")}

@@ -13,14 +13,14 @@ _RFC3339: Final = re.compile(
 
 
 def parse_time(text: str) -> datetime:
-    """The moment that an RFC 3339 time names. Raises ValueError: the text is something else."""
+    """Return the moment that an RFC 3339 time names. Raises ValueError: the text is none."""
     if not _RFC3339.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is not a time like 2026-01-31T12:00:00+00:00")
     return datetime.fromisoformat(text)
 
 
 def seconds_between(began: str, ended: str) -> float:
-    """Seconds between two times; 0 where one of them is no time, or the second is the earlier."""
+    """Return the seconds between two times; 0 if one is no time, or the second is the earlier."""
     try:
         return max(0.0, (parse_time(ended) - parse_time(began)).total_seconds())
     except ValueError:
@@ -28,7 +28,7 @@ def seconds_between(began: str, ended: str) -> float:
 
 
 def end_of(began: str, seconds: float) -> datetime:
-    """When something ended that took so many seconds. Raises ValueError: that is no time."""
+    """Return when something ended that took so many seconds. Raises ValueError: that is no time."""
     try:
         return parse_time(began) + timedelta(seconds=seconds)
     except OverflowError:
@@ -36,6 +36,6 @@ def end_of(began: str, seconds: float) -> datetime:
 
 
 def rounded_up(moment: datetime) -> str:
-    """A moment as the footer writes it, in whole seconds, none of them before it."""
+    """Return a moment as the footer writes it, in whole seconds, none of them before it."""
     whole = moment.replace(microsecond=0) + timedelta(seconds=bool(moment.microsecond))
     return whole.astimezone(UTC).isoformat(timespec="seconds")

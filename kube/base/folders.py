@@ -10,17 +10,17 @@ _OUTLIVING = PlatformDirs("dra-conformance", appauthor=False)
 
 
 def state_folder() -> Path:
-    """Clusters that were started and what is known of them, below ``$XDG_STATE_HOME``."""
+    """Return clusters that were started and what is known of them, below ``$XDG_STATE_HOME``."""
     return _OUTLIVING.user_state_path
 
 
 def cache_folder() -> Path:
-    """What can be built again, below ``$XDG_CACHE_HOME``."""
+    """Return what can be built again, below ``$XDG_CACHE_HOME``."""
     return _OUTLIVING.user_cache_path
 
 
 def data_folder(package: Path, packaged: str, in_checkout: str) -> Path:
-    """A folder of data: inside the wheel, below ``_data`` of a package; else in the checkout.
+    """Return a folder of data: in the wheel, below a package's ``_data``; else in the checkout.
 
     Args:
         package: the folder of the package that has the data.

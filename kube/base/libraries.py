@@ -20,7 +20,7 @@ _LINKS = 16  # that one name may go through
 
 
 def find_below(root: Path, folders: Iterable[str], name: str) -> Path | None:
-    """The first file of that name in these folders below a root; None if there is none."""
+    """Return the first file of that name in these folders below a root; None if there is none."""
     for folder in folders:
         path = root / folder / name
         if resolve_below(root, path) is not None:
@@ -29,7 +29,7 @@ def find_below(root: Path, folders: Iterable[str], name: str) -> Path | None:
 
 
 def resolve_below(root: Path, path: Path) -> Path | None:
-    """The file to which links lead, absolute ones meant from the root; None: none, or out of it."""
+    """Return the file that links lead to, absolute ones from the root; None: none, or out of it."""
     inside = path
     for _ in range(_LINKS):
         if not inside.is_symlink():

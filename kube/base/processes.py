@@ -30,7 +30,7 @@ class Identity:
     boot_id: str
 
     def alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not, once all its threads ended.
+        """Return whether this very process runs; a zombie does not, once all its threads ended.
 
         The first thread of a process that is killed may have ended before others, which still keep
         its sockets open.
@@ -52,13 +52,13 @@ def boot_id() -> str:
 
 
 def identify(pid: int) -> Identity | None:
-    """The identity of a running process, None where it is gone."""
+    """Return the identity of a running process, None where it is gone."""
     state, _, start_time = _stat(pid)
     return Identity(pid, start_time, boot_id()) if state else None
 
 
 def is_alive(identity: Identity) -> bool:
-    """Whether the process runs; collects its exit status where it was a child of ours."""
+    """Return whether the process runs; collects its exit status where it was a child of ours."""
     with contextlib.suppress(ChildProcessError):  # started by an earlier program
         pid, status = os.waitpid(identity.pid, os.WNOHANG)
         if pid:
@@ -67,7 +67,7 @@ def is_alive(identity: Identity) -> bool:
 
 
 def exit_status(identity: Identity) -> int | None:
-    """How a process of ours ended (-9: by signal 9); None where another program was its parent."""
+    """Return how a process of ours ended (-9: by signal 9); None: another program's child."""
     return _statuses.get(identity)
 
 

@@ -73,7 +73,7 @@ _SHORT = 256  # Characters. A report of 300 scenarios has 670 000 strings, of wh
 
 
 def redact(text: str) -> str:
-    """The text without bearer tokens, JWTs, private keys and the values of sensitive keys.
+    """Return the text without bearer tokens, JWTs, private keys and the values of sensitive keys.
 
     Characters that are no Unicode text (lone surrogates) become ``?``, so that the result can
     always be written as UTF-8.
@@ -112,7 +112,7 @@ def _has_trigger(text: str) -> bool:
 
 
 def redact_json(value: Any) -> Any:
-    """A copy of a JSON value, :func:`redact` applied to every string in it.
+    """Return a copy of a JSON value, :func:`redact` applied to every string in it.
 
     A string under a sensitive key (``token``, ``password``, ...) is replaced as a whole.
     """
@@ -153,7 +153,7 @@ def redact_log(text: str) -> str:
 
 
 def redact_object(value: Any) -> Any:
-    """A Kubernetes object for people: no managed fields, no applied copy, no credentials.
+    """Return a Kubernetes object for people: no managed fields, no applied copy, no credentials.
 
     Literal values of environment variables whose names speak of credentials are left out too.
     """
@@ -161,10 +161,10 @@ def redact_object(value: Any) -> Any:
         if "value" in value and _NAMED_VALUE.search(str(value.get("name", ""))):
             value = {**value, "value": REDACTED}
         return {
-            name: redact_object(part)
-            for name, part in value.items()
+            name: redact_object(item)
+            for name, item in value.items()
             if name not in ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
         }
     if isinstance(value, list):
-        return [redact_object(part) for part in value]
+        return [redact_object(item) for item in value]
     return redact_log(value) if isinstance(value, str) else value

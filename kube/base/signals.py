@@ -12,16 +12,16 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """Have these signals raise KeyboardInterrupt, as Ctrl-C does. Only in the main thread.
+    """Let these signals raise KeyboardInterrupt, as Ctrl-C does. Only in the main thread.
 
     One that is ignored (``nohup``) stays so.
     """
-    before = {number: signal.getsignal(number) for number in ENDING}
+    handlers_before = {number: signal.getsignal(number) for number in ENDING}
     try:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, signal.default_int_handler)
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)

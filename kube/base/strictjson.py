@@ -48,7 +48,7 @@ class BoundsError(ValueError):
 
 
 def loads(data: bytes, most_values: int = MAX_VALUES, most_text: int = MAX_TEXT) -> Any:
-    """The document of a JSON text in UTF-8.
+    """Return the document of a JSON text in UTF-8.
 
     Raises BoundsError: as `check_bounds`; ValueError: it is not JSON that reads the same for all.
     """
@@ -84,17 +84,17 @@ def check_bounds(
     if values <= most_values and opening <= most_depth:
         return
     values, brackets = 1, []
-    for part in _outside_strings(data):
-        values += part.count(b"[") + part.count(b"{") + part.count(b",")
+    for segment in _outside_strings(data):
+        values += segment.count(b"[") + segment.count(b"{") + segment.count(b",")
         if values > most_values:
             raise BoundsError(f"it has more than {most_values} values")
-        brackets.append(part.translate(_BRACKETS, _NO_BRACKETS))
+        brackets.append(segment.translate(_BRACKETS, _NO_BRACKETS))
     if _is_deeper(b"".join(brackets), most_depth):
         raise BoundsError(f"it is nested deeper than {most_depth}")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file within the bounds, also when it is unpacked (gzip).
+    """Return the JSON object in a regular file within the bounds, also when it is unpacked (gzip).
 
     Raises UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
@@ -151,17 +151,17 @@ def _outside_strings(data: bytes | bytearray) -> Iterator[bytes]:
     while start < len(data):
         end = start + _CHUNK
         if data[end - 1 : end] == b"\\":  # so that what is escaped stays beside its backslash
-            found = _BACKSLASHES.match(data, end)
-            end = found.end() + 1 if found is not None else end
-        part = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
-        pieces = part.split(b'"')
+            backslashes = _BACKSLASHES.match(data, end)
+            end = backslashes.end() + 1 if backslashes is not None else end
+        segment = data[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        pieces = segment.split(b'"')
         yield b"".join(pieces[within::2])
         within ^= (len(pieces) - 1) % 2
         start = end
 
 
 def _is_deeper(brackets: bytes, most: int) -> bool:
-    """Whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
+    """Return whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
     for _ in range(most):
         outer = brackets.replace(b"[]", b"")
         if len(outer) == len(brackets):
@@ -176,8 +176,8 @@ def _no_constant(name: str) -> float:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:60]!r} occurs twice")
-    return found
+    return mapping

@@ -54,7 +54,7 @@ class BoundedLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  #
         event = self.peek_event()
         if self._depth > MAX_DEPTH:
             raise _exceeded(event, f"nested too deeply, more than {MAX_DEPTH}")
-        before = self._nodes
+        nodes_before = self._nodes
         self._nodes += 1
         self._depth += 1
         node = super().compose_node(parent, index)
@@ -62,9 +62,9 @@ class BoundedLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  #
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._sizes:
                 raise _exceeded(event, f"{event.anchor!r:.40} is used within what it stands for")
-            self._nodes = before + self._sizes[event.anchor]
+            self._nodes = nodes_before + self._sizes[event.anchor]
         elif event.anchor is not None:
-            self._sizes[event.anchor] = self._nodes - before
+            self._sizes[event.anchor] = self._nodes - nodes_before
         if self._nodes > self._most_nodes:
             raise _exceeded(event, f"more than {self._most_nodes} keys and values; split the file")
         return node
@@ -89,20 +89,20 @@ def _exceeded(place: Any, problem: str) -> BoundsError:
 
 
 def load(text: str) -> Any:
-    """The value of the one document of a text. Raises YAMLError."""
+    """Return the value of the one document of a text. Raises YAMLError."""
     loader = BoundedLoader(text)
     return _built(loader.get_single_data)
 
 
 def load_all(text: str, most_nodes: int = MAX_NODES) -> Iterator[Any]:
-    """The values of the documents of a text. Raises YAMLError."""
+    """Yield the values of the documents of a text. Raises YAMLError."""
     loader = BoundedLoader(text, most_nodes)
     while _built(loader.check_data):
         yield _built(loader.get_data)
 
 
 def _built(build: Callable[[], Any]) -> Any:
-    """What it returns; PyYAML has many errors for a value that does not fit its tag."""
+    """Return what ``build`` does; PyYAML has many errors for a value that does not fit its tag."""
     try:
         return build()
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):

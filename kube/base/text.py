@@ -27,41 +27,41 @@ _NOT_XML = re.compile("[\ufffe\uffff]")
 
 
 def visible(text: str) -> str:
-    r"""The text, control and direction characters shown as their escapes (x1b, u202e).
+    r"""Return the text, control and direction characters shown as their escapes (x1b, u202e).
 
     So is the first character of what a CI system would take for a command: ``\x3a:error::``.
     """
-    shown = _UNFIT.sub(_escape, text.replace("\r\n", "\n"))
-    return _COMMAND.sub(_escape, shown)
+    escaped = _UNFIT.sub(_escape, text.replace("\r\n", "\n"))
+    return _COMMAND.sub(_escape, escaped)
 
 
 def xml_text(text: str) -> str:
-    """The text with everything that an XML 1.0 document cannot hold shown as an escape."""
+    """Return the text with everything that an XML 1.0 document cannot hold shown as an escape."""
     return _NOT_XML.sub(_escape, visible(text))
 
 
 def _escape(match: re.Match[str]) -> str:
-    """The match with its last character shown as an escape; before it is white space."""
-    before, code = match.group()[:-1], ord(match.group()[-1])
-    return before + (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+    """Return the match with its last character shown as an escape; before it is white space."""
+    white_space, code = match.group()[:-1], ord(match.group()[-1])
+    return white_space + (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def shorten(text: str, lines: int, characters: int) -> str:
     """At most so many lines and characters, with a note on what was left out."""
-    kept = "\n".join(text[:characters].split("\n")[:lines])
-    left_out = len(text) - len(kept)
-    return f"{kept}\n... ({left_out} more characters)" if left_out else text
+    beginning = "\n".join(text[:characters].split("\n")[:lines])
+    left_out = len(text) - len(beginning)
+    return f"{beginning}\n... ({left_out} more characters)" if left_out else text
 
 
 def cut(text: str, longest: int) -> str:
-    """The text, or its beginning and dots where it has more characters than that."""
+    """Return the text, or its beginning and dots where it has more characters than that."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def one_line(text: object, longest: int = 300) -> str:
     """Text from elsewhere as one line of printable characters."""
-    shown = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    return cut(shown, longest)
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    return cut(line, longest)
 
 
 def inline_code(text: str) -> str:
@@ -70,7 +70,7 @@ def inline_code(text: str) -> str:
 
 
 def is_address(reference: str) -> bool:
-    """Whether a reference can be followed; a document's bare name cannot."""
+    """Return whether a reference can be followed; a document's bare name cannot."""
     return reference.startswith(("https://", "http://"))
 
 
@@ -85,7 +85,7 @@ def addresses_first(references: Iterable[str]) -> tuple[str, ...]:
 
 
 def public_path(file: str, scenario_id: str) -> str:
-    """A scenario's file as others may see it: below the scenario root, without local folders.
+    """Return a scenario's file as others may see it: below the scenario root, no local folders.
 
     Args:
         file: as the loader names it, often absolute.
@@ -102,5 +102,5 @@ def public_path(file: str, scenario_id: str) -> str:
 
 
 def public_text(text: str, file: str, scenario_id: str) -> str:
-    """The text with the scenario's file named as :func:`public_path` names it."""
+    """Return the text with the scenario's file named as :func:`public_path` names it."""
     return text.replace(file, public_path(file, scenario_id)) if file else text

@@ -8,10 +8,10 @@ import sys
 
 
 def find_c_compiler() -> tuple[str, ...]:
-    """The command line of a C compiler: ``cc``, else ziglang's; () where there is neither."""
-    found = shutil.which("cc")
-    if found:
-        return (found,)
+    """Return the command line of a C compiler: ``cc``, else ziglang's; () where neither is."""
+    path = shutil.which("cc")
+    if path:
+        return (path,)
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
     return ()

@@ -7,7 +7,7 @@ from functools import cache
 
 @cache
 def installed_version() -> str:
-    """The version in the metadata of ``dra-conformance``; ``0.0.0`` where it is not installed."""
+    """Return the version in the metadata of ``dra-conformance``; ``0.0.0``: not installed."""
     from importlib import metadata  # takes long, and few ask
 
     try:

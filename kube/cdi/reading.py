@@ -36,27 +36,27 @@ class ContainerEdits:
 
 
 def device_ids(folders: Iterable[Path]) -> dict[str, CdiDevice]:
-    """CDI id -> device, of all valid spec files; files that are not valid are left out."""
-    found, _ = read(folders)
-    return found
+    """Return CDI id -> device, of all valid spec files; files that are not valid are left out."""
+    devices, _ = read_devices(folders)
+    return devices
 
 
-def read(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
-    """CDI id -> device of each valid spec, and a message for each file that is not valid.
+def read_devices(folders: Iterable[Path]) -> tuple[dict[str, CdiDevice], list[str]]:
+    """Return CDI id -> device of each valid spec, and a message for each file that is not valid.
 
     Also for each device that two files define: a runtime then takes neither.
     """
-    found: dict[str, CdiDevice] = {}
+    devices: dict[str, CdiDevice] = {}
     wrong: list[str] = []
     for name, device, file, _ in _devices(folders, wrong):
-        if name in found:
+        if name in devices:
             wrong.append(f"{file.name}: another file defines {name}, too")
-        found[name] = device
-    return found, wrong
+        devices[name] = device
+    return devices, wrong
 
 
 def resolve(folder: Path, ids: Iterable[str]) -> ContainerEdits:
-    """What a container with these CDI devices gets.
+    """Return what a container with these CDI devices gets.
 
     The edits of a spec come once, before those of its devices in the order given; a later value of
     a variable, a device file or a mount of a path replaces an earlier one.
@@ -73,46 +73,51 @@ def resolve(folder: Path, ids: Iterable[str]) -> ContainerEdits:
     mounts: dict[str, str] = {}
     applied: set[int] = set()
     for name in ids:
-        if len(found := defined.get(name, [])) != 1:
-            why = [f"{len(found)} specs in {folder} define it", *wrong]
+        if len(definitions := defined.get(name, [])) != 1:
+            why = [f"{len(definitions)} specs in {folder} define it", *wrong]
             raise UnresolvableError(f"unresolvable CDI device {name}: {'; '.join(why)}")
-        [(device, spec)] = found
+        [(device, spec)] = definitions
         common = () if id(spec) in applied else (spec.container_edits,)
         applied.add(id(spec))
         for edits in (*common, device.container_edits):
-            env |= {key: value for key, _, value in (one.partition("=") for one in edits.env)}
+            env |= {
+                key: value for key, _, value in (variable.partition("=") for variable in edits.env)
+            }
             nodes |= {node.path: node for node in edits.device_nodes}
             mounts |= {mount.container_path: mount.host_path for mount in edits.mounts}
     return ContainerEdits(env, tuple(nodes.values()), mounts)
 
 
 def node_paths(folders: Iterable[Path], ids: Iterable[str]) -> set[str]:
-    """What the specs that define such ids need of a node: sources of mounts, and device files.
+    """Return what the specs that define such ids need of a node: mount sources and device files.
 
     Not those device files whose type and numbers they say, which a runtime need not look at
     (pkg/cdi/container-edits_unix.go, fillInfo).
     """
-    found: set[str] = set()
-    wanted = set(ids)
+    paths: set[str] = set()
+    requested_ids = set(ids)
     for file in _files(folders):
         with suppress(OSError, ValueError):
             spec = parse(file)
-            if wanted.isdisjoint(f"{spec.kind}={device.name}" for device in spec.devices):
+            if requested_ids.isdisjoint(f"{spec.kind}={device.name}" for device in spec.devices):
                 continue
-            for edits in (spec.container_edits, *(one.container_edits for one in spec.devices)):
-                found.update(one.host_path for one in edits.mounts)
-                found.update(
+            for edits in (
+                spec.container_edits,
+                *(device.container_edits for device in spec.devices),
+            ):
+                paths.update(mount.host_path for mount in edits.mounts)
+                paths.update(
                     node.host_path or node.path
                     for node in edits.device_nodes
                     if not (node.type and (node.major or node.type == "p"))
                 )
-    return {path for path in found if path.startswith("/")}  # a tmpfs has none
+    return {path for path in paths if path.startswith("/")}  # a tmpfs has none
 
 
 def _devices(
     folders: Iterable[Path], wrong: list[str]
 ) -> Iterator[tuple[str, CdiDevice, Path, Spec]]:
-    """Id, device, file and spec of all that valid files define; ``wrong`` gets the others."""
+    """Yield id, device, file and spec of all that valid files define; ``wrong`` gets the others."""
     for file in _files(folders):
         try:
             spec = parse(file)
@@ -126,14 +131,14 @@ def _devices(
 
 
 def _files(folders: Iterable[Path]) -> list[Path]:
-    found = [
+    files = [
         file
         for folder in folders
         if folder.is_dir()
         for file in folder.iterdir()
         if file.suffix in (".json", ".yaml") and not file.name.startswith(".")
     ]
-    return sorted(found)[:MAX_FILES]
+    return sorted(files)[:MAX_FILES]
 
 
 def _why(error: Exception) -> str:

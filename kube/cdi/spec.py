@@ -141,10 +141,10 @@ class Spec(_Part):
 
 
 def parse(file: Path) -> Spec:
-    """One file. Raises OSError: it cannot be read; ValueError: it is not a valid spec."""
+    """Return one file. Raises OSError: it cannot be read; ValueError: it is not a valid spec."""
     data = read_regular(file, MAX_BYTES)
     try:
-        content = decoded(data, is_json=file.suffix == ".json")
+        content = decode_spec(data, is_json=file.suffix == ".json")
     except yaml.YAMLError as error:
         raise ValueError(f"cannot be decoded: {error}") from None
     spec = Spec.model_validate(content)
@@ -160,8 +160,8 @@ def parse(file: Path) -> Spec:
     return spec
 
 
-def decoded(data: bytes, *, is_json: bool) -> Any:
-    """What a spec file says, within bounds. Raises ValueError or YAMLError."""
+def decode_spec(data: bytes, *, is_json: bool) -> Any:
+    """Return what a spec file says, within bounds. Raises ValueError or YAMLError."""
     if is_json:
         check_bounds(data, MAX_VALUES)
         return json.loads(data.decode())
@@ -169,24 +169,26 @@ def decoded(data: bytes, *, is_json: bool) -> Any:
 
 
 def min_version(spec: Spec) -> str:
-    """The first version that has all of what a spec uses (specs-go/version.go)."""
-    edits = [spec.container_edits, *(one.container_edits for one in spec.devices)]
-    rdt = [one.intel_rdt for one in edits if one.intel_rdt is not None]
-    if any(one.net_devices for one in edits) or any(r.schemata or r.enable_monitoring for r in rdt):
+    """Return the first version that has all of what a spec uses (specs-go/version.go)."""
+    edits = [spec.container_edits, *(item.container_edits for item in spec.devices)]
+    rdt = [item.intel_rdt for item in edits if item.intel_rdt is not None]
+    if any(item.net_devices for item in edits) or any(
+        r.schemata or r.enable_monitoring for r in rdt
+    ):
         return "1.1.0"
-    if rdt or any(one.additional_gids for one in edits):
+    if rdt or any(item.additional_gids for item in edits):
         return "0.7.0"
     dotted = "." in spec.kind.partition("/")[2]
-    if dotted or spec.annotations or any(one.annotations for one in spec.devices):
+    if dotted or spec.annotations or any(item.annotations for item in spec.devices):
         return "0.6.0"
-    hosts = any(node.host_path for one in edits for node in one.device_nodes)
-    if hosts or any(one.name[0].isdigit() for one in spec.devices):
+    hosts = any(node.host_path for item in edits for node in item.device_nodes)
+    if hosts or any(item.name[0].isdigit() for item in spec.devices):
         return "0.5.0"
-    return "0.4.0" if any(mount.type for one in edits for mount in one.mounts) else "0.3.0"
+    return "0.4.0" if any(mount.type for item in edits for mount in item.mounts) else "0.3.0"
 
 
 def is_id(text: str) -> bool:
-    """Whether it is a qualified device name, vendor/class=name."""
+    """Return whether it is a qualified device name, vendor/class=name."""
     kind, equals, name = text.partition("=")
     vendor, slash, of_class = kind.partition("/")
     return bool(

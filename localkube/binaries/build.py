@@ -26,13 +26,13 @@ from localkube.binaries.versions import (
     KUBERNETES_COMMANDS,
     PINNED,
     Build,
-    builds,
     cache_key,
+    list_builds,
     minor_number,
     pinned_go_mod,
 )
 from localkube.data import local_cluster_modules_dir
-from localkube.gocommand import COMPILE, compiler, environment, find_go
+from localkube.gocommand import COMPILE, find_compiler, find_go, make_environment
 from localkube.processes.tools import describe_log
 
 _MINUTES = 10
@@ -62,11 +62,11 @@ def make_go_mod(go: str, version: str, directory: Path, progress: Progress) -> P
         progress(
             f"Kubernetes {version} is not pinned here: its modules are resolved now, {checked}"
         )
-        found = json.loads(
+        kubernetes_module = json.loads(
             _go(go, version, Path(empty), "list", "-m", "-json", f"k8s.io/kubernetes@{version}")
         )
         upstream = json.loads(
-            _go(go, version, Path(empty), "mod", "edit", "-json", str(found["GoMod"]))
+            _go(go, version, Path(empty), "mod", "edit", "-json", str(kubernetes_module["GoMod"]))
         )
     path = directory / "go.mod"
     path.write_text(_go_mod(version, upstream))
@@ -76,8 +76,8 @@ def make_go_mod(go: str, version: str, directory: Path, progress: Progress) -> P
 
 
 def _go_mod(version: str, upstream: dict[str, Any]) -> str:
-    """The text, from what Kubernetes' own says; `go mod tidy` adds what it follows from that."""
-    needed = {one["Path"]: one["Version"] for one in upstream["Require"]}
+    """Return the text, from Kubernetes' own go.mod; `go mod tidy` adds what follows from it."""
+    needed = {requirement["Path"]: requirement["Version"] for requirement in upstream["Require"]}
     staged = [path for path, named in needed.items() if named == "v0.0.0"]
     etcd = "go.etcd.io/etcd/server/v3"
     lines = [
@@ -96,23 +96,23 @@ def _go_mod(version: str, upstream: dict[str, Any]) -> str:
 
 
 def _go(go: str, version: str, directory: Path, *arguments: str) -> str:
-    """What a go command prints."""
+    """Return what a go command prints."""
     problem = f"no answer in {_MINUTES} minutes"
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [go, *arguments],
             cwd=directory,
-            env=environment(),
+            env=make_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
             timeout=_MINUTES * 60,
         )
-        if done.returncode == 0:
-            return done.stdout
-        said = [line for line in done.stderr.splitlines() if "go: downloading" not in line]
-        problem = "\n".join(f"  {line.strip()}" for line in said[-4:])
+        if completed.returncode == 0:
+            return completed.stdout
+        messages = [line for line in completed.stderr.splitlines() if "go: downloading" not in line]
+        problem = "\n".join(f"  {line.strip()}" for line in messages[-4:])
     except subprocess.TimeoutExpired:
         pass
     minor = f"1.{minor_number(version)}"
@@ -166,7 +166,7 @@ def resolve_binaries(
 
 
 def missing_binaries(directory: Path, needed: Iterable[str]) -> list[str]:
-    """Names of those that are not there or not executable."""
+    """Return names of those that are not there or not executable."""
     return [
         name
         for name in needed
@@ -189,7 +189,7 @@ def _build_all(modules: Path, version: str, directory: Path, progress: Progress)
             f"Go caches on two cores; log: {log})"
         )
         log.write_text("")
-        for build in builds(version):
+        for build in list_builds(version):
             if build.module == "kubernetes":
                 build = replace(build, flags=(f"-modfile={go_mod}", *build.flags))
             run_build(go, modules, build, output, log, progress)
@@ -200,9 +200,9 @@ def _build_all(modules: Path, version: str, directory: Path, progress: Progress)
 
 
 def _builders() -> str:
-    """The go command, when it and a C compiler are there."""
+    """Return the go command, when it and a C compiler are there."""
     try:
-        compiler()
+        find_compiler()
         return find_go()
     except ClusterUsageError as error:
         raise ClusterUsageError(
@@ -225,9 +225,9 @@ def run_build(
     # named by their packages.
     target = output if len(packages) > 1 else output / next(iter(build.binaries))
     command = [go, "build", "-v", "-o", str(target), *COMPILE, *build.flags, *packages]
-    variables = environment()
+    variables = make_environment()
     if build.cgo:
-        variables |= {"CGO_ENABLED": "1", "CC": " ".join(compiler())}
+        variables |= {"CGO_ENABLED": "1", "CC": " ".join(find_compiler())}
     compiled = 0
     with (
         log.open("a") as log_file,

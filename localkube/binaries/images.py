@@ -63,12 +63,12 @@ def write_archive(path: Path, program: Path, libraries: Mapping[str, bytes] | No
 
 
 def c_library(root: Path = Path("/")) -> dict[str, bytes]:
-    """Path in an image -> content of this machine's glibc; empty where it has none (musl)."""
+    """Return path in an image -> content of this machine's glibc; empty without one (musl)."""
     loader = _LOADERS.get(platform.machine(), "")
-    found = {name: find_below(root, LIBRARY_FOLDERS, name) for name in _C_LIBRARY}
-    if not (root / loader).is_file() or found["libc.so.6"] is None:
+    path_by_name = {name: find_below(root, LIBRARY_FOLDERS, name) for name in _C_LIBRARY}
+    if not (root / loader).is_file() or path_by_name["libc.so.6"] is None:
         return {}
-    files = [path for path in found.values() if path is not None]
+    files = [path for path in path_by_name.values() if path is not None]
     inside = {str(path.relative_to(root)): path.read_bytes() for path in files}
     return inside | {loader: (root / loader).read_bytes()}
 
@@ -76,7 +76,7 @@ def c_library(root: Path = Path("/")) -> dict[str, bytes]:
 def own_images(
     program: Path, sandbox: str, libraries: Mapping[str, bytes] | None = None
 ) -> dict[str, Image]:
-    """Name -> image: the scenarios', and the sandbox under the name that the kubelet's asks for."""
+    """Return name -> image: the scenarios', and the sandbox as the kubelet's runtime names it."""
     layer = _layer(program, libraries or {})
     # A loader searches the folders of its own distribution only, and a driver's libraries are
     # where the node has them.

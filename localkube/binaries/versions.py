@@ -42,14 +42,14 @@ class Build:
 
 
 def full_version(text: str) -> str:
-    """The version of "1.34" (the pinned patch of that minor), "1.34.0" or "v1.34.0": "v1.34.0".
+    """Return the version of "1.34" (its pinned patch), "1.34.0" or "v1.34.0": "v1.34.0".
 
     Raises ValueError: the text is neither, or no patch of that minor is pinned.
     """
-    found = re.fullmatch(r"v?(1\.\d{1,3})(\.\d{1,3}(?:-(?:alpha|beta|rc)\.\d{1,3})?)?", text)
-    if found is None:
+    matched = re.fullmatch(r"v?(1\.\d{1,3})(\.\d{1,3}(?:-(?:alpha|beta|rc)\.\d{1,3})?)?", text)
+    if matched is None:
         raise ValueError(f"{text!r} is not a Kubernetes version; write for example 1.34 or 1.34.0")
-    minor, patch = found.groups()
+    minor, patch = matched.groups()
     if patch is not None:
         return f"v{minor}{patch}"
     if minor not in PINNED:
@@ -59,8 +59,8 @@ def full_version(text: str) -> str:
 
 def minor_number(version: str) -> int:
     """34 for "v1.34.4"; 0 for what is no Kubernetes 1."""
-    found = re.match(r"v1\.(\d+)", version)
-    return int(found[1]) if found else 0
+    matched = re.match(r"v1\.(\d+)", version)
+    return int(matched[1]) if matched else 0
 
 
 def _kubernetes_ldflags(version: str) -> str:
@@ -109,8 +109,8 @@ _NODE_BUILDS = (
 )
 
 
-def builds(version: str) -> tuple[Build, ...]:
-    """What is built for a cluster of a Kubernetes version ("v1.37.1")."""
+def list_builds(version: str) -> tuple[Build, ...]:
+    """Return what is built for a cluster of a Kubernetes version ("v1.37.1")."""
     kubernetes = Build(
         title=f"Kubernetes {version} and etcd",
         module="kubernetes",
@@ -128,7 +128,7 @@ NODE_BINARIES = ("kubelet", *_CONTAINERD_COMMANDS, *_PLUGINS, "runc", RUNTIME, P
 
 
 def cache_key(modules: Path, version: str = KUBERNETES) -> str:
-    """Name of the cache directory for binaries built from `modules` (the Go modules' directory).
+    """Return the cache directory's name for binaries built from `modules`, the Go modules.
 
     It changes with every file there that is not another minor's, every build flag and the machine's
     architecture, so a cached binary is never one of other sources. The modules of a version that is
@@ -137,13 +137,13 @@ def cache_key(modules: Path, version: str = KUBERNETES) -> str:
     Raises OSError: a file cannot be read.
     """
     minors = modules / "kubernetes" / "minors"
-    own = pinned_go_mod(modules, version)
+    pinned = pinned_go_mod(modules, version)
     digest = hashlib.sha256()
     for path in sorted(path for path in modules.rglob("*") if path.is_file()):
-        if minors not in path.parents or (own is not None and path.parent == own.parent):
+        if minors not in path.parents or (pinned is not None and path.parent == pinned.parent):
             name = path.relative_to(modules).as_posix()
             digest.update(name.encode() + b"\0" + path.read_bytes())
-    for build in builds(version):
+    for build in list_builds(version):
         digest.update(
             repr((sorted(build.binaries.items()), COMPILE, build.flags, build.cgo)).encode()
         )
@@ -153,7 +153,7 @@ def cache_key(modules: Path, version: str = KUBERNETES) -> str:
 
 
 def pinned_go_mod(modules: Path, version: str) -> Path | None:
-    """The go.mod of a version that is pinned; None where it has to be made."""
+    """Return the go.mod of a version that is pinned; None where it has to be made."""
     module = modules / "kubernetes"
     if version == KUBERNETES:
         return module / "go.mod"

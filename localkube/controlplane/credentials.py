@@ -64,7 +64,7 @@ def write_credentials(layout: Layout, state: State) -> None:
     authority = Authority(layout.pki, f"dra-conformance local cluster {layout.name}")
     local = ("localhost", LOOPBACK)
     authority.issue("etcd", names=local)
-    service = [f"kubernetes{rest}" for rest in ("", ".default", ".default.svc")]
+    service = [f"kubernetes{suffix}" for suffix in ("", ".default", ".default.svc")]
     addresses = [SERVICE_IP, *([state.network.gateway] if state.network else [])]
     authority.issue("kube-apiserver", names=[*local, *service, *addresses])
     for name in ("kube-controller-manager", "kube-scheduler"):

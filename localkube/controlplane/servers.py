@@ -189,7 +189,7 @@ def _serving(layout: Layout, name: str, port: int) -> tuple[str, ...]:
 
 
 def feature_gates(gates: Mapping[str, bool]) -> tuple[str, ...]:
-    """The flag that sets feature gates; none for no gates."""
+    """Return the flag that sets feature gates; none for no gates."""
     if not gates:
         return ()
     values = ",".join(f"{name}={str(on).lower()}" for name, on in sorted(gates.items()))

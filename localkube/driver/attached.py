@@ -56,9 +56,9 @@ class Offer:
     endpoint: str
 
 
-def offers(registrar: Path) -> list[Offer]:
-    """What the DRA drivers below a kubelet's directory for registration sockets answer now."""
-    found = []
+def list_offers(registrar: Path) -> list[Offer]:
+    """Return what the DRA drivers below a kubelet's folder of registration sockets answer."""
+    offered = []
     for path in sorted(path for path in registrar.rglob("*") if path.is_socket()):
         with grpc.insecure_channel(f"unix:{path}") as channel:
             ask = stub(registration, channel).GetInfo
@@ -68,27 +68,32 @@ def offers(registrar: Path) -> list[Offer]:
                 continue  # it does not serve yet, or not any more
         if info.type == PLUGIN_TYPE:
             endpoint = info.endpoint or str(path)
-            found.append(Offer(info.name, tuple(info.supported_versions), endpoint))
-    return found
+            offered.append(Offer(info.name, tuple(info.supported_versions), endpoint))
+    return offered
 
 
-def refusal(found: Collection[Offer]) -> str:
-    """Why no kubelet will register any of these drivers; "" if one can be, or there is none."""
-    if not found or any(set(offer.services) & set(KNOWN_SERVICES) for offer in found):
+def explain_refusal(driver_offers: Collection[Offer]) -> str:
+    """Explain why no kubelet will register any of these drivers; "" if one can be, or none is."""
+    if not driver_offers or any(
+        set(offer.services) & set(KNOWN_SERVICES) for offer in driver_offers
+    ):
         return ""
-    told = (f"{one.name} offers {', '.join(one.services) or 'no service'}" for one in found)
+    descriptions = (
+        f"{offer.name} offers {', '.join(offer.services) or 'no service'}"
+        for offer in driver_offers
+    )
     return (
-        f"no kubelet registers it: {'; '.join(told)}; what kubelets of Kubernetes 1.34 to 1.37 "
-        f"know is {', '.join(KNOWN_SERVICES)}"
+        f"no kubelet registers it: {'; '.join(descriptions)}; what kubelets of Kubernetes "
+        f"1.34 to 1.37 know is {', '.join(KNOWN_SERVICES)}"
     )
 
 
-def undiallable(found: Collection[Offer], root: Path) -> str:
+def explain_undiallable(driver_offers: Collection[Offer], root: Path) -> str:
     """Which of these drivers names a socket at which nobody answers; "" if none does.
 
     ``root``: the kubelet's root, which is `KUBELET_ROOT` on the node.
     """
-    for offer in found:
+    for offer in driver_offers:
         path = Path(offer.endpoint)
         below = path.is_relative_to(KUBELET_ROOT)
         if not accepts_connections(root / path.relative_to(KUBELET_ROOT) if below else path):
@@ -101,7 +106,7 @@ def undiallable(found: Collection[Offer], root: Path) -> str:
 
 
 def registered_plugins(kubelet: LocalApi) -> dict[str, int]:
-    """Registration socket -> how often its plugin is registered, as the kubelet counts."""
+    """Return registration socket -> how often its plugin is registered, as the kubelet counts."""
     text = kubelet.text("/metrics") or ""
     return {
         match["path"]: int(float(match["count"]))
@@ -110,13 +115,17 @@ def registered_plugins(kubelet: LocalApi) -> dict[str, int]:
     }
 
 
-def published(api: LocalApi, driver_name: str, node_name: str) -> bool:
-    """Whether each of the driver's pools for this node is complete, and there is one."""
+def has_published(api: LocalApi, driver_name: str, node_name: str) -> bool:
+    """Return whether each of the driver's pools for this node is complete, and there is one."""
     document = api.get(_SLICES)
     items = [] if document is None else document["items"]
     specs = [item["spec"] for item in items]
     return pools_complete(
-        [one for one in specs if one["driver"] == driver_name and one.get("nodeName") == node_name]
+        [
+            spec
+            for spec in specs
+            if spec["driver"] == driver_name and spec.get("nodeName") == node_name
+        ]
     )
 
 

@@ -24,11 +24,11 @@ from localkube.driver.attached import (
     ATTACH_SECONDS,
     NAMED_SECONDS,
     delete_slices,
-    offers,
-    published,
-    refusal,
+    explain_refusal,
+    explain_undiallable,
+    has_published,
+    list_offers,
     registered_plugins,
-    undiallable,
 )
 from localkube.driver.spec import other_spec
 from localkube.layout import SECOND_POD_UID
@@ -80,21 +80,23 @@ class Driver(OfNode):
 
         Raises ClusterError: it exited, registers in a way that never leads there, or took too long.
         """
-        others = self._other_sockets()
+        other_sockets = self._other_sockets()
         # A driver that was killed leaves its registration socket; the kubelet takes it for
         # registered until the socket is gone, and would hide whether the new one registers.
         for stale in self.node.registrar.glob("*"):
-            if str(stale) not in others:
+            if str(stale) not in other_sockets:
                 stale.unlink(missing_ok=True)
-        self._wait_forgotten(others)
+        self._wait_forgotten(other_sockets)
         self.processes.start(spec)
-        with self._explained(lambda: "" if offers(self.node.registrar) else _UNREGISTERED):
-            self._wait(self.name, lambda: self._registered(others), "the kubelet to register it")
+        with self._explained(lambda: "" if list_offers(self.node.registrar) else _UNREGISTERED):
+            self._wait(
+                self.name, lambda: self._registered(other_sockets), "the kubelet to register it"
+            )
         self._wait_named(self.name, self.node.registrar)
         with self._explained(self._undiallable):
-            what = "waiting for an answer at its endpoint"
+            purpose = "waiting for an answer at its endpoint"
             self.processes.wait_ready(
-                self.name, lambda: not self._undiallable(), NAMED_SECONDS, what
+                self.name, lambda: not self._undiallable(), NAMED_SECONDS, purpose
             )
         with self._explained(lambda: _UNPUBLISHED):
             self.wait_published(self.name)
@@ -122,12 +124,12 @@ class Driver(OfNode):
             )
         self._wait(
             component,
-            lambda: published(self.cluster.api, self.driver_name, self.node.name),
+            lambda: has_published(self.cluster.api, self.driver_name, self.node.name),
             f"complete ResourceSlices of driver {self.driver_name} for {self.node.name}",
         )
 
     def _other_sockets(self) -> set[str]:
-        """Registration sockets of another driver on the node, also those that it left behind."""
+        """Return registration sockets of another driver on the node, also those it left behind."""
         other = self.cluster.other_driver
         return self._sockets(f"{other.name}-*") if other is not None else set()
 
@@ -135,7 +137,7 @@ class Driver(OfNode):
         return {str(path) for path in self.node.registrar.glob(pattern)}
 
     def _undiallable(self) -> str:
-        return undiallable(offers(self.node.registrar), self.node.kubelet_root)
+        return explain_undiallable(list_offers(self.node.registrar), self.node.kubelet_root)
 
     @contextmanager
     def _explained(self, why: Callable[[], str]) -> Iterator[None]:
@@ -149,7 +151,7 @@ class Driver(OfNode):
     def _registered(self, others: set[str]) -> bool:
         if set(registered_plugins(self.kubelet)) - others:
             return True
-        if why := refusal(offers(self.node.registrar)):
+        if why := explain_refusal(list_offers(self.node.registrar)):
             log = self.processes.records()[self.name].spec.log
             raise ClusterError(f"{self.name}: {why} {describe_log(log)}")
         return False
@@ -158,7 +160,7 @@ class Driver(OfNode):
         """Wait until a driver of that name offers itself in a folder for registration sockets."""
 
         def names() -> set[str]:
-            return {offer.name for offer in offers(registrar)}
+            return {offer.name for offer in list_offers(registrar)}
 
         self.processes.wait_ready(
             component,
@@ -172,13 +174,13 @@ class Driver(OfNode):
         if self.processes.alive(self._next):
             return
         self._forget_dead()
-        before = set(registered_plugins(self.kubelet))
+        plugins_before = set(registered_plugins(self.kubelet))
         self.processes.start(self._next_spec(registers=registers))
         try:
             if registers:
                 self._wait(
                     self._next,
-                    lambda: bool(set(registered_plugins(self.kubelet)) - before),
+                    lambda: bool(set(registered_plugins(self.kubelet)) - plugins_before),
                     f"the kubelet of {self.node.name} to register it beside the driver",
                 )
                 self.wait_published(self._next)
@@ -189,7 +191,7 @@ class Driver(OfNode):
             raise
 
     def _next_spec(self, *, registers: bool) -> ProcessSpec:
-        """The driver's own but for POD_UID; so both write the same log."""
+        """Return the driver's own but for POD_UID; so both write the same log."""
         spec = self.spec()
         env = dict(spec.env)
         if env.pop(_POD_UID, "") != SECOND_POD_UID:

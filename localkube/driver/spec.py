@@ -67,7 +67,7 @@ def create_role(api: LocalApi) -> None:
 
 
 def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
-    """The variables that every driver of a node gets."""
+    """Return the variables that every driver of a node gets."""
     return {
         "NODE_NAME": node.name,
         "KUBECONFIG": str(layout.kubeconfig_for("driver")),
@@ -81,13 +81,13 @@ def driver_environment(layout: Layout, node: NodeLayout) -> dict[str, str]:
 
 
 def driver_spec(layout: Layout, driver: DriverProgram, index: int) -> ProcessSpec:
-    """The driver's process on node ``index`` (from 1)."""
+    """Return the driver's process on node ``index`` (from 1)."""
     node = layout.node(index)
     return _spec(layout, node, "driver", driver, node.driver)
 
 
 def other_spec(layout: Layout, driver: DriverProgram, node: NodeLayout) -> ProcessSpec:
-    """The process of a node's second driver."""
+    """Return the process of a node's second driver."""
     return _spec(layout, node, OTHER_DRIVER, driver, node.other)
 
 
@@ -108,8 +108,8 @@ def _spec(
 
 def forget(node: NodeLayout, driver: DriverProgram) -> None:
     """Remove what a driver kept on a node, as if its next devices had never been in use."""
-    for kept in driver.kept:
-        shutil.rmtree(node.driver / kept, ignore_errors=True)
+    for file_name in driver.kept:
+        shutil.rmtree(node.driver / file_name, ignore_errors=True)
 
 
 def reboot(node: NodeLayout, driver: DriverProgram | None, other: DriverProgram | None) -> None:

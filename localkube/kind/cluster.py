@@ -35,7 +35,7 @@ from localkube.base import (
     Progress,
     silent,
 )
-from localkube.kind.command import gist, kind_command, run_kind
+from localkube.kind.command import kind_command, run_kind, summarize_errors
 from localkube.kubeconfig import KubeconfigCluster
 
 PREFIX = "dra-conformance-"
@@ -127,7 +127,7 @@ class KindCluster:
             raise
 
     def exists(self, progress: Progress = silent) -> bool:
-        """Whether the cluster is there and was created by this class, in this process or another.
+        """Return whether the cluster is there and this class created it, in whichever process.
 
         Raises:
             ClusterUsageError: there is neither kind nor Go to build it.
@@ -145,14 +145,14 @@ class KindCluster:
         )
 
     def nodes(self, progress: Progress = silent) -> list[str]:
-        """Names of its nodes, which are their containers' names too.
+        """Return names of its nodes, which are their containers' names too.
 
         Raises:
             ClusterUsageError: there is neither kind nor Go to build it.
             ClusterError: kind failed.
         """
-        found = self._run(self._kind(progress), "get", "nodes", "--name", self.name).split()
-        return [name for name in found if not name.endswith("load-balancer")]
+        names = self._run(self._kind(progress), "get", "nodes", "--name", self.name).split()
+        return [name for name in names if not name.endswith("load-balancer")]
 
     def down(self, progress: Progress = silent) -> None:
         """Delete the cluster if this class created it; anything else is left alone.
@@ -212,13 +212,15 @@ class KindCluster:
 
     def _check_made(self) -> None:
         """Refuse a cluster whose creation was killed, and another node image than it has."""
-        made, problem = "", ""
+        recorded_image, problem = "", ""
         with contextlib.suppress(ValueError, AttributeError):  # cut off by a kill
-            made = json.loads(self._record.read_text()).get("nodeImage")
+            recorded_image = json.loads(self._record.read_text()).get("nodeImage")
         if not self.kubeconfig.exists():
             problem = "was not created to its end"
-        elif self._node_image and self._node_image != made:
-            problem = f"was created with {made or 'an image that kind chose'}, not with that"
+        elif self._node_image and self._node_image != recorded_image:
+            problem = (
+                f"was created with {recorded_image or 'an image that kind chose'}, not with that"
+            )
         if problem:
             raise ClusterUsageError(
                 f"kind cluster {self.name} {problem}: choose another --name, or delete it with "
@@ -253,18 +255,18 @@ class KindCluster:
 
     def _run(self, kind: Sequence[str], *arguments: str, seconds: float = _OTHER_SECONDS) -> str:
         """Run kind; its standard output. Raises ClusterError."""
-        done = run_kind([*kind, *arguments], seconds)
+        completed = run_kind([*kind, *arguments], seconds)
         command = " ".join([*kind, *arguments])
         if self._dir.is_dir() and arguments[:2] != ("get", "kubeconfig"):  # it has a key in it
             with self._log.open("a", encoding="utf-8") as log:
-                log.write(f"$ {command}\n{done.stdout}{done.stderr}")
-        if done.returncode != 0:
-            raise ClusterError(f"`{command}` failed: {gist(done.stderr)}")
-        return done.stdout
+                log.write(f"$ {command}\n{completed.stdout}{completed.stderr}")
+        if completed.returncode != 0:
+            raise ClusterError(f"`{command}` failed: {summarize_errors(completed.stderr)}")
+        return completed.stdout
 
 
 def _authority(kubeconfig: str) -> Any:
-    """The certificate authority of a kind kubeconfig's one cluster, which nobody has made again."""
+    """Return the certificate authority of a kind kubeconfig's one cluster, which is its own."""
     try:
         return yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["certificate-authority-data"]
     except (yaml.YAMLError, LookupError, TypeError):

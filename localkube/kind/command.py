@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from kube.base.folders import cache_folder
 from localkube import data
 from localkube.base import ClusterError, ClusterUsageError, Progress, silent
-from localkube.gocommand import COMPILE, environment, find_go
+from localkube.gocommand import COMPILE, find_go, make_environment
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,15 +29,15 @@ _NO_IMAGE = "failed to pull image"
 
 
 def kind_command(progress: Progress = silent) -> tuple[str, ...]:
-    """The kind command: the one on the PATH, else built once from the pinned Go module.
+    """Return the kind command: the one on the PATH, else built once from the pinned Go module.
 
     Raises:
         ClusterUsageError: there is neither kind nor a Go that is new enough.
         ClusterError: it cannot be built.
     """
-    found = shutil.which("kind")
-    if found:
-        return (found,)
+    path = shutil.which("kind")
+    if path:
+        return (path,)
     module = data.kind_dir() / "command"
     version = re.search(rf"{re.escape(MODULE)} (v\S+)", (module / "go.mod").read_text())
     target = cache_folder() / "bin" / f"kind-{version[1] if version else 'x'}"
@@ -52,16 +52,18 @@ def kind_command(progress: Progress = silent) -> tuple[str, ...]:
         ) from None
     progress(f"building {target.name} (once)")
     target.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
+    completed = subprocess.run(
         [go, "build", "-C", str(module), *COMPILE, "-o", str(target), MODULE],
-        env=environment(),
+        env=make_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        raise ClusterError(f"kind cannot be built from {module}: {gist(done.stderr)}")
+    if completed.returncode != 0:
+        raise ClusterError(
+            f"kind cannot be built from {module}: {summarize_errors(completed.stderr)}"
+        )
     return (str(target),)
 
 
@@ -84,14 +86,14 @@ def run_kind(command: Sequence[str], seconds: float) -> subprocess.CompletedProc
     except OSError as error:
         raise ClusterError(f"{command[0]} cannot be run: {error.strerror}") from None
     try:
-        output, said = process.communicate(timeout=seconds)
+        output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         _end(process)
         raise ClusterError(f"`{' '.join(command)}` took longer than {seconds:g} s") from None
     except BaseException:
         _end(process)
         raise
-    return subprocess.CompletedProcess(command, process.returncode, output, said)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -104,17 +106,17 @@ def _end(process: subprocess.Popen[str]) -> None:
             return
 
 
-def gist(text: str) -> str:
-    """What a command's error output says, in a few lines, and what to do about it."""
+def summarize_errors(text: str) -> str:
+    """Return what a command's error output says, in a few lines, and what to do about it."""
     lines = [line.strip()[:300] for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Command Output: {")]
     begin = next((i for i, line in enumerate(lines) if line.startswith("ERROR")), -3)
-    said = " ".join(dict.fromkeys(lines[begin:][:4])) or "it said nothing"
+    summary = " ".join(dict.fromkeys(lines[begin:][:4])) or "it said nothing"
     if _NO_IMAGE in text:
-        return f"{said}; name a node image that is there or can be pulled (--node-image)"
+        return f"{summary}; name a node image that is there or can be pulled (--node-image)"
     if _NO_ENGINE.search(text):
-        return f"{said}; kind needs a running container engine (docker, podman or nerdctl)"
-    return said
+        return f"{summary}; kind needs a running container engine (docker, podman or nerdctl)"
+    return summary
 
 
 _ENGINES = ("docker", "podman", "nerdctl")
@@ -130,7 +132,7 @@ _PRINT_SPECS = (
 
 
 def engine_of(node: str) -> str:
-    """The container engine that has a container of that name; "" where none says so."""
+    """Return the container engine that has a container of that name; "" where none says so."""
     chosen = os.environ.get("KIND_EXPERIMENTAL_PROVIDER")
     for engine in (chosen,) if chosen else _ENGINES:
         if shutil.which(engine) and _run([engine, "inspect", node]).returncode == 0:
@@ -139,21 +141,21 @@ def engine_of(node: str) -> str:
 
 
 def cdi_files(engine: str, nodes: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file in the CDI folders of the nodes (``/etc``, ``/var/run``).
+    """Yield name and content of each file in the CDI folders of the nodes (``/etc``, ``/var/run``).
 
     Raises ClusterError: a node cannot be asked, or answers with something else.
     """
     for node in nodes:
         # No terminal and no login: the engine needs neither, and `docker cp` cannot see a tmpfs.
-        done = _run([engine, "exec", "-w", "/", node, "sh", "-c", _PRINT_SPECS])
-        if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()[-300:]
-            raise ClusterError(f"the CDI specs of node {node} cannot be read by {engine}: {said}")
-        if not done.stdout:
+        completed = _run([engine, "exec", "-w", "/", node, "sh", "-c", _PRINT_SPECS])
+        if completed.returncode != 0:
+            errors = completed.stderr.decode(errors="replace").strip()[-300:]
+            raise ClusterError(f"the CDI specs of node {node} cannot be read by {engine}: {errors}")
+        if not completed.stdout:
             continue
         try:
             # Not compressed, as it was asked for: what a node sends takes no more memory than that.
-            with tarfile.open(fileobj=io.BytesIO(done.stdout), mode="r:") as tar:
+            with tarfile.open(fileobj=io.BytesIO(completed.stdout), mode="r:") as tar:
                 for entry in tar:
                     content = tar.extractfile(entry) if entry.isreg() else None
                     if content is not None and entry.size <= _MOST_BYTES:

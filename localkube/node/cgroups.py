@@ -15,8 +15,8 @@ from localkube.processes import procfs
 
 
 def mount_points() -> list[Path]:
-    """Where cgroup hierarchies are mounted, v1 and v2."""
-    return [point for point, kind in procfs.mounts() if kind in ("cgroup", "cgroup2")]
+    """Return where cgroup hierarchies are mounted, v1 and v2."""
+    return [point for point, kind in procfs.list_mounts() if kind in ("cgroup", "cgroup2")]
 
 
 def create(name: str) -> None:
@@ -28,9 +28,9 @@ def create(name: str) -> None:
     """
     for root in mount_points():
         directory = root
-        for part in name.strip("/").split("/"):
+        for folder_name in name.strip("/").split("/"):
             _pass_controllers_on(directory)
-            directory /= part
+            directory /= folder_name
             try:
                 directory.mkdir(exist_ok=True)
             except OSError as error:
@@ -43,15 +43,15 @@ def create(name: str) -> None:
 
 def remove(name: str) -> list[str]:
     """Remove the cgroup `name` and all below it; returns the directories that could not be."""
-    left = []
+    remaining = []
     for root in mount_points():
         top = root / name.strip("/")
         for directory, _, _ in os.walk(top, topdown=False):
             try:
                 Path(directory).rmdir()
             except OSError:
-                left.append(directory)
-    return left
+                remaining.append(directory)
+    return remaining
 
 
 def _pass_controllers_on(directory: Path) -> None:

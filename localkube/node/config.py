@@ -103,7 +103,7 @@ SystemdCgroup = false
 
 
 def cni_config(node: NodeLayout, index: int) -> dict[str, Any]:
-    """A bridge inside the node; no masquerading, so no firewall rule anywhere."""
+    """Return a bridge inside the node; no masquerading, so no firewall rule anywhere."""
     return {
         "cniVersion": "1.0.0",
         "name": "dra-conformance",
@@ -197,7 +197,9 @@ def node_cgroup(layout: Layout, node: NodeLayout) -> str:
 def filesystem_type(path: Path) -> str:
     """Type of the filesystem that `path` lies on, for example "ext4"."""
     resolved = path.resolve()
-    around = [(point, kind) for point, kind in procfs.mounts() if resolved.is_relative_to(point)]
+    around = [
+        (point, kind) for point, kind in procfs.list_mounts() if resolved.is_relative_to(point)
+    ]
     # A later mount at the same place covers an earlier one.
     deepest = max(len(point.parts) for point, _ in around)
     return [kind for point, kind in around if len(point.parts) == deepest][-1]

@@ -42,7 +42,7 @@ _GONE_SECONDS = 20.0
 
 
 def holder_spec(node: NodeLayout, layout: Layout) -> ProcessSpec:
-    """The process whose namespaces the node is.
+    """Return the process whose namespaces the node is.
 
     It ignores SIGCHLD, so that the kernel buries the orphans (container shims) that it inherits as
     the first process of its pid namespace.
@@ -58,7 +58,7 @@ def holder_spec(node: NodeLayout, layout: Layout) -> ProcessSpec:
 
 
 def own_directories(node: NodeLayout) -> dict[str, Path]:
-    """The machine's directory -> the node's own, which stands there inside the node.
+    """Return the machine's directory -> the node's own, which stands there inside the node.
 
     Both of CDI's usual places are the one directory that its containerd reads.
     """
@@ -88,8 +88,8 @@ def prepare_mounts(node: NodeLayout, init: int) -> None:
     inside = enter_command(init, pid_namespace=False)
     # Containers may ask for mounts that propagate (volumeMounts.mountPropagation).
     _run(*inside, mount, "--make-rshared", "/")
-    for source, place in mounts:
-        _run(*inside, mount, "--bind", str(source), str(place))
+    for source, mount_point in mounts:
+        _run(*inside, mount, "--bind", str(source), str(mount_point))
 
 
 def containerd_spec(layout: Layout, state: State, index: int) -> ProcessSpec:
@@ -140,8 +140,10 @@ def lose_memory(node: NodeLayout, init: int) -> None:
     ``init``: the process that holds its namespaces (`Processes.node_init`).
     Raises ClusterError: something does not end, or cannot be unmounted.
     """
-    if left := procfs.kill_all(lambda: procfs.children(init, recursive=True), _GONE_SECONDS):
-        raise ClusterError(f"{node.name}: processes {left} do not end")
+    if surviving := procfs.kill_all(
+        lambda: procfs.list_children(init, recursive=True), _GONE_SECONDS
+    ):
+        raise ClusterError(f"{node.name}: processes {surviving} do not end")
     inside = enter_command(init, pid_namespace=True)  # umount reads the /proc that it finds there
     for point in procfs.mounts_below(node.dir, init):
         # Some go with others, for what is mounted once may be seen in several places.

@@ -38,7 +38,7 @@ def pod_subnet(index: int) -> str:
 
 
 def choose_network(token: str, taken: Iterable[str]) -> Network:
-    """A /24 that overlaps nothing in `taken` (addresses and routes of this machine, as CIDR).
+    """Return a /24 that overlaps nothing in `taken` (this machine's addresses and routes).
 
     The search starts at a place that the cluster's token gives, so that clusters started at the
     same moment do not pick the same one.
@@ -77,7 +77,7 @@ def attach_node(layout: Layout, network: Network, index: int, init: int) -> None
 
     Raises ClusterError: the kernel refused it.
     """
-    outer = layout.veth(index)
+    outer = layout.name_veth(index)
     with _rtnetlink() as rtnl:
         peer = {"ifname": NODE_INTERFACE, "net_ns_pid": init}
         rtnl.link("add", ifname=outer, kind="veth", peer=peer)
@@ -120,7 +120,7 @@ def call_in_network(pid: int, function: Callable[[], Result]) -> Result:
 
 def remove_interfaces(layout: Layout) -> None:
     """Remove the bridge and what is left of the cables (they go with a node's namespace)."""
-    for name in interfaces(layout):
+    for name in list_interfaces(layout):
         # It may vanish by itself at this very moment; whoever asks for `interfaces` then sees.
         with contextlib.suppress(ClusterError), _rtnetlink() as rtnl:
             for index in rtnl.link_lookup(ifname=name):
@@ -143,5 +143,5 @@ def _rtnetlink() -> Iterator[IPRoute]:
         raise ClusterError(f"setting up the nodes' network failed: {error}") from error
 
 
-def interfaces(layout: Layout) -> list[str]:
+def list_interfaces(layout: Layout) -> list[str]:
     return sorted(path.name for path in Path("/sys/class/net").glob(f"{layout.bridge}*"))

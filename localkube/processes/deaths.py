@@ -51,7 +51,7 @@ def watch_components(processes: Processes, tell: Callable[[str], None]) -> Calla
 
 
 def first_dead(processes: Processes) -> ProcessRecord | None:
-    """A component that does not run although nobody stopped it; None where all is well.
+    """Return a component that does not run although nobody stopped it; None where all is well.
 
     A next version of a driver that does not stay is no matter of the cluster: the old one runs on.
     """
@@ -64,7 +64,7 @@ def first_dead(processes: Processes) -> ProcessRecord | None:
 
 
 def describe_death(record: ProcessRecord) -> str:
-    """How a component ended: a line, then the end of its log."""
+    """Return how a component ended: a line, then the end of its log."""
     status = exit_status(record.identity)
     if status is None:
         how = "its exit status went to the program that started it"

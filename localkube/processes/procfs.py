@@ -26,14 +26,14 @@ _PROC = Path("/proc")
 
 
 def command_name(pid: int) -> str:
-    """Name of the program that a process runs, "" where it is gone."""
+    """Return name of the program that a process runs, "" where it is gone."""
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).name()
     return ""
 
 
-def children(pid: int, *, recursive: bool = False) -> list[int]:
-    """Pids of the children of `pid`, and if wanted of theirs."""
+def list_children(pid: int, *, recursive: bool = False) -> list[int]:
+    """Return pids of the children of `pid`, and if wanted of theirs."""
     with contextlib.suppress(psutil.Error):
         return [child.pid for child in psutil.Process(pid).children(recursive=recursive)]
     return []
@@ -42,27 +42,27 @@ def children(pid: int, *, recursive: bool = False) -> list[int]:
 def kill_all(find: Callable[[], Collection[int]], timeout_seconds: float) -> list[int]:
     """Kill what `find` finds until it finds nothing more; those that are left when time is over."""
     deadline = time.monotonic() + timeout_seconds
-    while left := sorted(find()):
+    while pids := sorted(find()):
         if time.monotonic() > deadline:
-            return left
-        send(left, signal.SIGKILL)
+            return pids
+        send(pids, signal.SIGKILL)
         time.sleep(POLL_SECONDS)
     return []
 
 
-def marked(state_dir: Path) -> list[int]:
-    """Pids of processes that carry the mark of the cluster in `state_dir`, zombies left out."""
-    found = []
+def find_marked(state_dir: Path) -> list[int]:
+    """Return pids of processes with the mark of the cluster in `state_dir`, but no zombies."""
+    pids = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # gone meanwhile, or another user's
             if process.environ().get(MARK) == str(state_dir):
-                found.append(process.pid)
-    return found
+                pids.append(process.pid)
+    return pids
 
 
 def in_cgroup(name: str) -> list[int]:
-    """Pids of processes in the cgroup `name` ("/dra-1a2b") or below it, in any hierarchy."""
-    found = []
+    """Return pids of processes in the cgroup `name` ("/dra-1a2b") or below it, in any hierarchy."""
+    pids_in_cgroup = []
     for pid in psutil.pids():
         try:
             lines = (_PROC / str(pid) / "cgroup").read_text().splitlines()
@@ -70,24 +70,24 @@ def in_cgroup(name: str) -> list[int]:
             continue
         paths = [line.split(":", 2)[2] for line in lines]
         if any(path == name or path.startswith(name + "/") for path in paths):
-            found.append(pid)
-    return found
+            pids_in_cgroup.append(pid)
+    return pids_in_cgroup
 
 
-def mounts(pid: int | str = "self") -> list[tuple[Path, str]]:
-    """Mount points as a process sees them, and the types of what is mounted there.
+def list_mounts(pid: int | str = "self") -> list[tuple[Path, str]]:
+    """Return mount points as a process sees them, and the types of what is mounted there.
 
     Source: proc_pid_mountinfo(5).
     """
-    found = []
+    mount_points = []
     for line in (_PROC / str(pid) / "mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape")
-        found.append((Path(point), right.split()[0]))
-    return found
+        fields, _, right = line.partition(" - ")
+        point = fields.split()[4].encode().decode("unicode_escape")
+        mount_points.append((Path(point), right.split()[0]))
+    return mount_points
 
 
 def mounts_below(directory: Path, pid: int | str = "self") -> list[Path]:
-    """Mount points at or below a directory as a process sees them, the deepest first."""
-    points = [point for point, _ in mounts(pid) if point.is_relative_to(directory)]
+    """Return mount points at or below a directory as a process sees them, the deepest first."""
+    points = [point for point, _ in list_mounts(pid) if point.is_relative_to(directory)]
     return sorted(points, key=lambda point: len(point.parts), reverse=True)

@@ -91,29 +91,29 @@ class Processes:
         self._closed.set()
 
     def records(self) -> dict[str, ProcessRecord]:
-        """All recorded processes, running or not, by name.
+        """Return all recorded processes, running or not, by name.
 
         A half-written record is left out: the mark in the environment finds its process all the
         same.
         """
-        found = {}
+        record_by_name = {}
         for path in sorted(self._layout.processes.glob("*.json")):
             try:
                 record = _RECORD.validate_json(path.read_bytes())
             except (OSError, ValueError):
                 continue
-            found[record.spec.name] = record
-        return found
+            record_by_name[record.spec.name] = record
+        return record_by_name
 
-    def statuses(self) -> list[ComponentStatus]:
-        """All recorded components, running or not, by name."""
+    def list_statuses(self) -> list[ComponentStatus]:
+        """Return all recorded components, running or not, by name."""
         return [
             ComponentStatus(name, is_alive(record.identity), record.identity.pid, record.spec.log)
             for name, record in self.records().items()
         ]
 
     def alive(self, name: str) -> bool:
-        """Whether the recorded process of that name runs."""
+        """Return whether the recorded process of that name runs."""
         record = self.records().get(name)
         return record is not None and is_alive(record.identity)
 
@@ -165,18 +165,18 @@ class Processes:
             if grace_seconds > 0:
                 send(_signalled(record) or [record.identity.pid], signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
-        left = [
+        surviving = [
             record
             for record in running
             if not wait_gone(record.identity, max(0, deadline - time.monotonic()))
         ]
-        for record in left:
+        for record in surviving:
             send([*_signalled(record), record.identity.pid], signal.SIGKILL)
-        for record in left:
+        for record in surviving:
             wait_gone(record.identity, 10)
 
     def was_stopped(self, record: ProcessRecord) -> bool:
-        """Whether it was `stop` that ended this very process, in whichever program."""
+        """Return whether it was `stop` that ended this very process, in whichever program."""
         try:
             return self._mark(record.spec.name).read_text() == _text(record.identity)
         except OSError:
@@ -219,7 +219,7 @@ class Processes:
         """
         record = self.records().get(node)
         if record is not None and is_alive(record.identity):
-            for pid in procfs.children(record.identity.pid):
+            for pid in procfs.list_children(record.identity.pid):
                 return pid
         raise ClusterError(f"{node} is not running: its namespaces are gone")
 
@@ -256,9 +256,9 @@ def enter_command(init: int, *, pid_namespace: bool) -> tuple[str, ...]:
 
 
 def _signalled(record: ProcessRecord) -> list[int]:
-    """Whom a signal to a component is for: nsenter, which leads into a node, passes none on."""
+    """Return whom to signal for a component: nsenter, which leads into a node, passes none on."""
     pid = record.identity.pid
-    return procfs.children(pid) if record.spec.inside else [pid]
+    return procfs.list_children(pid) if record.spec.inside else [pid]
 
 
 def _text(identity: Identity) -> str:

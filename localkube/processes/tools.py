@@ -21,17 +21,17 @@ collection. With a heap of four times what is in use it is a quarter of that."""
 
 
 def search_path() -> str:
-    """The user's PATH, then the system's directories."""
+    """Return the user's PATH, then the system's directories."""
     return os.pathsep.join(filter(None, (os.environ.get("PATH"), SYSTEM_PATH)))
 
 
 def locate_tool(name: str) -> str | None:
-    """Absolute path of a program, None where it is not installed."""
+    """Return absolute path of a program, None where it is not installed."""
     return shutil.which(name, path=search_path())
 
 
 def find_tool(name: str) -> str:
-    """Absolute path of a program. Raises ClusterUsageError: it is not installed."""
+    """Return absolute path of a program. Raises ClusterUsageError: it is not installed."""
     path = locate_tool(name)
     if path is None:
         raise ClusterUsageError(f"the program {name} is not installed (looked in {search_path()})")
@@ -39,7 +39,7 @@ def find_tool(name: str) -> str:
 
 
 def find_program(name: str) -> str:
-    """Absolute path of a program that a user names, by its path or as it is in PATH.
+    """Return absolute path of a program that a user names, by its path or as it is in PATH.
 
     Raises ClusterUsageError: it does not exist or is not executable.
     """
@@ -54,8 +54,8 @@ def find_program(name: str) -> str:
 
 def failure_of(*command: str) -> str:
     """Run a command; what it says if it fails, "" if it does not."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    return (done.stderr.strip() or "it failed") if done.returncode else ""
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return (completed.stderr.strip() or "it failed") if completed.returncode else ""
 
 
 def python_path() -> str:
@@ -68,22 +68,22 @@ _END_BYTES = 1 << 16
 
 
 def describe_log(log: Path, lines: int = 8) -> str:
-    """Where a log is and how it ends, for an error message: "(log: PATH), which ends with: ..."."""
-    tail = end_of(log, lines)
-    return f"(log: {log}), which ends with:\n{tail}" if tail else f"(log: {log}, empty)"
+    """Say where a log is and how it ends, for an error: "(log: PATH), which ends with: ..."."""
+    log_end = end_of(log, lines)
+    return f"(log: {log}), which ends with:\n{log_end}" if log_end else f"(log: {log}, empty)"
 
 
 def end_of(log: Path, lines: int = 8) -> str:
-    """The last lines of a log, indented, without what looks like a credential; "" for none."""
+    """Return the last lines of a log, indented and with credentials redacted; "" for none."""
     try:
-        text = redact_log(tail(log, lines))
+        text = redact_log(read_tail(log, lines))
     except OSError:
         return ""
     return "\n".join(f"  {line[:400]}" for line in text.splitlines())
 
 
-def tail(path: Path, lines: int) -> str:
-    """The last lines of a file, at most 64 KiB of it."""
+def read_tail(path: Path, lines: int) -> str:
+    """Return the last lines of a file, at most 64 KiB of it."""
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
         text = file.read().decode("utf-8", "replace")

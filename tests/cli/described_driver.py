@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from conformance.scenario.driver.profile import ProfileSpec, load_profile
-from conformance.targets.reference.described import DescribedDriver, described
+from conformance.targets.reference.described import DescribedDriver, describe_slices
 from kube.values import Obj
 from nvml_driver.cluster.kube import KubeClient
 from nvml_driver.cluster.publish import Publisher
@@ -35,7 +35,7 @@ class RealDriver(DescribedDriver):
 
     def __init__(self, file: str, node: str, cdi: Path, folder: Path) -> None:
         profile = _read(file)
-        super().__init__(profile, cdi, described(profile, node))
+        super().__init__(profile, cdi, describe_slices(profile, node))
         self._file = file
         self._folder = folder
 
@@ -43,8 +43,8 @@ class RealDriver(DescribedDriver):
         self._profile = _read(self._file)
         return super().prepare(claim)
 
-    def _edits(self, uid: str, result: Obj, *more: Any) -> Mapping[str, Any]:
-        edits = dict(super()._edits(uid, result, *more))
+    def _make_edits(self, uid: str, result: Obj, *more: Any) -> Mapping[str, Any]:
+        edits = dict(super()._make_edits(uid, result, *more))
         lines = [line.partition("=") for line in edits["env"]]
         shown = {key: value for key, _, value in lines if " shows " in key}
         edits["env"] = [f"{key}={value}" for key, _, value in lines if key not in shown]

@@ -20,7 +20,7 @@ from conformance.scenario.driver.profile import load_profile
 from localkube import LocalCluster
 from localkube.api import LocalApi
 from localkube.base import ClusterAccess
-from localkube.driver.attached import published
+from localkube.driver.attached import has_published
 from localkube.driver.spec import driver_environment
 from localkube.processes.tools import python_path
 from nvml_driver.model.prepared import ClaimRecord
@@ -83,7 +83,7 @@ class DriverNode:
         assert server.hostname is not None
         assert server.port is not None
         api = LocalApi(server.hostname, server.port, self.cluster.layout.pki, token=token)
-        return published(api, DRIVER, NODE)
+        return has_published(api, DRIVER, NODE)
 
     def create_class(self) -> None:
         """The driver's DeviceClass and a template for one of its devices."""

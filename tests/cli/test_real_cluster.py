@@ -15,7 +15,7 @@ import pytest
 
 from conformance.seam.scope import Target
 from conformance.targets.opening.options import TargetOptions
-from conformance.targets.opening.target import open_existing
+from conformance.targets.opening.target import find_cluster, open_cluster_target
 from tests.localkube.pool import Shared
 from tests.programs import ended
 
@@ -36,8 +36,9 @@ def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def target(two_nodes: Shared) -> Iterator[Target]:
     options = TargetOptions(target="cluster", cluster="local", name=two_nodes.name)
-    with open_existing(options) as found:
-        assert found is not None
+    access = find_cluster(options)
+    assert access is not None
+    with open_cluster_target(access, options, only_read=True) as found:
         yield found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from conformance.fuzz.cases import Case
 from conformance.fuzz.isolate_problems import ProblemScope
 from conformance.fuzz.problem import Problem, pod_of
-from conformance.targets.cluster.snapshots import unallocated
+from conformance.targets.cluster.snapshots import remove_allocation
 
 VERSION = "1.37.1"
 RESULT = {"request": "r", "driver": "d.example.com", "pool": "fabric", "device": "dev-0"}
@@ -64,7 +64,7 @@ def case() -> tuple[Case, dict[str, Any], dict[str, Any]]:
     pod = pod_of("pod", {"resourceClaims": [{"name": "one", "resourceClaimName": "claim"}]})
     problem = Problem("s-0", (), {"nodes": others[:2]})
     place = ProblemScope("x", "team", "default", {})
-    made = [*others, unallocated(claim)]
+    made = [*others, remove_allocation(claim)]
     return Case(problem, place, "", VERSION, {}, pods=[pod], created=made, since=1.0), pod, claim
 
 
@@ -80,7 +80,7 @@ def test_the_node_of_a_pod_that_is_not_bound_yet_is_the_one_nominated() -> None:
 def test_a_pod_that_is_bound_without_its_devices_is_a_difference() -> None:
     asked, pod, claim = case()
     bound = {**pod, "spec": {**pod["spec"], "nodeName": "node-0"}}
-    asked.judge_latest_pod(bound, [unallocated(claim)], settle=-1.0, decide=60.0)
+    asked.judge_latest_pod(bound, [remove_allocation(claim)], settle=-1.0, decide=60.0)
     assert asked.answer is not None
     assert (asked.answer.verdict, asked.answer.differs) == ("impossible", True)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance.fuzz.cases import SAME
 from conformance.fuzz.problem import Generator
 from conformance.fuzz.run_problems import Runner
-from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.ownership import list_owned
 from kube.api import Api
 
 VERSION = "1.37.1"
@@ -26,7 +26,7 @@ def test_a_sound_scheduler_agrees_and_nothing_is_left(served: Callable[..., Api]
     }
     assert [answer.verdict for answer in answers if answer.verdict not in SAME] == []
     assert {"identical", "waits"} <= {answer.verdict for answer in answers}
-    assert not owned(api, "run0")
+    assert not list_owned(api, "run0")
 
 
 def test_a_defect_of_the_scheduler_is_seen(served: Callable[..., Api]) -> None:

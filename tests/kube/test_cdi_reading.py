@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kube.cdi.reading import UnresolvableError, read, resolve
+from kube.cdi.reading import UnresolvableError, read_devices, resolve
 
 
 def spec(*names: str, **more: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_of_two_specs_for_one_device_a_runtime_takes_neither(tmp_path: Path) -> 
     with pytest.raises(UnresolvableError, match="2 specs in"):
         resolve(tmp_path, ["example.com/gpu=a"])
     assert resolve(tmp_path, ["example.com/gpu=b"]).env["DEVICE"] == "b"
-    assert read([tmp_path])[1] == ["two.json: another file defines example.com/gpu=a, too"]
+    assert read_devices([tmp_path])[1] == ["two.json: another file defines example.com/gpu=a, too"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from localkube.binaries.versions import CONTROL_PLANE_BINARIES, NODE_BINARIES, c
 from localkube.data import local_cluster_modules_dir
 from localkube.layout import Layout, default_cache
 from localkube.node import cgroups
-from localkube.node.network import interfaces
+from localkube.node.network import list_interfaces
 from localkube.processes import procfs
 
 
@@ -115,11 +115,11 @@ def remains(layout: Layout) -> list[str]:
     mounts = Path("/proc/mounts").read_text().splitlines()
     groups = [root / layout.cgroup.strip("/") for root in cgroups.mount_points()]
     return [
-        *(f"process {pid}" for pid in procfs.marked(layout.dir)),
+        *(f"process {pid}" for pid in procfs.find_marked(layout.dir)),
         *(f"contained process {pid}" for pid in procfs.in_cgroup(layout.cgroup)),
         *(f"process {pid} by command line" for pid in mentioning(directory)),
         *(f"mount {line}" for line in mounts if directory in line),
-        *(f"interface {name}" for name in interfaces(layout)),
+        *(f"interface {name}" for name in list_interfaces(layout)),
         *(f"cgroup {path}" for path in groups if path.exists()),
         *([f"directory {directory}"] if layout.dir.exists() else []),
     ]

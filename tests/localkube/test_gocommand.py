@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localkube.base import ClusterUsageError
-from localkube.gocommand import compiler, find_go
+from localkube.gocommand import find_compiler, find_go
 
 
 def put_go(directory: Path, version: str) -> str:
@@ -56,4 +56,4 @@ def test_a_machine_without_a_compiler_hears_where_to_get_one(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(ClusterUsageError, match=r"dra-conformance\[compiler\]"):
-        compiler()
+        find_compiler()

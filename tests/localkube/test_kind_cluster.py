@@ -21,7 +21,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.kind import KindCluster, kind_command
-from localkube.kind.command import gist
+from localkube.kind.command import summarize_errors
 from tests.kube.fake_api import FakeApi
 from tests.localkube.test_gocommand import put_go
 
@@ -353,7 +353,7 @@ def test_the_kubeconfig_of_a_cluster_whose_record_was_lost_is_kept(
     ],
 )
 def test_what_kind_says_gets_the_advice_that_fits(said: str, advice: str) -> None:
-    found = gist(said)
+    found = summarize_errors(said)
     assert found.startswith(said)
     told = found[len(said) :]
     assert (advice in told) if advice else not told

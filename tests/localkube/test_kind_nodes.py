@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.targets.opening.options import TargetOptions
-from conformance.targets.opening.sources import reach_of
+from conformance.targets.opening.sources import find_reach
 from localkube.base import ClusterAccess, ClusterError
 from localkube.kind.command import cdi_files, engine_of
 
@@ -55,10 +55,10 @@ def test_a_kind_cluster_has_the_ability_where_its_engine_is_found(home: Path) ->
     (home / "n-worker/var/run/cdi/claim.json").write_text("{}")
     options = TargetOptions(target="cluster", cluster="kind")
     access = ClusterAccess(Path("kubeconfig"), "c", "v1.37.1", "i", ("n-worker",))
-    reader = reach_of(options, access).cdi
+    reader = find_reach(options, access).cdi
     assert reader is not None
     assert list(reader()) == [("claim.json", b"{}")]
-    assert reach_of(options, replace(access, nodes=("other",))).cdi is None
+    assert find_reach(options, replace(access, nodes=("other",))).cdi is None
 
 
 def test_the_files_of_both_folders_of_every_node_are_read(home: Path) -> None:

@@ -20,7 +20,7 @@ from localkube import command_driver
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import Running
 from localkube.driver import process
-from localkube.driver.attached import Offer, offers, refusal, undiallable
+from localkube.driver.attached import Offer, explain_refusal, explain_undiallable, list_offers
 from localkube.driver.process import Driver
 from localkube.layout import Layout
 from localkube.processes.supervision import Processes, ProcessSpec
@@ -135,15 +135,18 @@ def test_what_does_not_answer_or_is_no_socket_offers_nothing(layout: Layout) -> 
     registrar = layout.node(1).registrar
     with registering(registrar, DRIVER, ["v1.DRAPlugin", "x"], "/d/dra.sock"):
         (registrar / "notes").touch()
-        assert offers(registrar) == [Offer(DRIVER, ("v1.DRAPlugin", "x"), "/d/dra.sock")]
-    assert offers(registrar) == []
-    assert offers(registrar / "none") == []
+        assert list_offers(registrar) == [Offer(DRIVER, ("v1.DRAPlugin", "x"), "/d/dra.sock")]
+    assert list_offers(registrar) == []
+    assert list_offers(registrar / "none") == []
 
 
 def test_one_driver_that_can_be_registered_is_enough() -> None:
-    assert refusal([]) == ""
-    assert refusal([Offer("a", ("v99.DRAPlugin",), ""), Offer("b", KNOWN_SERVICES[1:], "")]) == ""
-    assert "a offers no service" in refusal([Offer("a", (), "")])
+    assert explain_refusal([]) == ""
+    assert (
+        explain_refusal([Offer("a", ("v99.DRAPlugin",), ""), Offer("b", KNOWN_SERVICES[1:], "")])
+        == ""
+    )
+    assert "a offers no service" in explain_refusal([Offer("a", (), "")])
 
 
 @pytest.mark.parametrize(
@@ -174,8 +177,8 @@ def test_an_endpoint_with_the_nodes_path_is_found(layout: Layout) -> None:
     root = layout.node(1).kubelet_root
     with registering(root / "plugins", DRIVER, ()):
         there = Offer(DRIVER, (), "/var/lib/kubelet/plugins/d-reg.sock")
-        assert undiallable([there], root) == ""
-    assert "plugins/d-reg.sock, where no kubelet reaches it" in undiallable([there], root)
+        assert explain_undiallable([there], root) == ""
+    assert "plugins/d-reg.sock, where no kubelet reaches it" in explain_undiallable([there], root)
 
 
 @pytest.mark.parametrize("action", ["startNext", "startUnregistered", "replace"])

@@ -13,13 +13,13 @@ from localkube.binaries.versions import (
     CONTROL_PLANE_BINARIES,
     KUBERNETES,
     NODE_BINARIES,
-    builds,
     cache_key,
+    list_builds,
 )
 from localkube.data import local_cluster_modules_dir
 
 ALL = CONTROL_PLANE_BINARIES + NODE_BINARIES
-BUILDS = builds(KUBERNETES)
+BUILDS = list_builds(KUBERNETES)
 
 FAKE_GO = """#!/bin/sh
 # Stands in for `go build -v -o TARGET ... PACKAGE...`: counts its calls, makes empty programs.

@@ -94,7 +94,7 @@ def test_killed_program_takes_its_cluster_with_it(layout: Layout) -> None:
         run_pod(layout)
         cluster = LocalCluster(LocalOptions(name="c", state_dir=layout.dir))
         [node] = [one for one in cluster.status() if one.name == "node-1"]
-        [init] = procfs.children(node.pid)
+        [init] = procfs.list_children(node.pid)
         inside = support.namespaces(init) - support.namespaces(os.getpid())
         assert len(inside) == 3
         lived = support.processes_in(inside)

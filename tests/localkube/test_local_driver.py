@@ -10,7 +10,7 @@ from kube.slices import pools_complete
 from localkube import DriverProgram, command_driver
 from localkube.api import LocalApi
 from localkube.base import ClusterUsageError
-from localkube.driver.attached import published, registered_plugins
+from localkube.driver.attached import has_published, registered_plugins
 from localkube.driver.spec import (
     RULES,
     check_unused,
@@ -129,9 +129,9 @@ def test_only_slices_of_this_driver_and_node_count() -> None:
         {"spec": slice_spec(nodeName="node-2")},
     ]
     api = answering({"items": items})
-    assert not published(api, "d.example.com", "node-1")
-    assert published(api, "d.example.com", "node-2")
-    assert not published(answering(None), "d.example.com", "node-1")
+    assert not has_published(api, "d.example.com", "node-1")
+    assert has_published(api, "d.example.com", "node-2")
+    assert not has_published(answering(None), "d.example.com", "node-1")
 
 
 METRICS = """\

@@ -44,9 +44,9 @@ def test_name_that_is_no_file_and_context_name_is_refused(name: str) -> None:
 
 def test_interface_names_fit_the_kernels_limit_and_differ_between_clusters() -> None:
     one, other = Layout("a", Path("/s/a")), Layout("b", Path("/s/b"))
-    assert len(one.veth(9)) <= 15
+    assert len(one.name_veth(9)) <= 15
     assert one.bridge != other.bridge
-    assert one.veth(1).startswith(one.bridge)
+    assert one.name_veth(1).startswith(one.bridge)
 
 
 def test_default_state_directory_of_root_is_short_enough_for_our_drivers_sockets() -> None:

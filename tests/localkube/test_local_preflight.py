@@ -83,7 +83,7 @@ def test_what_a_stage_of_the_tests_lacks_is_said_before_anything_is_built(
     change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ci.testing.lacking.find_go", lambda: "go")
-    monkeypatch.setattr("ci.testing.lacking.compiler", lambda: ("cc",))
+    monkeypatch.setattr("ci.testing.lacking.find_compiler", lambda: ("cc",))
     assert missing_for_stage("real") == []
     change("os.geteuid", lambda: 1000)
     monkeypatch.setattr("ci.testing.lacking.find_go", lacking)

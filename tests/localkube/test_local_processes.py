@@ -253,7 +253,7 @@ def test_removal_finds_a_process_that_was_never_written_down(layout: Layout) -> 
     environment = {procfs.MARK: str(layout.dir)}
     with subprocess.Popen(["/bin/sleep", "1000"], env=environment) as lost:
         # Between fork and exec it still has our environment, without the mark.
-        while lost.pid not in procfs.marked(layout.dir):
+        while lost.pid not in procfs.find_marked(layout.dir):
             assert lost.poll() is None
         remove_cluster(layout, lambda _line: None, keep_logs=False)
         assert lost.wait(10) == -9

@@ -71,9 +71,9 @@ def test_damaged_state_file_is_one_message_with_the_way_out(layout: Layout, text
 
 
 def test_cluster_is_abandoned_when_its_program_has_ended() -> None:
-    assert make_state(owner=GONE).abandoned()
-    assert not make_state().abandoned()
-    assert not make_state(owner=None).abandoned()
+    assert make_state(owner=GONE).is_abandoned()
+    assert not make_state().is_abandoned()
+    assert not make_state(owner=None).is_abandoned()
 
 
 def test_stale_clusters_are_those_of_ended_programs(tmp_path: Path) -> None:

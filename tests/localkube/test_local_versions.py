@@ -10,15 +10,15 @@ from localkube.binaries import versions
 from localkube.binaries.versions import (
     KUBERNETES,
     PINNED,
-    builds,
     cache_key,
     full_version,
+    list_builds,
     pinned_go_mod,
 )
 from localkube.data import local_cluster_modules_dir
 from reference_allocator.gates import MINORS
 
-BUILDS = builds(KUBERNETES)
+BUILDS = list_builds(KUBERNETES)
 
 
 def go_mod(version: str) -> str:
@@ -97,7 +97,7 @@ def test_builds_make_exactly_the_binaries_that_clusters_need() -> None:
 
 @pytest.mark.parametrize("version", [*PINNED.values(), "v1.35.0"])
 def test_kubernetes_version_is_stamped_into_its_binaries(version: str) -> None:
-    flags = " ".join(next(b.flags for b in builds(version) if b.module == "kubernetes"))
+    flags = " ".join(next(b.flags for b in list_builds(version) if b.module == "kubernetes"))
     assert f"gitVersion={version} " in flags
     assert "gitMajor=1 " in flags
     assert f"gitMinor={version.split('.')[1]} " in flags

@@ -12,7 +12,7 @@ import pytest
 from kube.nodes import RUN_LABEL
 from localkube import manifests
 from localkube.base import ClusterAccess, ClusterError, ClusterUsageError
-from localkube.manifests import installed, render
+from localkube.manifests import install_objects, render_manifests
 from tests.kube.fake_api import FakeApi
 
 DRIVER = "gpu.example.com"
@@ -51,18 +51,18 @@ def names(objects: list[Any]) -> list[str]:
 
 def test_a_kustomization_is_built_and_namespaces_come_first(kubectl: Path, tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").touch()
-    assert names(render(str(tmp_path))) == ["b", "a"]
+    assert names(render_manifests(str(tmp_path))) == ["b", "a"]
     assert (kubectl / "calls").read_text() == f"kustomize -- {tmp_path}"
 
 
 def test_what_is_behind_a_url_is_a_kustomization_unless_it_is_a_file(kubectl: Path) -> None:
-    assert names(render("https://example.com/driver//deploy?ref=v1")) == ["b", "a"]
-    assert names(render("https://example.com/driver.yaml")) == ["p", "s"]
+    assert names(render_manifests("https://example.com/driver//deploy?ref=v1")) == ["b", "a"]
+    assert names(render_manifests("https://example.com/driver.yaml")) == ["p", "s"]
     assert "--local --filename=https://example.com/driver.yaml" in (kubectl / "calls").read_text()
 
 
 def test_a_folder_without_kustomization_is_read_file_by_file(kubectl: Path, tmp_path: Path) -> None:
-    assert names(render(str(tmp_path))) == ["p", "s"]
+    assert names(render_manifests(str(tmp_path))) == ["p", "s"]
     assert f"--filename={tmp_path}" in (kubectl / "calls").read_text()
 
 
@@ -70,17 +70,17 @@ def test_a_folder_without_kustomization_is_read_file_by_file(kubectl: Path, tmp_
 def test_what_is_no_manifest_is_said(kubectl: Path, tmp_path: Path, text: str) -> None:
     (kubectl / "printed").write_text(text)
     with pytest.raises(ClusterUsageError, match=f"--driver-manifests {tmp_path}: "):
-        render(str(tmp_path))
+        render_manifests(str(tmp_path))
 
 
 def test_a_folder_that_is_not_there_and_a_missing_kubectl_are_said(
     kubectl: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ClusterUsageError, match="gone: no such file or folder"):
-        render(str(tmp_path / "gone"))
+        render_manifests(str(tmp_path / "gone"))
     (kubectl / "kubectl").unlink()
     with pytest.raises(ClusterUsageError, match="needs the kubectl command"):
-        render(str(tmp_path))
+        render_manifests(str(tmp_path))
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_driver_is_there_for_as_long_as_the_context_lasts(
     api: FakeApi, access: ClusterAccess, removes: bool
 ) -> None:
     slices(api)
-    with installed([account("x")], access, DRIVER, lambda _line: None, removes=removes):
+    with install_objects([account("x")], access, DRIVER, lambda _line: None, removes=removes):
         [made] = accounts(api)
         assert made["metadata"]["labels"][RUN_LABEL].startswith("driver-")
     assert len(accounts(api)) == (0 if removes else 1)
@@ -138,7 +138,7 @@ def test_what_is_there_already_is_refused_and_only_what_was_made_is_removed(
     objects = [account("ours"), account("theirs")]
     with (
         pytest.raises(ClusterUsageError, match=r"ServiceAccount theirs.*installed already"),
-        installed(objects, access, DRIVER, lambda _line: None, removes=True),
+        install_objects(objects, access, DRIVER, lambda _line: None, removes=True),
     ):
         pytest.fail("installed")
     assert names(accounts(api)) == ["theirs"]
@@ -149,7 +149,7 @@ def test_a_driver_that_publishes_nothing_is_said_and_removed(
 ) -> None:
     with (
         pytest.raises(ClusterError, match=f"{DRIVER} has published no ResourceSlices"),
-        installed([account("x")], access, DRIVER, lambda _line: None, removes=True),
+        install_objects([account("x")], access, DRIVER, lambda _line: None, removes=True),
     ):
         pytest.fail("installed")
     assert accounts(api) == []

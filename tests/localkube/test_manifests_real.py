@@ -13,7 +13,7 @@ import pytest
 
 from kube.nodes import RUN_LABEL
 from localkube import manifests
-from localkube.manifests import installed
+from localkube.manifests import install_objects
 from tests.cli import deployment
 from tests.cli.plain_client import Json
 from tests.localkube.pool import Shared
@@ -60,7 +60,7 @@ def test_all_that_a_killed_run_installed_is_found_and_removed_and_nothing_else(
     objects = [*deployment.render(deployment.SIMULATED), *OWN]
     given = json.loads(json.dumps(objects))
     monkeypatch.setattr(manifests, "_await_slices", lambda *_: None)  # there is no node
-    with installed(objects, access, "gpu.nvidia.com", lambda _: None, removes=False):
+    with install_objects(objects, access, "gpu.nvidia.com", lambda _: None, removes=False):
         pass  # as if the run had been killed here
     there = [admin.get(one) for one in given]
     labels = {one["metadata"]["labels"][RUN_LABEL] for one in there if one is not None}

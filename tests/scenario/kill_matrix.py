@@ -24,7 +24,7 @@ from conformance.scenario.driver.profile import DriverProfile, load_profile
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.shape import ShapeNode
 from conformance.seam.abilities import Ability
-from conformance.targets.opening.inventory import other_source
+from conformance.targets.opening.inventory import choose_other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference.device_source import SimulatedGpus
@@ -106,7 +106,7 @@ def _on_nodes(
 ) -> dict[str, ScenarioFinished]:
     name, nodes = NODES.get(kind, ("nvml-dra-driver", {}))
     profile, other = (driver_profile(name) for name in (name, OTHER_PROFILE))
-    beside = other_source(TargetOptions(), other, None)
+    beside = choose_other_source(TargetOptions(), other, None)
     with mutant(*faults, feature_gates=dict(gates), other=beside, **nodes) as target:
         options = TargetOptions(scheduler=nodes.get("scheduler", ""))
         setup = Setup("kill", Opened.of(target, profile, "image", options, other))

@@ -13,7 +13,7 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.registry import load_registry
 from conformance.seam.abilities import Ability
-from conformance.targets.opening.inventory import other_source
+from conformance.targets.opening.inventory import choose_other_source
 from conformance.targets.opening.options import OTHER_PROFILE, TargetOptions
 from conformance.targets.opening.target import Opened
 from conformance.targets.reference import ReferenceOptions, ReferenceTarget
@@ -39,7 +39,7 @@ def finished(
     options = ReferenceOptions(
         kubernetes_version=f"{minor}.0",
         feature_gates=gates,
-        other=other_source(TargetOptions(), other, None),
+        other=choose_other_source(TargetOptions(), other, None),
     )
     with ReferenceTarget(options) as target:
         opened = Opened.of(target, profile, "image", other=other)

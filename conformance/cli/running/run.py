@@ -29,7 +29,7 @@ from conformance.scenario.selection import Selection, select
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import check_context
-from conformance.targets.opening.target import Opened, open_target, open_to_plan
+from conformance.targets.opening.target import Opened, open_running_target, open_target
 from kube.base.errors import UsageError
 from kube.base.text import counted, visible
 
@@ -187,7 +187,7 @@ class _Job:
     run_id: str
 
     def show_plan(self) -> None:
-        with open_to_plan(self.options) as opened:
+        with open_running_target(self.options) as opened:
             setup, scenarios = self._setup(opened), self.scenarios
             if self.execution.resume:
                 head = header(scenarios, setup, self.filters, self.shard)

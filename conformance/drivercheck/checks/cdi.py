@@ -87,7 +87,7 @@ def ids_resolve(bench: Bench) -> None:
 def specs_are_valid(bench: Bench) -> None:
     """Every spec file of the CDI folders is valid, and no two define the same device."""
     ids_of(bench.prepare(*every_claim(bench, most=8)))
-    _, wrong = cdi.read(bench.cdi_folders)
+    _, wrong = cdi.read_devices(bench.cdi_folders)
     if wrong:
         raise ViolationError(f"expected valid specs; found {one_line('; '.join(wrong), 400)}")
 

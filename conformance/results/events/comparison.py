@@ -126,10 +126,10 @@ class ScenarioCompared:
     @property
     def in_short(self) -> str:
         """The verdict in a line, with a hint at differences and problems."""
-        more = ["differs"] * bool(self.differences) + ["not judged in full"] * bool(self.problems)
+        hints = ["differs"] * bool(self.differences) + ["not judged in full"] * bool(self.problems)
         if self.verdict is None:
-            return ", ".join(more)
-        return ", ".join([f"allocations {self.verdict}" if more else str(self.verdict), *more])
+            return ", ".join(hints)
+        return ", ".join([f"allocations {self.verdict}" if hints else str(self.verdict), *hints])
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -62,8 +62,7 @@ class ScenarioResult:
     @property
     def failed(self) -> bool:
         """Whether it counts as a failure, unlike a known issue."""
-        again = (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
-        return self.against_rules or self.outcome in again
+        return self.against_rules or self.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.LOST)
 
     @property
     def bad(self) -> bool:
@@ -85,12 +84,15 @@ class Latency(NamedTuple):
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Latency | None:
-        """What was measured in short; None for nothing."""
-        found = sorted(seconds)
-        if not found:
+        """Return what was measured in short; None for nothing."""
+        ordered_seconds = sorted(seconds)
+        if not ordered_seconds:
             return None
-        at = (found[math.ceil(len(found) * share) - 1] for share in (0.5, 0.9, 0.99))
-        return cls(len(found), *at)
+        at = (
+            ordered_seconds[math.ceil(len(ordered_seconds) * share) - 1]
+            for share in (0.5, 0.9, 0.99)
+        )
+        return cls(len(ordered_seconds), *at)
 
     def __str__(self) -> str:
         return (
@@ -154,24 +156,24 @@ class RunResult:
         return tuple(item for item in self.run.planned if item.id not in reported)
 
     def rest(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
-        """The scenarios without a result."""
+        """Return those of these scenarios that have no result."""
         reported = {event.scenario.id for event in self.finished}
         return [item for item in scenarios if item.id not in reported]
 
     @property
     def known_issues(self) -> dict[KnownFailure, tuple[str, ...]]:
         """Known issue -> ids of the scenarios that failed by it alone."""
-        found: dict[KnownFailure, tuple[str, ...]] = {}
+        ids_by_issue: dict[KnownFailure, tuple[str, ...]] = {}
         for row in self.scenarios:
             if row.outcome is Outcome.KNOWN and row.finished is not None:
                 for issue in row.finished.known_issues:
-                    found[issue] = (*found.get(issue, ()), row.scenario.id)
-        return found
+                    ids_by_issue[issue] = (*ids_by_issue.get(issue, ()), row.scenario.id)
+        return ids_by_issue
 
     @property
     def latency(self) -> Latency | None:
         """How long claims waited for devices; None where nothing was measured."""
-        return Latency.of(one for event in self.finished for one in event.latencies)
+        return Latency.of(seconds for event in self.finished for seconds in event.latencies)
 
     @property
     def verdicts(self) -> dict[Verdict, int]:
@@ -179,7 +181,7 @@ class RunResult:
 
 
 def retold(result: RunResult) -> Iterator[Event]:
-    """The events of a run again, for reporters."""
+    """Yield the events of a run again, for reporters."""
     compared = {item.scenario: item for item in result.compared}
     yield result.run
     for event in result.finished:
@@ -196,7 +198,7 @@ def retold(result: RunResult) -> Iterator[Event]:
 def by_outcome(
     planned: Sequence[PlannedScenario], finished: Sequence[ScenarioFinished]
 ) -> dict[Outcome, tuple[str, ...]]:
-    """Outcome -> sorted scenario ids, every outcome present.
+    """Return outcome -> sorted scenario ids, every outcome present.
 
     A planned scenario without a result is ``lost``; one whose cleanup failed is ``failed``,
     whatever was reported.
@@ -215,9 +217,9 @@ def by_outcome(
 
 
 def count_verdicts(compared: Sequence[ScenarioCompared]) -> dict[Verdict, int]:
-    """Verdict -> decisions, every verdict present."""
-    found = [item.verdict for scenario in compared for item in scenario.judgements]
-    return {verdict: found.count(verdict) for verdict in Verdict}
+    """Return verdict -> how many decisions have it, every verdict present."""
+    verdicts = [item.verdict for scenario in compared for item in scenario.judgements]
+    return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
 class RunCollector:
@@ -246,7 +248,7 @@ class RunCollector:
                 pass
 
     def result(self) -> RunResult:
-        """The result so far, once the run has started."""
+        """Return the result so far, once the run has started."""
         assert self.run is not None, "there was no RunStarted"
         return RunResult(
             run=self.run,

@@ -88,9 +88,9 @@ class Merged:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Indexes of the shards that are missing."""
-        there = {part.index for part in self.parts}
-        return tuple(index for index in range(1, self.count + 1) if index not in there)
+        """The indexes of the shards that are missing."""
+        present_indexes = {shard.index for shard in self.parts}
+        return tuple(index for index in range(1, self.count + 1) if index not in present_indexes)
 
 
 @recorded
@@ -139,10 +139,10 @@ class RunStarted:
         """How often and after which runs it was resumed, in words; empty if never."""
         if not self.resumed:
             return ""
-        kept = sum(len(part.scenarios) for part in self.resumed)
-        runs = ", ".join(part.run for part in self.resumed)
+        scenario_count = sum(len(earlier_run.scenarios) for earlier_run in self.resumed)
+        runs = ", ".join(earlier_run.run for earlier_run in self.resumed)
         times = "once" if len(self.resumed) == 1 else f"{len(self.resumed)} times"
-        return f"{times}, after {runs}; {counted(kept, 'scenario')} ended before"
+        return f"{times}, after {runs}; {counted(scenario_count, 'scenario')} ended before"
 
     @property
     def joined_runs(self) -> tuple[str, ...]:
@@ -151,13 +151,17 @@ class RunStarted:
         Runs that were resumed come before the run that resumed them.
         """
         shards = self.merged.parts if self.merged else ()
-        earlier = [part.run for part in self.resumed]
-        runs = [run for part in shards for run in (*(one.run for one in part.resumed), part.run)]
+        earlier = [resumed_run.run for resumed_run in self.resumed]
+        runs = [
+            run
+            for shard in shards
+            for run in (*(resumed_run.run for resumed_run in shard.resumed), shard.run)
+        ]
         return (*earlier, *runs, *([self.run] if earlier else []))
 
     @property
     def whole_plan(self) -> tuple[PlannedScenario, ...]:
-        """With what other shards run."""
+        """The plan, with what other shards run."""
         return (*self.planned, *(self.shard.others if self.shard else ()))
 
     @property

@@ -182,13 +182,13 @@ class ScenarioFinished:
     latencies: tuple[Seconds, ...] = ()
 
     def real(self, title: str) -> str:
-        """A step's title with the real names of objects, which end as the namespace does."""
+        """Return a step's title with the real names of objects, which end as the namespace does."""
         unique = self.namespace.rpartition("-")[2]
         return title.replace("-*", f"-{unique}") if unique else title
 
 
 def count(finished: Sequence[ScenarioFinished]) -> dict[str, int]:
-    """Outcome -> number of scenarios, every outcome present."""
+    """Return outcome -> number of scenarios, every outcome present."""
     counts = {str(outcome): 0 for outcome in Outcome}
     for event in finished:
         counts[str(event.outcome)] += 1

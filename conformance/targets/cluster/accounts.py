@@ -22,7 +22,7 @@ _NODE = "authentication.kubernetes.io/node-name"
 
 
 def headers_of(user: User | None) -> dict[str, str]:
-    """What has a request made in the name of an account (user impersonation of the API server)."""
+    """Return headers that have a request made in an account's name (user impersonation)."""
     if user is None:
         return {}
     node = {f"Impersonate-Extra-{quote(_NODE, safe='')}": user.node} if user.node else {}
@@ -48,8 +48,8 @@ def give_rights(
         connection.request("POST", path, None, obj, agent=agent)
 
 
-def may(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
-    """Whether an account, or the user who runs the suite, may do the first that a rule names."""
+def is_allowed(connection: Connection, user: User | None, rule: Obj, agent: str = "") -> bool:
+    """Return whether an account, or the suite's own user, may do the first that a rule names."""
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes: dict[str, Any] = {
         "namespace": user.namespace if user is not None else "",
@@ -70,8 +70,8 @@ def may(connection: Connection, user: User | None, rule: Obj, agent: str = "") -
 
 
 def why_no_accounts(api: Api) -> str:
-    """Why requests cannot be made in the name of accounts; empty if they can."""
-    if f"{_RBAC}/v1" not in api.discovery.served():
+    """Explain why requests cannot be made in the name of accounts; empty if they can."""
+    if f"{_RBAC}/v1" not in api.discovery.list_served():
         return f"{_RBAC}/v1 is not served"
     needed = [_rule(_RBAC, kind, "create") for kind in ("roles", "rolebindings")]
     needed += [
@@ -79,23 +79,25 @@ def why_no_accounts(api: Api) -> str:
         for name in get_args(AccountName)
     ]
     needed.append(_rule("authentication.k8s.io", f"userextras/{_NODE}", "impersonate"))
-    return _refused(api, needed)
+    return _explain_refusal(api, needed)
 
 
 def why_no_hollow_nodes(api: Api) -> str:
-    """Why nodes without a kubelet cannot be made; empty if they can, or nobody can be asked."""
-    if "authorization.k8s.io/v1" not in api.discovery.served():
+    """Explain why no node without a kubelet can be made; empty if one can, or none can tell."""
+    if "authorization.k8s.io/v1" not in api.discovery.list_served():
         return ""
     needed = [_rule("", "nodes", verb) for verb in ("create", "patch", "delete")]
-    return _refused(api, [*needed, _rule("", "nodes/status", "patch")])
+    return _explain_refusal(api, [*needed, _rule("", "nodes/status", "patch")])
 
 
-def _refused(api: Api, needed: Sequence[Obj]) -> str:
-    """What the user who runs the suite may not do of this; empty if all."""
+def _explain_refusal(api: Api, needed: Sequence[Obj]) -> str:
+    """Say what the user who runs the suite may not do of this; empty if all is allowed."""
     for rule in needed:
-        if not may(api.connection, None, rule):
-            what = " ".join([rule["resources"][0], *rule.get("resourceNames", ())])
-            return f"your user is not allowed to {rule['verbs'][0]} {what} (see ci/rbac/suite.yaml)"
+        if not is_allowed(api.connection, None, rule):
+            action = " ".join(
+                [rule["verbs"][0], rule["resources"][0], *rule.get("resourceNames", ())]
+            )
+            return f"your user is not allowed to {action} (see ci/rbac/suite.yaml)"
     return ""
 
 

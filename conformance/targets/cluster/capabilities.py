@@ -17,7 +17,7 @@ from conformance.seam.values import (
     simulated_devices,
 )
 from conformance.targets.cluster.accounts import why_no_accounts, why_no_hollow_nodes
-from conformance.targets.cluster.reading import why_not
+from conformance.targets.cluster.reading import explain_no_metrics
 from kube.api import Api
 from kube.base.errors import TargetError
 from kube.components import START_ORDER
@@ -60,7 +60,7 @@ def discover_capabilities(
     versions: Mapping[str, str],
     only_read: bool = False,
 ) -> Capabilities:
-    """What scenarios may count on.
+    """Return what scenarios may count on.
 
     Args:
         api: where to ask.
@@ -88,7 +88,7 @@ def discover_capabilities(
         lacking[Ability.HOLLOW_NODES] = refused
     if usable:
         can.add(Ability.IMAGE)
-        if CONSTRAINTS in api.discovery.served():
+        if CONSTRAINTS in api.discovery.list_served():
             lacking[Ability.ROOT_CONTAINERS] = (
                 "OpenShift's constraints admit no root and no capabilities"
             )
@@ -96,7 +96,7 @@ def discover_capabilities(
             can.add(Ability.ROOT_CONTAINERS)
         if driver is not None:
             tiers |= {"node", "device"}
-            why = why_not(api.connection, names)
+            why = explain_no_metrics(api.connection, names)
             if why:
                 lacking[Ability.KUBELET_METRICS] = why
             else:
@@ -105,7 +105,7 @@ def discover_capabilities(
     oldest = _oldest_kubelet(usable, version)
     return Capabilities(
         kubernetes_version=version,
-        served_apis=api.discovery.served(),
+        served_apis=api.discovery.list_served(),
         tiers=frozenset(tiers),
         driver=driver,
         nodes=names,
@@ -121,17 +121,17 @@ def discover_capabilities(
 
 
 def server_versions(api: Api) -> tuple[str, str]:
-    """``gitVersion`` and its numbers, such as ``1.37.1``. Raises ApiError or TargetError."""
+    """Return ``gitVersion`` and its numbers, such as ``1.37.1``. Raises ApiError or TargetError."""
     git_version = str(api.connection.request("GET", "/version").get("gitVersion", ""))
     matched = _VERSION.match(git_version)
     return git_version, matched[1] if matched else git_version
 
 
 def _oldest_kubelet(nodes: Iterable[Obj], server: str) -> str:
-    """The oldest kubelet's version, if its minor is another one than the API server's; else ""."""
+    """Return the oldest kubelet's version if its minor is not the API server's; else ""."""
     reported = (_info(node).get("kubeletVersion", "") for node in nodes)
-    found = {matched[1] for text in reported if (matched := _VERSION.match(text))}
-    oldest = min(found, key=Version, default="")
+    kubelet_versions = {matched[1] for text in reported if (matched := _VERSION.match(text))}
+    oldest = min(kubelet_versions, key=Version, default="")
     return oldest if oldest.split(".")[:2] != server.split(".")[:2] else ""
 
 
@@ -140,7 +140,7 @@ def _info(node: Obj) -> Mapping[str, str]:
 
 
 def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for node in nodes:
         info = _info(node)
         runtime, _, version = info.get("containerRuntimeVersion", "").partition("://")
@@ -151,8 +151,8 @@ def _node_versions(nodes: Iterable[Obj]) -> dict[str, str]:
             ("os", info.get("osImage")),
         ):
             if name and value:
-                found.setdefault(name, set()).add(value)
-    return {name: ", ".join(sorted(values)) for name, values in found.items()}
+                versions.setdefault(name, set()).add(value)
+    return {name: ", ".join(sorted(values)) for name, values in versions.items()}
 
 
 _METRIC = re.compile(rb'^kubernetes_feature_enabled\{name="([^"]+)"[^}]*\} ([01])', re.MULTILINE)
@@ -160,7 +160,7 @@ _NAMESPACE = "default"  # Of namespaced objects; it is there in every cluster.
 
 
 def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[str, bool]:
-    """Gates that are known to be on or off; any other is unknown.
+    """Return the gates that are known to be on or off; any other is unknown.
 
     The API server's metrics say it. Where they may not be read, gates that are locked in this minor
     are known, and most others show in what the API server keeps of an object created with dry run
@@ -168,37 +168,37 @@ def feature_gates(api: Api, version: str, *, only_read: bool = False) -> dict[st
     (``dropDisabledFields`` in pkg/registry/resource).
     Raises TargetError: no answer.
     """
-    told = _told(api.connection)
-    known = {**list_fixed_gates(version), **told}
-    if told or only_read:
-        return known
+    reported_gates = _read_enabled_gates(api.connection)
+    gates = {**list_fixed_gates(version), **reported_gates}
+    if reported_gates or only_read:
+        return gates
     features = load_registry().features.values()
     for feature in features:
-        if feature.gate is not None and feature.probe is not None and feature.gate not in known:
-            on = probe(api, feature.probe)
+        if feature.gate is not None and feature.probe is not None and feature.gate not in gates:
+            on = probe_gate(api, feature.probe)
             if on is not None:
-                known[feature.gate] = on
+                gates[feature.gate] = on
             if on:
-                known |= dict.fromkeys(list_dependencies(feature.gate), True)
-    return known
+                gates |= dict.fromkeys(list_dependencies(feature.gate), True)
+    return gates
 
 
-def probe(api: Api, wanted: GateProbe) -> bool | None:
-    """Whether the API server keeps all that an object says; None if it does not let one see."""
-    api_version, kind = wanted.object["apiVersion"], wanted.object["kind"]
+def probe_gate(api: Api, gate_probe: GateProbe) -> bool | None:
+    """Return whether the API server keeps all that an object says; None if that cannot be seen."""
+    api_version, kind = gate_probe.object["apiVersion"], gate_probe.object["kind"]
     try:
         resource = api.discovery.find(api_version, kind)
         path = resource.path(_NAMESPACE if resource.namespaced else None)
         # Not strict: an older API server does not have the field at all.
         query = {"dryRun": "All", "fieldValidation": "Ignore"}
-        kept = api.connection.request("POST", path, query, dict(wanted.object))
+        stored = api.connection.request("POST", path, query, dict(gate_probe.object))
     except ApiError as error:
-        return wanted.on_if_invalid if error.code == 422 else None
-    return not any(differences(wanted.object, kept))
+        return gate_probe.on_if_invalid if error.code == 422 else None
+    return not any(differences(gate_probe.object, stored))
 
 
-def _told(connection: Connection) -> Mapping[str, bool]:
-    """What the API server's metrics say; nothing where they may not be read."""
+def _read_enabled_gates(connection: Connection) -> Mapping[str, bool]:
+    """Return what the API server's metrics say; nothing where they may not be read."""
     try:
         text = connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
     except (ApiError, TargetError):

@@ -16,9 +16,9 @@ from conformance.targets.cluster.capabilities import feature_gates, server_versi
 from conformance.targets.cluster.snapshots import (
     allocation_of,
     by_name,
-    document,
-    followed,
-    reduced,
+    find_followed_kinds,
+    make_snapshot,
+    reduce_object,
 )
 from kube.api import DRA_VERSIONS, Api, Resource, collect
 from kube.base.errors import TargetError
@@ -59,7 +59,7 @@ _TEMPLATE = "ResourceClaimTemplate"
 
 
 def capture(api: Api, missing: Callable[[str], object]) -> Obj:
-    """The snapshot of a cluster, as JSON; without ``pods`` or ``templates`` that may not be read.
+    """Return a cluster's snapshot, without ``pods`` or ``templates`` if they may not be read.
 
     Lists are of different moments: claims come last but for pods, so that a claim is not seen
     without its devices, and a pod that has gone is not seen with its claim.
@@ -72,23 +72,23 @@ def capture(api: Api, missing: Callable[[str], object]) -> Obj:
         gates = feature_gates(api, version, only_read=True)
         return snapshot_of(api, version, gates, missing)
     except ApiError as error:
-        raise refusal(api, error) from None
+        raise make_refusal(api, error) from None
 
 
 def snapshot_of(
     api: Api, version: str, gates: Mapping[str, bool], missing: Callable[[str], object]
 ) -> Obj:
-    """What `capture` returns, of a cluster whose version and gates are known. Raises ApiError."""
+    """Return as `capture`, where the cluster's version and gates are known. Raises ApiError."""
     objects: list[Obj] = []
     kinds = kinds_of(api)
     claims = kinds.pop("ResourceClaim")
     for resource in (*kinds.values(), claims):
         try:
-            objects += collect(api.connection, resource, kept)[0]
+            objects += collect(api.connection, resource, keep_relevant)[0]
         except ApiError as error:
             if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
                 raise
-            missing(_refused(resource.plural, error))
+            missing(_describe_refusal(resource.plural, error))
     templates = _where_allowed(api, api.discovery.find(claims.api_version, _TEMPLATE), missing)
     reserved = {
         consumer.get("uid")
@@ -96,21 +96,24 @@ def snapshot_of(
         if claim["kind"] == "ResourceClaim"
         for consumer in claim.get("status", {}).get("reservedFor") or ()
     }
-    every = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
+    pods = _where_allowed(api, api.discovery.find("v1", "Pod"), missing, reserved)
     waiting = [
         item for item in objects if item["kind"] == "ResourceClaim" and not allocation_of(item)
     ]
-    found = document(version, gates, objects, sorted(waiting, key=by_name))
-    return found | {
+    snapshot = make_snapshot(version, gates, objects, sorted(waiting, key=by_name))
+    return snapshot | {
         field: value
-        for field, value in (("pods", every), ("templates", templates))
+        for field, value in (("pods", pods), ("templates", templates))
         if value is not None
     }
 
 
 def kinds_of(api: Api) -> dict[str, Resource]:
-    """What a snapshot is made from, by kind. Raises ApiError; TargetError: no v1 is served."""
-    kinds = {resource.kind: resource for resource in followed(api.discovery)}
+    """Return the resources that a snapshot is made from, by kind.
+
+    Raises ApiError: refused; TargetError: resource.k8s.io/v1 is not served.
+    """
+    kinds = {resource.kind: resource for resource in find_followed_kinds(api.discovery)}
     served = kinds["ResourceClaim"].api_version
     if not served.endswith(f"/{DRA_VERSIONS[0]}"):
         raise TargetError(
@@ -120,38 +123,38 @@ def kinds_of(api: Api) -> dict[str, Resource]:
     return kinds
 
 
-def refusal(api: Api, error: ApiError) -> TargetError:
-    """What an API server refuses to one who reads, and what to do."""
+def make_refusal(api: Api, error: ApiError) -> TargetError:
+    """Return an error that says what an API server refuses to a reader, and what to do."""
     advice = _ADVICE.get(error.code, "see the API server's log")
-    return TargetError(f"{_refused(api.connection.where, error)}; {advice}")
+    return TargetError(f"{_describe_refusal(api.connection.where, error)}; {advice}")
 
 
 def _where_allowed(
     api: Api, resource: Resource, missing: Callable[[str], object], reserved: Any = ()
 ) -> list[Obj] | None:
     def keep(obj: Obj) -> Obj | None:
-        return reduced_pod(obj, reserved) if resource.kind == "Pod" else kept(obj)
+        return reduced_pod(obj, reserved) if resource.kind == "Pod" else keep_relevant(obj)
 
     try:
         return sorted(collect(api.connection, resource, keep)[0], key=by_name)
     except ApiError as error:
-        missing(_refused(resource.plural, error))
+        missing(_describe_refusal(resource.plural, error))
         return None
 
 
-def _refused(what: str, error: ApiError) -> str:
+def _describe_refusal(what: str, error: ApiError) -> str:
     return f"{what}: cannot be read: {error.message} ({error.code})"
 
 
-def kept(obj: Obj) -> Obj:
-    """A reduced object without what says nothing about an allocation."""
-    found = reduced(obj)
+def keep_relevant(obj: Obj) -> Obj:
+    """Return a reduced object without what says nothing about an allocation."""
+    shortened = reduce_object(obj)
     meta = pick(obj["metadata"], *META)
     if obj["kind"] == "Node":
         meta |= pick(obj["metadata"], "labels")
     if COPIED in (obj["metadata"].get("annotations") or {}):
         meta["annotations"] = {COPIED: "true"}
-    found["metadata"] = meta
-    if "status" in found:
-        found["status"].pop("devices", None)
-    return found
+    shortened["metadata"] = meta
+    if "status" in shortened:
+        shortened["status"].pop("devices", None)
+    return shortened

@@ -68,7 +68,7 @@ class HollowNodes:
             self._thread.join(10)
 
     def _patch(self, name: str, status: Obj, content_type: str, agent: str = "") -> Obj:
-        found: Obj = self._connection.request(
+        node: Obj = self._connection.request(
             "PATCH",
             f"/api/v1/nodes/{name}/status",
             {"fieldValidation": "Strict"},
@@ -76,7 +76,7 @@ class HollowNodes:
             content_type=content_type,
             agent=agent,
         )
-        return found
+        return node
 
     def _renew_all(self) -> None:
         while not self._stopping.wait(self._renewal):
@@ -120,7 +120,7 @@ class Creator:
     def create(
         self, resource: Resource, namespace: str | None, obj: Obj, user: User | None = None
     ) -> Obj:
-        """Create an object, unknown fields being an error; what the server made of it.
+        """Create an object, unknown fields being an error; return what the server made of it.
 
         Raises:
             ApiError: the server refused.
@@ -130,14 +130,16 @@ class Creator:
             with self._awaiting:  # of several that come at once, none goes ahead
                 if namespace in self._young_namespaces:
                     self._await_service_account(namespace)
-        created = self._once(resource, namespace, obj, user)
+        created = self._create_once(resource, namespace, obj, user)
         if resource.kind == "Namespace" and not resource.group:
             self._young_namespaces.add(created["metadata"]["name"])
         if resource.kind == "Node" and obj.get("status"):
             created = self._hollow.adopt(created, obj["status"], self._agent)
         return created
 
-    def _once(self, resource: Resource, namespace: str | None, obj: Obj, user: User | None) -> Obj:
+    def _create_once(
+        self, resource: Resource, namespace: str | None, obj: Obj, user: User | None
+    ) -> Obj:
         """Create; where the answer got lost, look whether it was done, and if not, do it again.
 
         That is known only of an object with a name and with the labels of this run.
@@ -147,7 +149,7 @@ class Creator:
         query = {"fieldValidation": "Strict"}
         for attempt in range(_ATTEMPTS):
             try:
-                made: Obj = self._api.connection.request(
+                created: Obj = self._api.connection.request(
                     "POST",
                     resource.path(namespace),
                     query,
@@ -159,17 +161,17 @@ class Creator:
                 last = attempt == _ATTEMPTS - 1
                 if last or RUN_LABEL not in labels or not meta.get("name"):
                     raise
-                there = self._api.read(resource, namespace, meta["name"], self._agent)
-                if there is not None:
-                    if has_labels(there, labels):
-                        return there
+                existing = self._api.read(resource, namespace, meta["name"], self._agent)
+                if existing is not None:
+                    if has_labels(existing, labels):
+                        return existing
                     raise
             else:
-                return made
+                return created
         raise AssertionError("the last attempt returns or raises")
 
     def _await_service_account(self, namespace: str) -> None:
-        """A pod is refused until its namespace's service account was made, moments later."""
+        """Wait for the service account of a namespace: until then, moments, pods are refused."""
         self._young_namespaces.discard(namespace)
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         query = {

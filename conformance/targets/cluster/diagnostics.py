@@ -18,7 +18,7 @@ from kube.base.errors import TargetError
 from kube.base.redaction import redact_log, redact_object
 from kube.errors import ApiError
 from kube.values import Obj
-from localkube.processes.tools import tail
+from localkube.processes.tools import read_tail
 
 _TAIL_LINES = 200
 _PATIENCE = 5.0
@@ -26,13 +26,13 @@ _DRA = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"
 
 
 def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, str]:
-    """Name -> text: ``pods.yaml``, ``events.txt``, ``logs/POD/CONTAINER.log``, and so on.
+    """Return name -> text: ``pods.yaml``, ``events.txt``, ``logs/POD/CONTAINER.log``, and so on.
 
     Args:
         api: where to ask.
         logs: component name -> its log file.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     pods: list[Obj] = []
 
     def objects(api_version: str, kind: str) -> list[Obj]:
@@ -53,32 +53,32 @@ def diagnose(api: Api, logs: Mapping[str, Path], namespace: str) -> dict[str, st
         rules = taint_rules(api.discovery)
         return dump(rules.api_version, rules.kind) if rules is not None else ""
 
-    _part(found, "pods.yaml", partial(dump, "v1", "Pod"))
-    _part(found, "jobs.yaml", partial(dump, "batch/v1", "Job"))
+    _add_text(texts, "pods.yaml", partial(dump, "v1", "Pod"))
+    _add_text(texts, "jobs.yaml", partial(dump, "batch/v1", "Job"))
     for kind in _DRA:
         plural = kind.lower() + ("es" if kind.endswith("s") else "s")
-        _part(found, f"{plural}.yaml", partial(dra, kind))
-    _part(found, "devicetaintrules.yaml", taints)
-    _part(found, "nodes.yaml", partial(dump, "v1", "Node"))
-    _part(found, "events.txt", lambda: _events(objects("v1", "Event")))
+        _add_text(texts, f"{plural}.yaml", partial(dra, kind))
+    _add_text(texts, "devicetaintrules.yaml", taints)
+    _add_text(texts, "nodes.yaml", partial(dump, "v1", "Node"))
+    _add_text(texts, "events.txt", lambda: _events(objects("v1", "Event")))
     for pod in pods:
         for status in (pod.get("status") or {}).get("containerStatuses") or []:
             if status.get("containerID"):
                 name = f"logs/{pod['metadata']['name']}/{status['name']}.log"
-                _part(found, name, partial(_log, api, pod, status["name"]))
+                _add_text(texts, name, partial(_log, api, pod, status["name"]))
     for component, path in logs.items():
-        _part(found, f"components/{component}.log", partial(tail, path, _TAIL_LINES))
-    return {name: text for name, text in found.items() if text}
+        _add_text(texts, f"components/{component}.log", partial(read_tail, path, _TAIL_LINES))
+    return {name: text for name, text in texts.items() if text}
 
 
-def _part(found: dict[str, str], name: str, fetch: Callable[[], str]) -> None:
+def _add_text(texts: dict[str, str], name: str, fetch: Callable[[], str]) -> None:
     try:
-        found[name] = redact_log(fetch())
+        texts[name] = redact_log(fetch())
     except ApiError as error:
         if error.code != 404:
-            found[name] = redact_log(f"cannot be read: {error}")
+            texts[name] = redact_log(f"cannot be read: {error}")
     except (TargetError, OSError) as error:
-        found[name] = redact_log(f"cannot be read: {error}")
+        texts[name] = redact_log(f"cannot be read: {error}")
 
 
 def _node(node: Obj) -> Obj:

@@ -58,7 +58,7 @@ class Health:
                 self._thread.start()
 
     def check(self) -> None:
-        """See that all is well.
+        """Check that all is well.
 
         Raises TargetGoneError: it is not, so nothing that is observed from now on says anything.
         """
@@ -73,18 +73,18 @@ class Health:
             self._thread.join(PERIOD + 1)
 
     def pause(self) -> None:
-        """A scenario disturbs the cluster: that the API server is silent means nothing."""
+        """Let silence of the API server mean nothing: a scenario disturbs the cluster."""
         self._paused = True
 
     def resume(self) -> None:
-        """From now on it means something again."""
+        """Let silence of the API server mean something again."""
         self._began = time.monotonic()
         self._paused = False
 
     def _look(self) -> None:
         self._began = time.monotonic()
         while not self._stopping.wait(PERIOD):
-            if self._paused or self._silence() < PERIOD or self._connection.answers(PERIOD):
+            if self._paused or self._silence() < PERIOD or self._connection.is_answering(PERIOD):
                 continue
             if self._paused or self._stopping.is_set():
                 continue
@@ -98,9 +98,9 @@ class Health:
                 return
 
     def _died(self, message: str) -> None:
-        """Called by the cluster's watch: a component has ended that nobody stopped."""
+        """Give the target up, for the cluster's watch: a component ended that nobody stopped."""
         self._gone(message)
-        if not self._connection.answers(PERIOD):  # so nothing can be cleaned up either
+        if not self._connection.is_answering(PERIOD):  # so nothing can be cleaned up either
             self._connection.abandon(self._error)
 
     def _gone(self, message: str) -> None:
@@ -112,5 +112,5 @@ class Health:
         return TargetGoneError(self._message)
 
     def _silence(self) -> float:
-        """Seconds since the server said anything, or since it is looked after."""
+        """Return the seconds since the server said anything, or since it is looked after."""
         return time.monotonic() - max(self._began, self._connection.last_answer)

@@ -26,7 +26,7 @@ class _Life:
 
     versions: list[int] = field(default_factory=list)
     states: list[Obj | None] = field(default_factory=list)
-    seen: int = 0
+    newest_version: int = 0  # of any news, which may have brought no new state
 
     def at(self, version: int) -> Obj | None:
         index = bisect_right(self.versions, version) - 1
@@ -50,40 +50,42 @@ class History:
         """
         with self._condition:
             life = self._lives.setdefault(kind, {}).setdefault(uid, _Life())
-            known = life.states[-1] if life.states else None
-            if version > life.seen and not (known == state and life.states):
+            last_state = life.states[-1] if life.states else None
+            if version > life.newest_version and not (last_state == state and life.states):
                 life.versions.append(version)
                 life.states.append(state)
-            life.seen = max(life.seen, version)
+            life.newest_version = max(life.newest_version, version)
             self.newest = max(self.newest, version)
             self._condition.notify_all()
 
-    def list_was(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
+    def add_list(self, kind: str, uids: Iterable[str], version: int, since: int = 0) -> None:
         """Take a list made at ``version``: what is not in it and not newer is deleted by then.
 
         ``since``: the version up to which the kind was known; between the two it is not.
         """
-        there = set(uids)
+        listed_uids = set(uids)
         with self._condition:
-            known = max(since, self._compared.get(kind, 0))
-            if known < version:
-                self._gaps.append((kind, known, version))
+            known_version = max(since, self._compared.get(kind, 0))
+            if known_version < version:
+                self._gaps.append((kind, known_version, version))
             missing = [
                 uid
                 for uid, life in self._lives.get(kind, {}).items()
-                if uid not in there and life.seen <= version and life.states[-1] is not None
+                if uid not in listed_uids
+                and life.newest_version <= version
+                and life.states[-1] is not None
             ]
         for uid in missing:
             self.add(kind, uid, version, None)
 
     def at(self, version: int) -> list[Obj]:
-        """All objects of all kinds as they were at ``version``."""
+        """Return all objects of all kinds as they were at ``version``."""
         with self._condition:
             lives = [life for by_uid in self._lives.values() for life in by_uid.values()]
             return [state for life in lives if (state := life.at(version)) is not None]
 
-    def gap(self, version: int) -> str:
-        """Why the state just before ``version`` is not known, "" where it is."""
+    def explain_gap(self, version: int) -> str:
+        """Explain why the state just before ``version`` is not known, "" where it is."""
         with self._condition:
             for kind, since, until in self._gaps:
                 if since < version <= until:
@@ -95,13 +97,13 @@ class History:
         return ""
 
     def states(self, kind: str) -> Iterator[tuple[str, list[tuple[int, Obj | None]]]]:
-        """Each object's uid and its states with the versions since which it had them."""
+        """Yield each object's uid and its states with the versions since which it had them."""
         with self._condition:
-            found = [
+            states_by_uid = [
                 (uid, list(zip(life.versions, life.states, strict=True)))
                 for uid, life in self._lives.get(kind, {}).items()
             ]
-        yield from found
+        yield from states_by_uid
 
     def await_list(
         self, kind: str, listed: Mapping[str, int], version: int, timeout: float
@@ -117,10 +119,10 @@ class History:
         deadline = time.monotonic() + timeout
         with self._condition:
             while not self._has(kind, listed, version):
-                left = deadline - time.monotonic()
-                if left <= 0:
+                seconds = deadline - time.monotonic()
+                if seconds <= 0:
                     return False
-                self._condition.wait(left)
+                self._condition.wait(seconds)
             self._compared[kind] = max(version, self._compared.get(kind, 0))
             return True
 
@@ -139,9 +141,9 @@ class History:
     def _has(self, kind: str, listed: Mapping[str, int], version: int) -> bool:
         lives = self._lives.get(kind, {})
         for uid, listed_version in listed.items():
-            if uid not in lives or lives[uid].seen < listed_version:
+            if uid not in lives or lives[uid].newest_version < listed_version:
                 return False
         return all(
-            uid in listed or life.seen > version or life.states[-1] is None
+            uid in listed or life.newest_version > version or life.states[-1] is None
             for uid, life in lives.items()
         )

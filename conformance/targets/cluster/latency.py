@@ -30,7 +30,10 @@ class ClaimLatencies:
         uid = pod["metadata"]["uid"]
         self._since.setdefault(uid, self._clock())
         conditions = (pod.get("status") or {}).get("conditions") or ()
-        if any(one.get("reason") in ("Unschedulable", "SchedulingGated") for one in conditions):
+        if any(
+            condition.get("reason") in ("Unschedulable", "SchedulingGated")
+            for condition in conditions
+        ):
             self._waited.add(uid)
 
     def hear_claim(self, change: str, claim: Obj) -> None:
@@ -48,6 +51,10 @@ class ClaimLatencies:
             return
         self._allocated.add(uid)
         # The scheduler writes the allocation and for whom it is at once (bindClaim).
-        pods = [one["uid"] for one in status.get("reservedFor") or () if one["resource"] == "pods"]
+        pods = [
+            consumer["uid"]
+            for consumer in status.get("reservedFor") or ()
+            if consumer["resource"] == "pods"
+        ]
         if len(pods) == 1 and pods[0] in self._since and pods[0] not in self._waited:
             self.seconds.append(now - max(self._since[uid], self._since[pods[0]]))

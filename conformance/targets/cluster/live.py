@@ -12,7 +12,7 @@ from functools import partial
 
 from conformance.seam.pods import pick, reduced_pod
 from conformance.targets.cluster.capabilities import feature_gates, server_versions
-from conformance.targets.cluster.capture import kept, kinds_of, refusal
+from conformance.targets.cluster.capture import keep_relevant, kinds_of, make_refusal
 from conformance.targets.cluster.snapshots import TAINT_RULE, features_of
 from kube.api import Api
 from kube.base.errors import TargetError
@@ -58,26 +58,28 @@ class LiveCluster:
             kinds = kinds_of(api)
             kinds.pop(TAINT_RULE, None)  # taints are not judged: they may come at any time
             for resource in kinds.values():
-                self._follow(Informer(api.connection, resource, keep=partial(_versioned, kept)))
+                self._follow(
+                    Informer(api.connection, resource, keep=partial(_versioned, keep_relevant))
+                )
             pods = api.discovery.find("v1", "Pod")
         except ApiError as error:
-            raise refusal(api, error) from None
+            raise make_refusal(api, error) from None
         try:
             self._follow(Informer(api.connection, pods, keep=partial(_versioned, _pod)))
         except ApiError as error:
             self.sees_pods = False
-            missing(f"{refusal(api, error)}; no pod is called gone")
+            missing(f"{make_refusal(api, error)}; no pod is called gone")
 
     def changes(self, seconds: float) -> Changed:
-        """What changed since this was last asked; waits for something at most so long."""
+        """Return what changed since the last call; wait for something so many seconds at most."""
         with self._condition:
             if not self._changed:
                 self._condition.wait(seconds)
-            found, self._changed = self._changed, {}
-        return found
+            changed, self._changed = self._changed, {}
+        return changed
 
     def troubles(self) -> dict[str, TargetError | None]:
-        """What is followed -> why not at the moment."""
+        """Return plural of each kind that is followed -> why it is not at the moment, or None."""
         return {
             item.resource.plural: item.trouble[1] if item.trouble else None
             for item in self._informers
@@ -94,27 +96,27 @@ class LiveCluster:
 
     def _take(self, kind: str, change: str, obj: Obj) -> None:
         with self._condition:
-            known = self._uids.setdefault(kind, set())
+            known_uids = self._uids.setdefault(kind, set())
             if change == "LISTED":
-                there = {item["metadata"]["uid"]: item for item in obj["items"]}
-                self._changed |= {(kind, uid): None for uid in known - there.keys()}
-                self._changed |= {(kind, uid): item for uid, item in there.items()}
-                self._uids[kind] = set(there)
+                listed = {item["metadata"]["uid"]: item for item in obj["items"]}
+                self._changed |= {(kind, uid): None for uid in known_uids - listed.keys()}
+                self._changed |= {(kind, uid): item for uid, item in listed.items()}
+                self._uids[kind] = set(listed)
             elif change in {"ADDED", "MODIFIED", "DELETED"}:
                 uid, gone = obj["metadata"]["uid"], change == "DELETED"
                 self._changed[kind, uid] = None if gone else obj
-                (known.discard if gone else known.add)(uid)
+                (known_uids.discard if gone else known_uids.add)(uid)
             self._condition.notify_all()
 
 
 def _versioned(keep: Callable[[Obj], Obj], obj: Obj) -> Obj:
-    found = keep(obj)
-    found["metadata"] |= pick(obj["metadata"], "resourceVersion")
-    return found
+    shortened = keep(obj)
+    shortened["metadata"] |= pick(obj["metadata"], "resourceVersion")
+    return shortened
 
 
 def _pod(pod: Obj) -> Obj:
-    """A pod as a snapshot has it; of one without claims that it is there, and how it ended."""
+    """Return a pod as a snapshot has it; without claims, only that it is there and how it ended."""
     meta = pick(pod["metadata"], "name", "namespace", "uid")
     few = {"metadata": meta, "spec": {}, "status": pick(pod.get("status"), "phase")}
     return reduced_pod(pod, ()) or few

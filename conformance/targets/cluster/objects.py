@@ -44,32 +44,32 @@ class Objects:
         self._changes = changes
         self.waiting = False
 
-    def place(self, ref: Ref | Query) -> tuple[Resource, str | None]:
-        """The kind that is meant, and the namespace if it has one. Raises ApiError."""
+    def locate(self, ref: Ref | Query) -> tuple[Resource, str | None]:
+        """Return the kind that is meant, and the namespace if it has one. Raises ApiError."""
         resource = self._api.discovery.find(ref.api_version, ref.kind)
-        return resource, self.namespace(resource, ref.namespace)
+        return resource, self.choose_namespace(resource, ref.namespace)
 
-    def namespace(self, resource: Resource, given: str | None) -> str | None:
-        """Where an object of a kind is; None for one of the cluster."""
-        return (given or self._default) if resource.namespaced else None
+    def choose_namespace(self, resource: Resource, namespace: str | None) -> str | None:
+        """Return where an object of a kind is; None for one of the cluster."""
+        return (namespace or self._default) if resource.namespaced else None
 
     def get(self, ref: Ref) -> Obj | None:
-        resource, namespace = self.place(ref)
+        resource, namespace = self.locate(ref)
         informer = self._watched(resource, namespace)
         if informer is not None:
             return informer.store.get(namespace, ref.name)
         return self._api.read(resource, namespace, ref.name, self._default)
 
     def find(self, query: Query) -> list[Obj]:
-        resource, namespace = self.place(query)
+        resource, namespace = self.locate(query)
         informer = self._watched(resource, namespace)
         if informer is not None and not query.fields:
             return informer.store.list(query.labels)
-        found = self._api.list(resource, namespace, self._default, query.fields)
-        return [item for item in found if has_labels(item, query.labels)]
+        objects = self._api.list(resource, namespace, self._default, query.fields)
+        return [item for item in objects if has_labels(item, query.labels)]
 
     def learn(self, resource: Resource, obj: Obj) -> Obj:
-        """Let the cache know at once what the server answered to a request of ours."""
+        """Put into the cache at once what the server answered to a request of ours."""
         namespace = obj["metadata"].get("namespace")
         informer = self._informer_of(resource, namespace)
         if informer is not None:
@@ -85,14 +85,14 @@ class Objects:
         informer = self._informer_of(resource, namespace)
         if informer is None:
             return
-        before = informer.store.get(namespace, name)
-        now = self._api.read(informer.resource, namespace, name, self._default)
-        if before is not None and (
-            now is None or now["metadata"]["uid"] != before["metadata"]["uid"]
+        cached = informer.store.get(namespace, name)
+        current = self._api.read(informer.resource, namespace, name, self._default)
+        if cached is not None and (
+            current is None or current["metadata"]["uid"] != cached["metadata"]["uid"]
         ):
-            informer.store.remove(before)
-        if now is not None:
-            informer.store.put(now)
+            informer.store.remove(cached)
+        if current is not None:
+            informer.store.put(current)
         self._changes.notify()
 
     def give_up_on_trouble(self) -> None:
@@ -103,9 +103,9 @@ class Objects:
                 raise TargetError(str(trouble[1]))
 
     def _watched(self, resource: Resource, namespace: str | None) -> Informer | None:
-        """The informer to read from: none outside of a wait, or if it has another version.
+        """Return the informer to read from: none outside of a wait, or if it has another version.
 
-        Also in the second case it is heard, so that the check is repeated at each change.
+        Also in the second case it is listened to, so that the check is repeated at each change.
         """
         if not self.waiting:
             return None
@@ -116,4 +116,4 @@ class Objects:
 
     def _informer_of(self, resource: Resource, namespace: str | None) -> Informer | None:
         informers = self._own if resource.namespaced else self._shared
-        return informers.started(resource, namespace)
+        return informers.find_started(resource, namespace)

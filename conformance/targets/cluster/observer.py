@@ -17,7 +17,12 @@ from conformance import probe
 from conformance.seam.overlaps import in_use
 from conformance.targets.cluster.objects import Objects
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.cluster.reading import claims_in, of_kubelet, samples_in, specs_in
+from conformance.targets.cluster.reading import (
+    claims_in,
+    read_kubelet_metrics,
+    samples_in,
+    specs_in,
+)
 from kube.base.errors import TargetError
 from kube.errors import PASSING, ApiError
 from kube.informers import Changes
@@ -66,14 +71,14 @@ class ClusterObservation:
         return self._objects.get(Ref("v1", "Pod", name, self._namespace))
 
     def container(self, pod: str, container: str) -> ContainerView | None:
-        """What that container of the pod saw in its present run, None if it is not known yet.
+        """Return what that container of the pod saw in its present run, None if not known yet.
 
         In a waiting check a kubelet that does not answer (it may be restarting) is asked again.
         Raises TargetError: the log may not be read; or, unless waiting, the kubelet does not
         answer.
         """
-        found = self._pod(pod)
-        return None if found is None else self._view(found, container)
+        pod_object = self._pod(pod)
+        return None if pod_object is None else self._view(pod_object, container)
 
     def _view(self, pod: Obj, container: str) -> ContainerView | None:
         status = _status_of(pod, container)
@@ -125,53 +130,55 @@ class ClusterObservation:
         return self._reach.cdi()
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
-        """Claim uid -> names of files, sorted."""
+        """Return claim uid -> names of files, sorted."""
         return claims_in(self._cdi_files())
 
     def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
-        """Read from the files of the nodes, now."""
+        """Return the CDI specs in the files of the nodes, now."""
         return specs_in(self._cdi_files())
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """A kubelet is asked through the API server."""
+        """Return the series of a metric; a kubelet is asked through the API server."""
         self._changes.recheck_in(0.5)
         try:
             if node is not None:
-                text: str | None = of_kubelet(self._api.connection, node, self._namespace)
+                text: str | None = read_kubelet_metrics(self._api.connection, node, self._namespace)
             else:
-                text = self._reach.metrics(component) if self._reach.metrics else None
+                text = self._reach.control.metrics(component) if self._reach.control else None
         except (ApiError, TargetError):  # a kubelet that restarts is asked again
             return None
         return None if text is None else samples_in(text, name)
 
     def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """A kubelet is asked by its socket."""
+        """Return what the node's kubelet lists of a container, asked by its socket."""
         self._changes.recheck_in(0.5)
         node = (self._pod(pod) or {"spec": {}})["spec"].get("nodeName")
         socket = self._reach.pod_resources.get(node)
-        return None if socket is None else listed(socket, self._namespace, pod, container)
+        return None if socket is None else list_claims(socket, self._namespace, pod, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
-        """As the API server has them in all namespaces."""
+        """Return how many claims the API server has in use, in all namespaces."""
         claims = self._api.discovery.find(self._api.discovery.dra_version(), "ResourceClaim")
         return in_use(self._api.list(claims, None, self._namespace), driver, node)
 
     def published_before(self, driver: str) -> Sequence[PublishedDevice]:
-        """As the target's watch of all ResourceSlices has brought them."""
+        """Return the devices that the target's watch of all ResourceSlices has brought."""
         return self._published.of(driver)
 
 
 def _status_of(pod: Obj, container: str) -> Obj | None:
     status = pod.get("status") or {}
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for found in status.get(field) or []:
-            if found["name"] == container:
-                return dict(found)
+        for container_status in status.get(field) or []:
+            if container_status["name"] == container:
+                return dict(container_status)
     return None
 
 
-def listed(socket: Path, namespace: str, pod: str, container: str) -> Sequence[ListedClaim] | None:
-    """The claims of a container; None: the kubelet does not list it, or does not answer."""
+def list_claims(
+    socket: Path, namespace: str, pod: str, container: str
+) -> Sequence[ListedClaim] | None:
+    """Return a container's claims; None: the kubelet does not list it, or does not answer."""
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         try:
             answer = stub(api, channel).List(api.ListPodResourcesRequest(), timeout=_SECONDS)
@@ -179,9 +186,9 @@ def listed(socket: Path, namespace: str, pod: str, container: str) -> Sequence[L
             return None
     for item in answer.pod_resources:
         if (item.namespace, item.name) == (namespace, pod):
-            for one in item.containers:
-                if one.name == container:
-                    return [_claim(claim) for claim in one.dynamic_resources]
+            for listed_container in item.containers:
+                if listed_container.name == container:
+                    return [_claim(claim) for claim in listed_container.dynamic_resources]
     return None
 
 

@@ -33,8 +33,8 @@ _NAMES = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Metadata is all that is asked for: there may be Secrets among the objects."""
 
 
-def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
-    """References to all labelled objects, in the order in which they can be deleted.
+def list_owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
+    """Return references to all labelled objects, in the order in which they can be deleted.
 
     Args:
         api: where to look, across all namespaces.
@@ -45,22 +45,28 @@ def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list
     Raises ApiError: a kind that the suite creates may not be listed.
     """
     selector = RUN_LABEL if run is None else f"{RUN_LABEL}={run}"
-    made = [
-        one for kind in MADE_BY_SCENARIOS if (one := _resource(api.discovery, *kind)) is not None
+    made_kinds = [
+        made_kind
+        for group_and_kind in MADE_BY_SCENARIOS
+        if (made_kind := _resource(api.discovery, *group_and_kind)) is not None
     ]
-    known = {(one.group, one.kind) for one in made}
-    kinds = made
+    made_names = {(made_kind.group, made_kind.kind) for made_kind in made_kinds}
+    kinds = made_kinds
     if every_kind:
-        others = [one for one in api.discovery.removable() if (one.group, one.kind) not in known]
-        kinds = sorted([*made, *others], key=_rank)
-    found: list[Ref] = []
+        other_kinds = [
+            removable
+            for removable in api.discovery.list_removable()
+            if (removable.group, removable.kind) not in made_names
+        ]
+        kinds = sorted([*made_kinds, *other_kinds], key=_rank)
+    refs: list[Ref] = []
     for resource in kinds:
         try:
             answer = api.connection.request(
                 "GET", resource.path(), {"labelSelector": selector}, accept=_NAMES
             )
         except ApiError as error:
-            other = resource not in made
+            other = resource not in made_kinds
             if error.code == 403 and (other or resource.group == _ADMISSION):
                 continue
             if error.code == 404 and other:
@@ -70,23 +76,23 @@ def owned(api: Api, run: str | None = None, *, every_kind: bool = False) -> list
             meta = item["metadata"]
             if RUN_LABEL in (meta.get("labels") or {}):
                 name, namespace = meta["name"], meta.get("namespace")
-                found.append(Ref(resource.api_version, resource.kind, name, namespace))
-    return found
+                refs.append(Ref(resource.api_version, resource.kind, name, namespace))
+    return refs
 
 
 def _rank(resource: Resource) -> tuple[int, int]:
-    """The place of a kind in the deletion order.
+    """Return the place of a kind in the deletion order.
 
     First what could refuse the other deletions, then what is in namespaces, and last what defines
     other kinds.
     """
     names = [kind for _, kind in MADE_BY_SCENARIOS]
-    own = names.index(resource.kind) if resource.kind in names else -1
+    position = names.index(resource.kind) if resource.kind in names else -1
     if resource.group == _ADMISSION:
-        return 0, own
+        return 0, position
     if resource.namespaced:
-        return 1, own
-    return (3 if resource.kind == "CustomResourceDefinition" else 2), own
+        return 1, position
+    return (3 if resource.kind == "CustomResourceDefinition" else 2), position
 
 
 def _resource(discovery: Discovery, group_version: str, kind: str) -> Resource | None:

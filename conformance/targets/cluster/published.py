@@ -28,7 +28,7 @@ class PublishedDevices:
         }
 
     def of(self, driver: str) -> list[PublishedDevice]:
-        """In the order in which they were published first."""
+        """Return a driver's devices in the order in which they were published first."""
         with self._lock:
             return list(self._devices.get(driver, {}).values())
 
@@ -36,14 +36,14 @@ class PublishedDevices:
         """Listen to a watch of ResourceSlices (``kube.informer.Listener``)."""
         slices = obj["items"] if change == "LISTED" else [obj]
         if change in ("LISTED", "ADDED", "MODIFIED"):
-            for one in slices:
-                self._take(one["spec"])
+            for resource_slice in slices:
+                self._take(resource_slice["spec"])
 
     def _take(self, spec: Mapping[str, Any]) -> None:
-        known = self._devices.get(spec["driver"])
-        if known is None:
+        devices = self._devices.get(spec["driver"])
+        if devices is None:
             return
         node, pool = spec.get("nodeName") or "", spec["pool"]["name"]
         with self._lock:
             for device in spec.get("devices") or ():
-                known[node, pool, device["name"]] = PublishedDevice(node, pool, device)
+                devices[node, pool, device["name"]] = PublishedDevice(node, pool, device)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol
 
 from conformance.scenario.driver.simulated import Stimulus
 from conformance.seam.abilities import Ability, list_fault_abilities, metrics_ability
@@ -18,18 +18,29 @@ from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.recorder import Recorder
 from kube.api import Api
 from kube.base.errors import TargetError
-from kube.components import API, meant
+from kube.components import API, match_components
 from kube.informers import InformerFactory
 from kube.observations import CONTROL_PLANE, Health
 from kube.values import Obj
 
-T = TypeVar("T")
-
 CdiFiles = Callable[[], Iterable[tuple[str, bytes]]]
 """Reads name and content of all CDI spec files of a cluster's nodes, now."""
 
-MetricsReader = Callable[[str], str | None]
-"""Component -> its metrics as text; None where it does not answer now."""
+
+class ComponentControl(Protocol):
+    """The starter of a cluster, as far as it can act on its components (`LocalCluster`).
+
+    Each method takes the name of one component and returns when that is done.
+    """
+
+    def disturb(self, component: str, action: str) -> None:
+        """Do to it what `Faults.disturb` says."""
+
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        """Restart it with other feature gates (`Faults.set_gates`)."""
+
+    def metrics(self, component: str) -> str | None:
+        """Return its metrics as text; None where it does not answer now."""
 
 
 @dataclass(frozen=True)
@@ -37,33 +48,31 @@ class Reach:
     """Access to nodes and components of a cluster; what cannot be reached is left out.
 
     Attributes:
+        cdi: reads the CDI specs of the nodes.
         pod_resources: node -> the socket of its kubelet's PodResources API.
-        disturb: called with a component's name and an action (`Faults.disturb`); returns when that
-            is done.
-        components: those that ``disturb`` knows.
-        upgrades: whether ``disturb`` can upgrade them.
-        set_gates: restarts one with other feature gates (`Faults.set_gates`).
+        control: acts on components and reads their metrics.
+        components: the names of those that ``control`` knows.
+        upgrades: whether ``control`` can upgrade them.
+        health_files: the files by which drivers take the health of their devices.
     """
 
     cdi: CdiFiles | None = None
-    metrics: MetricsReader | None = None
     pod_resources: Mapping[str, Path] = field(default_factory=dict)
-    disturb: Callable[[str, str], None] | None = None
+    control: ComponentControl | None = None
     components: tuple[str, ...] = ()
     upgrades: bool = False
-    set_gates: Callable[[str, Mapping[str, bool]], None] | None = None
-    control: ControlFiles | None = None
+    health_files: ControlFiles | None = None
 
     @property
     def abilities(self) -> set[str]:
         """What scenarios can do by it, see `Ability`."""
         return list_fault_abilities(self.components).union(
             {Ability.CDI} if self.cdi else (),
-            map(metrics_ability, CONTROL_PLANE) if self.metrics else (),
+            map(metrics_ability, CONTROL_PLANE) if self.control else (),
             {Ability.POD_RESOURCES} if self.pod_resources else (),
-            {Ability.DEVICE_HEALTH} if self.control else (),
+            {Ability.DEVICE_HEALTH} if self.health_files else (),
             {Ability.UPGRADE} if self.upgrades else (),
-            {Ability.FEATURE_GATES} if self.set_gates else (),
+            {Ability.FEATURE_GATES} if self.control else (),
         )
 
 
@@ -77,35 +86,45 @@ class ClusterFaults:
         self._down: set[str] = set()
 
     def disturb(self, component: str, action: str) -> None:
-        """While the API server is disturbed, that it does not answer ends nothing."""
-        down = action in {"kill", "stop"}
-        self._each(component, action, self._reach.disturb, action, down=down)
+        """Disturb components; that the API server does not answer meanwhile ends nothing."""
+
+        def disturb_component(control: ComponentControl, name: str) -> None:
+            control.disturb(name, action)
+
+        self._act_on_each(component, action, disturb_component, down=action in {"kill", "stop"})
 
     def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
-        """As `disturb`."""
-        self._each(component, "set gates of", self._reach.set_gates, gates)
+        """Restart components with other feature gates; as in `disturb`, silence ends nothing."""
 
-    def _each(
+        def set_gates_of_component(control: ComponentControl, name: str) -> None:
+            control.set_gates(name, gates)
+
+        self._act_on_each(component, "set gates of", set_gates_of_component)
+
+    def _act_on_each(
         self,
         component: str,
-        what: str,
-        do: Callable[[str, T], None] | None,
-        how: T,
+        action: str,
+        act: Callable[[ComponentControl, str], None],
         *,
         down: bool = False,
     ) -> None:
-        names = meant(component, self._reach.components)
-        if do is None or not names:
-            known = ", ".join(self._reach.components) or "none"
+        """Act on each component that is meant. Raises TargetError: the cluster cannot.
+
+        ``down``: they are not there afterwards.
+        """
+        names, control = match_components(component, self._reach.components), self._reach.control
+        if control is None or not names:
+            known_names = ", ".join(self._reach.components) or "none"
             raise TargetError(
-                f"this cluster cannot {what} {component}; components that it can: {known}"
+                f"this cluster cannot {action} {component}; components that it can: {known_names}"
             )
         # The API server forgets where watches were: what was said before must be recorded by then.
         self._catch_up(names)
         self._health.pause()
         try:
             for name in names:
-                do(name, how)
+                act(control, name)
                 if down:
                     self._down.add(name)
                 else:
@@ -116,17 +135,17 @@ class ClusterFaults:
         self._catch_up(names)
 
     def _catch_up(self, disturbed: list[str]) -> None:
-        """Let the record have all that was said, if the API server is disturbed and answers."""
+        """Record all that was said, if the API server is to be disturbed and answers."""
         if self._recorder is not None and API & {*disturbed} and not self._down & API:
             self._recorder.catch_up()
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """By the file that the driver follows."""
-        if self._reach.control is None:
+        """Make a driver report that health, by the file that it follows."""
+        if self._reach.health_files is None:
             raise TargetError(
                 "this cluster's driver takes no device health (no ability device-health)"
             )
-        self._reach.control.set_health(node, device, health)
+        self._reach.health_files.set_health(node, device, health)
 
 
 class ControlFiles:
@@ -153,9 +172,9 @@ class ControlFiles:
             finally:
                 os.close(file)
         except KeyError:
-            known = ", ".join(self._files)
+            node_names = ", ".join(self._files)
             raise TargetError(
-                f"no driver on node {node} takes device health; nodes with one: {known}"
+                f"no driver on node {node} takes device health; nodes with one: {node_names}"
             ) from None
         except OSError as error:
             raise TargetError(f"the driver of {node} did not take device health: {error}") from None

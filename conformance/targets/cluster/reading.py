@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kube.base.errors import TargetError
 from kube.base.files import read_regular
-from kube.cdi.spec import MAX_BYTES, decoded
+from kube.cdi.spec import MAX_BYTES, decode_spec
 from kube.connection import Connection
 from kube.errors import ApiError
 from kube.observations import METRICS, PREPARED, Sample
@@ -28,7 +28,7 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 
 def spec_files(roots: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the files in folders of this machine; one that vanishes is left out."""
+    """Yield name and content of files in folders of this machine, but for those that vanish."""
     for root in roots:
         for path in sorted(root.glob("*")) if root.is_dir() else ():
             with contextlib.suppress(OSError):
@@ -36,20 +36,20 @@ def spec_files(roots: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def claims_in(files: Iterable[tuple[str, bytes]]) -> Mapping[str, Sequence[str]]:
-    """Claim uid -> names of the spec files that mention it, sorted.
+    """Return claim uid -> names of the spec files that mention it, sorted.
 
     A file that is half written is left out (drivers write under another name and rename, so such a
     file will be read the next time).
     """
-    found: dict[str, set[str]] = {}
+    names_by_uid: dict[str, set[str]] = {}
     for name, spec in specs_in(files):
         for uid in {*_UID.findall(name), *_uids(spec)}:
-            found.setdefault(uid, set()).add(name)
-    return {uid: tuple(sorted(names)) for uid, names in sorted(found.items())}
+            names_by_uid.setdefault(uid, set()).add(name)
+    return {uid: tuple(sorted(names)) for uid, names in sorted(names_by_uid.items())}
 
 
 def specs_in(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, Obj]]:
-    """Name and content of the files that are specs; as for `claims_in`."""
+    """Return name and content of the files that are specs; as for `claims_in`."""
     parsed = (
         (name, _parse(name, content))
         for name, content in files
@@ -60,7 +60,7 @@ def specs_in(files: Iterable[tuple[str, bytes]]) -> list[tuple[str, Obj]]:
 
 def _parse(name: str, content: bytes) -> Any:
     try:
-        return decoded(content, is_json=name.endswith(".json"))
+        return decode_spec(content, is_json=name.endswith(".json"))
     except (ValueError, yaml.YAMLError):
         return None
 
@@ -69,24 +69,24 @@ def _uids(value: Any) -> set[str]:
     if isinstance(value, str):
         return set(_UID.findall(value))
     if isinstance(value, Mapping):
-        return {uid for pair in value.items() for part in pair for uid in _uids(part)}
+        return {uid for pair in value.items() for item in pair for uid in _uids(item)}
     if isinstance(value, list):
-        return {uid for part in value for uid in _uids(part)}
+        return {uid for item in value for uid in _uids(item)}
     return set()
 
 
 _PATIENCE = 2.0  # seconds
 
 
-def of_kubelet(connection: Connection, node: str, agent: str = "") -> str:
-    """The metrics of a node's kubelet. Raises ApiError or TargetError."""
+def read_kubelet_metrics(connection: Connection, node: str, agent: str = "") -> str:
+    """Return the metrics of a node's kubelet as text. Raises ApiError or TargetError."""
     path = f"/api/v1/nodes/{node}/proxy/metrics"
-    found = connection.text("GET", path, accept="text/plain", patience=_PATIENCE, agent=agent)
-    return found.decode("utf-8", "replace")
+    text = connection.text("GET", path, accept="text/plain", patience=_PATIENCE, agent=agent)
+    return text.decode("utf-8", "replace")
 
 
 def samples_in(text: str, name: str) -> Sequence[Sample] | None:
-    """The series of a metric, by the name of whichever minor; None: this is no such text."""
+    """Return the series of a metric, by its name in any minor; None: this is no such text."""
     names = (name, *METRICS[name].formerly)
     # Alone, for there are thousands of others.
     lines = [line for line in text.splitlines() if line.startswith(names)]
@@ -102,20 +102,22 @@ def samples_in(text: str, name: str) -> Sequence[Sample] | None:
 
 
 def prepared_claims(connection: Connection, node: str) -> int | None:
-    """How many claims a node's kubelet has prepared; None: it does not tell.
+    """Return how many claims a node's kubelet has prepared; None: it does not tell.
 
     Raises ApiError or TargetError.
     """
-    told = samples_in(of_kubelet(connection, node), PREPARED)
+    samples = samples_in(read_kubelet_metrics(connection, node), PREPARED)
     # One series counts claims, the others those of each driver.
-    found = [item.value for item in told or () if item.labels.get("driver_name") == "<any>"]
-    return int(found[0]) if found else None
+    counts = [item.value for item in samples or () if item.labels.get("driver_name") == "<any>"]
+    return int(counts[0]) if counts else None
 
 
-def why_not(connection: Connection, nodes: Sequence[str]) -> str:
-    """Why the nodes' kubelets do not tell; empty if they do, as far as the first of them shows."""
+def explain_no_metrics(connection: Connection, nodes: Sequence[str]) -> str:
+    """Explain why the kubelets do not tell; empty if they do, as far as the first one shows."""
     try:
-        told = samples_in(of_kubelet(connection, nodes[0]), PREPARED) if nodes else True
+        samples = (
+            samples_in(read_kubelet_metrics(connection, nodes[0]), PREPARED) if nodes else True
+        )
     except (ApiError, TargetError) as error:
         return f"{error}; ci/rbac/kubelet-metrics.yaml has the permission"
-    return "" if told else f"the kubelet of {nodes[0]} has no metric {PREPARED}"
+    return "" if samples else f"the kubelet of {nodes[0]} has no metric {PREPARED}"

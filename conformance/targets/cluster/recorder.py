@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from conformance.seam.values import Capabilities
 from conformance.seam.watching import Following
-from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.decisions import find_decisions
 from conformance.targets.cluster.history import History
 from conformance.targets.cluster.latency import ClaimLatencies
-from conformance.targets.cluster.snapshots import followed, reduced
+from conformance.targets.cluster.snapshots import find_followed_kinds, reduce_object
 from kube.api import Api, Resource, request_list
 from kube.base.errors import TargetError
 from kube.informer import Informer, Listener
@@ -71,12 +71,14 @@ class Recorder:
     def catch_up(self) -> None:
         """Return when all is recorded that the API server has said so far. Raises TargetError."""
         for resource in self._resources:
-            found = request_list(self.api.connection, resource.path(), "recorder", _METADATA_ONLY)
-            listed = {item["metadata"]["uid"]: version_of(item) for item in found["items"]}
+            object_list = request_list(
+                self.api.connection, resource.path(), "recorder", _METADATA_ONLY
+            )
+            listed = {item["metadata"]["uid"]: version_of(item) for item in object_list["items"]}
             if not self.history.await_list(
-                resource.kind, listed, version_of(found), CATCH_UP_SECONDS
+                resource.kind, listed, version_of(object_list), CATCH_UP_SECONDS
             ):
-                informer = self._informers.started(resource, None)
+                informer = self._informers.find_started(resource, None)
                 trouble = informer.trouble if informer else None
                 raise TargetError(
                     f"the record of {resource.plural} is more than {CATCH_UP_SECONDS:g} s behind "
@@ -85,12 +87,12 @@ class Recorder:
                 )
 
     def decisions(self, namespace: str, pod_nodes: dict[str, str]) -> list[Decision]:
-        """Decisions for pods of one namespace, oldest first.
+        """Return decisions for pods of one namespace, oldest first.
 
         ``pod_nodes``: pod uid -> name of its node, as far as known.
         """
         capabilities = self._capabilities()
-        return decisions_of(
+        return find_decisions(
             self.history,
             namespace,
             pod_nodes,
@@ -99,10 +101,10 @@ class Recorder:
         )
 
     def _start(self) -> list[Resource]:
-        resources = followed(self.api.discovery)
+        resources = find_followed_kinds(self.api.discovery)
         for resource in resources:
             informer = self._informers.informer(resource, None)
-            attach(informer, self._take)
+            attach_listener(informer, self._take)
             if resource.kind == "ResourceClaim":
                 self.claims = informer
         return resources
@@ -116,9 +118,9 @@ class Recorder:
             kind = obj["kind"].removesuffix("List")
             uids = [item["metadata"]["uid"] for item in obj["items"]]
             since = int(obj["since"]) if obj["since"].isdigit() else 0
-            self.history.list_was(kind, uids, version_of(obj), since)
+            self.history.add_list(kind, uids, version_of(obj), since)
             return
-        state = None if change == "DELETED" else reduced(obj)
+        state = None if change == "DELETED" else reduce_object(obj)
         self.history.add(obj["kind"], obj["metadata"]["uid"], version_of(obj), state)
 
 
@@ -132,10 +134,10 @@ class Recording:
         self.latencies = ClaimLatencies(namespace)
         recorder.claims.listen(self.latencies.hear_claim)
         pods = recorder.api.discovery.find("v1", "Pod")
-        attach(informers.informer(pods, namespace), self._take_pod)
+        attach_listener(informers.informer(pods, namespace), self._take_pod)
 
     def decisions(self) -> list[Decision]:
-        """What `Scope.decisions` returns. Raises TargetError: the record is incomplete."""
+        """Return what `Scope.decisions` returns. Raises TargetError: the record is incomplete."""
         self._recorder.catch_up()
         return self._recorder.decisions(self._namespace, dict(self._nodes))
 
@@ -151,24 +153,28 @@ class Recording:
                 self._nodes[pod["metadata"]["uid"]] = node
 
 
-def attach(informer: Informer, listener: Listener) -> None:
+def attach_listener(informer: Informer, listener: Listener) -> None:
     """Let a listener hear of all that an informer knows already and will know."""
     informer.listen(listener)
     for obj in informer.store.list():
         listener("ADDED", obj)
 
 
-def follow(
+def follow_namespaces(
     api: Api, informers: InformerFactory, changes: Changes, namespaces: Sequence[str], agent: str
 ) -> Following:
     """Implements `Scope.follow`; ``changes`` is notified of each state, too."""
     pods = api.discovery.find("v1", "Pod")
     claims = api.discovery.find(api.discovery.dra_version(), "ResourceClaim")
-    places = [(resource, namespace) for resource in (pods, claims) for namespace in namespaces]
-    heard = [informers.informer(*place) for place in places]
+    followed_lists = [
+        (resource, namespace) for resource in (pods, claims) for namespace in namespaces
+    ]
+    followed_informers = [
+        informers.informer(resource, namespace) for resource, namespace in followed_lists
+    ]
 
     def catch_up(following: Following) -> None:
-        for resource, namespace in places:
+        for resource, namespace in followed_lists:
             listed = api.list(resource, namespace, agent)
             versions = {item["metadata"]["uid"]: version_of(item) for item in listed}
             if not following.await_seen(versions, CATCH_UP_SECONDS):
@@ -178,11 +184,11 @@ def follow(
                 )
 
     def stop(following: Following) -> None:
-        for informer in heard:
+        for informer in followed_informers:
             informer.unlisten(following.hear)
 
     following = Following(namespaces, catch_up, stop)
-    for informer in heard:
-        attach(informer, following.hear)
+    for informer in followed_informers:
+        attach_listener(informer, following.hear)
         changes.attach(informer)
     return following

@@ -31,8 +31,8 @@ _LISTS = {
 _REFERENCES = {"resourceClaimName": "claim", "resourceClaimTemplateName": "template"}
 
 
-def renamed(snapshot: Obj) -> Obj:
-    """The snapshot of ``capture`` with numbers for names; it shares nothing that was changed."""
+def replace_names(snapshot: Obj) -> Obj:
+    """Return the snapshot of ``capture`` with numbers for names; what changed is copied."""
     renaming = _Renaming(snapshot)
     return {
         field: [renaming.object(obj, _LISTS.get(field)) for obj in value]
@@ -70,12 +70,12 @@ class _Renaming:
                 for key, value in meta["labels"].items()
                 if key == _HOSTNAME or f'"{key}"' in self._selecting
             }
-        rest = {key: value for key, value in obj.items() if key != "metadata"}
-        return {"metadata": meta, **self._value(rest)}
+        other_fields = {key: value for key, value in obj.items() if key != "metadata"}
+        return {"metadata": meta, **self._value(other_fields)}
 
     def _name(self, word: str, name: str) -> str:
-        known = self._numbers[word]
-        return known.setdefault(name, f"{word}-{len(known) + 1:05}")
+        numbered = self._numbers[word]
+        return numbered.setdefault(name, f"{word}-{len(numbered) + 1:05}")
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -83,7 +83,7 @@ class _Renaming:
         if isinstance(value, list):
             return [self._value(item) for item in value]
         if isinstance(value, str):
-            return self._word.sub(lambda found: self._hosts[found[0]], value)
+            return self._word.sub(lambda matched: self._hosts[matched[0]], value)
         return value
 
     def _field(self, key: str, value: Any, owner: Mapping[str, Any]) -> Any:

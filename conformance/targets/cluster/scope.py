@@ -13,16 +13,16 @@ from typing_extensions import override
 from conformance.seam.overlaps import Overlap
 from conformance.seam.scope import Scope, T
 from conformance.seam.watching import Following, Watching
-from conformance.targets.cluster.accounts import give_rights, headers_of, may
+from conformance.targets.cluster.accounts import give_rights, headers_of, is_allowed
 from conformance.targets.cluster.capture import snapshot_of
 from conformance.targets.cluster.creator import Creator
 from conformance.targets.cluster.diagnostics import diagnose
 from conformance.targets.cluster.objects import Objects
 from conformance.targets.cluster.observer import ClusterObservation
 from conformance.targets.cluster.reach import Shared
-from conformance.targets.cluster.recorder import follow
+from conformance.targets.cluster.recorder import follow_namespaces
 from conformance.targets.cluster.snapshots import present_snapshot
-from kube.api import selection
+from kube.api import make_selector_query
 from kube.base.errors import TargetError
 from kube.connection import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, TABLE
 from kube.errors import ApiError
@@ -75,11 +75,11 @@ class ClusterScope(Scope):
     @override
     def create(self, obj: Obj, user: User | None = None) -> Obj:
         self._shared.health.check()
-        given = obj["metadata"].get("namespace")
+        object_namespace = obj["metadata"].get("namespace")
         resource = self._api.discovery.find_or_guess(
-            obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=given is not None
+            obj.get("apiVersion", ""), obj.get("kind", ""), namespaced=object_namespace is not None
         )
-        namespace = self._objects.namespace(resource, given)
+        namespace = self._objects.choose_namespace(resource, object_namespace)
         return self._objects.learn(resource, self._creator.create(resource, namespace, obj, user))
 
     @override
@@ -92,22 +92,22 @@ class ClusterScope(Scope):
 
     @override
     def columns(self, ref: Ref) -> Mapping[str, str]:
-        resource, namespace = self._objects.place(ref)
+        resource, namespace = self._objects.locate(ref)
         path = resource.path(namespace, ref.name)
         try:
-            found = self._api.connection.request("GET", path, accept=TABLE, agent=self._agent)
+            table = self._api.connection.request("GET", path, accept=TABLE, agent=self._agent)
         except ApiError as error:
             if error.code != 404:
                 raise
-            found = {}
-        return cells_of(found)
+            table = {}
+        return cells_of(table)
 
     @override
     def watch(self, query: Query) -> Watching:
-        """A watch that is cut goes on where it was."""
-        resource, place = self._objects.place(query)
-        selected = selection(query.labels, query.fields)
-        informer = Informer(self._api.connection, resource, place, self._agent, selected)
+        """Watch what a query selects; a watch that is cut goes on where it was."""
+        resource, namespace = self._objects.locate(query)
+        selected = make_selector_query(query.labels, query.fields)
+        informer = Informer(self._api.connection, resource, namespace, self._agent, selected)
         watching = Watching(informer.stop)
         informer.listen(watching.hear)
         informer.start()
@@ -120,7 +120,7 @@ class ClusterScope(Scope):
         ref = request.ref
         if request.verb != "delete":  # to clean up is tried in a cluster that may be gone, too
             self._shared.health.check()
-        resource, namespace = self._objects.place(ref)
+        resource, namespace = self._objects.locate(ref)
         query = {"fieldValidation": "Strict"} if request.verb in ("patch", "update") else {}
         if request.labels:
             query["labelSelector"] = ",".join(f"{k}={v}" for k, v in request.labels.items())
@@ -156,18 +156,18 @@ class ClusterScope(Scope):
     @override
     def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
         with ThreadPoolExecutor(len(actions), thread_name_prefix="request") as pool:
-            for done in [pool.submit(action) for action in actions]:
-                done.result()
+            for future in [pool.submit(action) for action in actions]:
+                future.result()
 
     @override
     def grant(self, user: User, rules: Sequence[Obj], labels: Mapping[str, str]) -> None:
         give_rights(self._api.connection, user, rules, labels, self._agent)
 
-        def known() -> bool | None:
+        def is_granted() -> bool | None:
             self._changes.recheck_in(0.1)
-            return may(self._api.connection, user, rules[-1], self._agent) or None
+            return is_allowed(self._api.connection, user, rules[-1], self._agent) or None
 
-        if rules and self.wait(known, RIGHTS_SECONDS) is None:
+        if rules and self.wait(is_granted, RIGHTS_SECONDS) is None:
             raise TargetError(
                 f"{user} may not do after {RIGHTS_SECONDS:g} s what RBAC says; does this cluster"
                 " authorize by RBAC?"
@@ -177,25 +177,25 @@ class ClusterScope(Scope):
 
     @override
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
-        """A watch that stays interrupted raises TargetError: nothing can be said then."""
+        """Wait as `Scope.wait` says. Raises TargetError: a watch stays interrupted."""
         deadline = time.monotonic() + timeout
         while True:
-            seen = self._changes.count
+            change_count = self._changes.count
             self._objects.waiting = True
             try:
-                found = check()
+                answer = check()
             finally:
                 self._objects.waiting = False
-            if found is not None:
-                return found
+            if answer is not None:
+                return answer
             self._shared.health.check()
             self._objects.give_up_on_trouble()
             if time.monotonic() >= deadline:
                 return check()  # what the API server itself says
-            self._changes.wait(seen, deadline)
+            self._changes.wait(change_count, deadline)
 
     def wake(self) -> None:
-        """Have a `wait` repeat its check now. For any thread."""
+        """Make a `wait` repeat its check now. For any thread."""
         self._changes.notify()
 
     @override
@@ -224,17 +224,19 @@ class ClusterScope(Scope):
 
     @override
     def follow(self, namespaces: Sequence[str]) -> Following:
-        return follow(self._api, self._informers, self._changes, namespaces, self._agent)
+        return follow_namespaces(self._api, self._informers, self._changes, namespaces, self._agent)
 
     @override
     def snapshot(self, pods: bool = False) -> Obj:
-        known = self._shared.capabilities()
+        capabilities = self._shared.capabilities()
         if not pods:
-            return present_snapshot(self._api, known, self.namespace)
-        version, gates = known.kubernetes_version, known.feature_gates
-        found = snapshot_of(self._api, version, gates, _LOG.warning)
-        ours = [one for one in found["claims"] if one["metadata"]["namespace"] == self.namespace]
-        return {**found, "claims": ours}
+            return present_snapshot(self._api, capabilities, self.namespace)
+        version, gates = capabilities.kubernetes_version, capabilities.feature_gates
+        whole = snapshot_of(self._api, version, gates, _LOG.warning)
+        own_claims = [
+            claim for claim in whole["claims"] if claim["metadata"]["namespace"] == self.namespace
+        ]
+        return {**whole, "claims": own_claims}
 
     @override
     def diagnostics(self) -> Mapping[str, str]:

@@ -26,19 +26,19 @@ _TAINT_RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
 _KINDS = ("ResourceSlice", "DeviceClass", "ResourceClaim", "Node")
 
 
-def followed(discovery: Discovery) -> list[Resource]:
-    """Everything that a snapshot is made from, DeviceTaintRules only where they are served.
+def find_followed_kinds(discovery: Discovery) -> list[Resource]:
+    """Return all that a snapshot is made from, DeviceTaintRules only where they are served.
 
     Raises ApiError: resource.k8s.io is not served; TargetError: no answer.
     """
     version = discovery.dra_version()
-    found = [discovery.find("v1" if kind == "Node" else version, kind) for kind in _KINDS]
+    resources = [discovery.find("v1" if kind == "Node" else version, kind) for kind in _KINDS]
     rules = taint_rules(discovery)
-    return [*found, rules] if rules is not None else found
+    return [*resources, rules] if rules is not None else resources
 
 
 def taint_rules(discovery: Discovery) -> Resource | None:
-    """DeviceTaintRules in the best served version, None where there are none."""
+    """Return DeviceTaintRules in the best served version, None where none is."""
     for version in _TAINT_RULE_VERSIONS:
         try:
             return discovery.find(f"{DRA_GROUP}/{version}", TAINT_RULE)
@@ -48,33 +48,39 @@ def taint_rules(discovery: Discovery) -> Resource | None:
     return None
 
 
-def reduced(obj: Obj) -> Obj:
-    """The parts of a slice, class, claim, node or taint rule that matter to an allocation."""
+def reduce_object(obj: Obj) -> Obj:
+    """Return what of a slice, class, claim, node or taint rule matters to an allocation."""
     meta = obj["metadata"]
-    kept = {
+    metadata = {
         field: meta[field]
         for field in ("name", "namespace", "uid", "labels", "annotations", "creationTimestamp")
         if meta.get(field)
     }
-    found: Obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": kept}
+    reduced_object: Obj = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": metadata,
+    }
     if obj["kind"] == "Node":
-        kept.pop("annotations", None)
-        found["spec"] = pick(obj.get("spec"), "taints", "unschedulable")
-        found["status"] = pick(obj.get("status"), "declaredFeatures")
+        metadata.pop("annotations", None)
+        reduced_object["spec"] = pick(obj.get("spec"), "taints", "unschedulable")
+        reduced_object["status"] = pick(obj.get("status"), "declaredFeatures")
     else:
-        found["spec"] = obj.get("spec") or {}
+        reduced_object["spec"] = obj.get("spec") or {}
         if obj["kind"] == "ResourceClaim":
-            found["status"] = pick(obj.get("status"), "allocation", "reservedFor", "devices")
-    return found
+            reduced_object["status"] = pick(
+                obj.get("status"), "allocation", "reservedFor", "devices"
+            )
+    return reduced_object
 
 
 def allocation_of(claim: Mapping[str, Any]) -> Obj | None:
-    """``status.allocation``, None for a claim that has none."""
+    """Return ``status.allocation``, None for a claim that has none."""
     return (claim.get("status") or {}).get("allocation") or None
 
 
-def unallocated(claim: Obj) -> Obj:
-    """The claim without an allocation, also where only its allocated state was seen."""
+def remove_allocation(claim: Obj) -> Obj:
+    """Return the claim without an allocation, also where only its allocated state was seen."""
     status = {
         field: value
         for field, value in (claim.get("status") or {}).items()
@@ -83,10 +89,10 @@ def unallocated(claim: Obj) -> Obj:
     return {**claim, "status": status}
 
 
-def document(
+def make_snapshot(
     kubernetes: str, gates: Mapping[str, bool], objects: Iterable[Obj], claims: Iterable[Obj]
 ) -> Obj:
-    """A snapshot as JSON.
+    """Return a snapshot as JSON.
 
     Args:
         kubernetes: the version, for example ``1.37.1``.
@@ -108,13 +114,13 @@ def document(
 
 
 def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Obj:
-    """What the API server has now; ``claims`` are those of the namespace without allocation.
+    """Return what the API server has now; ``claims`` are those of the namespace without allocation.
 
     Raises ApiError: one of the kinds may not be listed; TargetError: no answer.
     """
     objects: list[Obj] = []
-    for resource in followed(api.discovery):
-        objects += map(reduced, api.list(resource, agent=namespace))
+    for resource in find_followed_kinds(api.discovery):
+        objects += map(reduce_object, api.list(resource, agent=namespace))
     waiting = [
         obj
         for obj in sorted(objects, key=by_name)
@@ -122,18 +128,20 @@ def present_snapshot(api: Api, capabilities: Capabilities, namespace: str) -> Ob
         and obj["metadata"]["namespace"] == namespace
         and not allocation_of(obj)
     ]
-    return document(capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting)
+    return make_snapshot(
+        capabilities.kubernetes_version, capabilities.feature_gates, objects, waiting
+    )
 
 
 def _tainted(slices: list[Obj], rules: list[Obj], gates: Mapping[str, bool]) -> list[Obj]:
-    """The slices as the scheduler sees them; a gate that is not known is on where rules exist."""
+    """Return the slices as the scheduler sees them; an unknown gate is on where rules exist."""
     if not rules or not gates.get("DRADeviceTaintRules", True):
         return slices
     return [dict(item) for item in apply_taint_rules(slices, rules)]
 
 
 def features_of(kubernetes: str, gates: Mapping[str, bool]) -> Features:
-    """What the scheduler may use; for a version newer than the allocator knows, by gates only."""
+    """Return what the scheduler may use; for a version that the allocator lacks, by gates only."""
     try:
         return Features.for_version(kubernetes, gates)
     except ValueError:

@@ -12,10 +12,10 @@ from conformance.seam.values import Capabilities, FreeDevices
 from conformance.targets.cluster.capabilities import discover_capabilities
 from conformance.targets.cluster.creator import HollowNodes
 from conformance.targets.cluster.health import Health
-from conformance.targets.cluster.ownership import owned
+from conformance.targets.cluster.ownership import list_owned
 from conformance.targets.cluster.published import PublishedDevices
 from conformance.targets.cluster.reach import ClusterFaults, Reach, Shared
-from conformance.targets.cluster.recorder import Recorder, attach
+from conformance.targets.cluster.recorder import Recorder, attach_listener
 from conformance.targets.cluster.scope import ClusterScope
 from kube.api import Api
 from kube.connection import Connection
@@ -85,13 +85,13 @@ class ClusterTarget:
         )
 
     def capabilities(self) -> Capabilities:
-        """Found out once. Raises TargetError or ApiError."""
+        """Return what the cluster can do, found out once. Raises TargetError or ApiError."""
         with self._lock:
             if self._capabilities is None:
                 abilities = self._shared.reach.abilities
                 if self._double_allocation:
                     abilities.add(Ability.DOUBLE_ALLOCATION)
-                found = discover_capabilities(
+                discovered = discover_capabilities(
                     self.api,
                     nodes=self.access.nodes,
                     driver=self.driver,
@@ -99,9 +99,9 @@ class ClusterTarget:
                     versions=self.access.versions,
                     only_read=self._only_read,
                 )
-                on_each = dict.fromkeys(found.nodes, self._other_devices)
+                on_each = dict.fromkeys(discovered.nodes, self._other_devices)
                 self._capabilities = replace(
-                    found,
+                    discovered,
                     other_driver=self._other,
                     free=FreeDevices(other_by_node=on_each if self._other_devices else {}),
                 )
@@ -116,13 +116,13 @@ class ClusterTarget:
         return opened
 
     def owned(self, run: str | None = None, *, every_kind: bool = False) -> list[Ref]:
-        return owned(self.api, run, every_kind=every_kind)
+        return list_owned(self.api, run, every_kind=every_kind)
 
     def now(self) -> float:
         return time.monotonic()
 
     def close(self) -> None:
-        """Scopes that are still open are closed too."""
+        """Close the target and its scopes that are still open."""
         self._shared.health.stop()
         with self._lock:
             scopes = list(self._scopes)
@@ -149,9 +149,11 @@ class ClusterTarget:
                 if error.code == 404:
                     return
                 raise
-            attach(self._watches.informer(claims, None), self._shared.claims.hear)
+            attach_listener(self._watches.informer(claims, None), self._shared.claims.hear)
             if self.driver is not None:
-                attach(self._shared.informers.informer(slices, None), self._shared.published.hear)
+                attach_listener(
+                    self._shared.informers.informer(slices, None), self._shared.published.hear
+                )
             self._watching = True
 
     def _wake(self) -> None:

@@ -22,8 +22,8 @@ _OF_THE_REFERENCE = frozenset({"simulate", "dynamic_mig"})
 """Options that mean something in every cluster that is compared with the reference."""
 
 
-def shape_of(options: TargetOptions) -> ClusterShape | None:
-    """The shape that ``simulate`` names; None where it names GPUs. Raises UsageError."""
+def find_named_shape(options: TargetOptions) -> ClusterShape | None:
+    """Return the shape that ``simulate`` names; None where it names GPUs. Raises UsageError."""
     from conformance.data import scenarios_dir
     from conformance.scenario.shape import find_shape
 
@@ -110,7 +110,7 @@ def _check_churn(options: TargetOptions) -> None:
 
 
 def _check_shape(options: TargetOptions) -> None:
-    if shape_of(options) is None:
+    if find_named_shape(options) is None:
         return
     if options.cluster == "local":
         raise UsageError(
@@ -122,7 +122,7 @@ def _check_shape(options: TargetOptions) -> None:
 
 
 def _targets(places: tuple[str, ...]) -> str:
-    clusters = " or ".join(f"--cluster {place}" for place in places if place != "reference")
+    clusters = " or ".join(f"--cluster {cluster}" for cluster in places if cluster != "reference")
     text = f"--target cluster {clusters}"
     return f"--target reference, or with {text}" if "reference" in places else text
 
@@ -145,15 +145,19 @@ def _check_gates(options: TargetOptions) -> None:
     from reference_allocator.gates import check_gates, gates_for_version
 
     version = options.version
-    known = gates_for_version(version)
-    left = set() if options.target == "reference" else options.feature_gates.keys() - known.keys()
+    known_gates = gates_for_version(version)
+    unknown_gates = (
+        set()
+        if options.target == "reference"
+        else options.feature_gates.keys() - known_gates.keys()
+    )
     try:
         check_gates(
             version,
             {
                 name: on
                 for name, on in options.feature_gates.items()
-                if name not in left or name.startswith("DRA")
+                if name not in unknown_gates or name.startswith("DRA")
             },
         )
     except ValueError as error:

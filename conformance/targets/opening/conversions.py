@@ -7,10 +7,10 @@ import shlex
 from kube.base.errors import UsageError
 
 
-def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
-    """Gate -> on or off, from NAME=true and NAME=false. Raises UsageError."""
+def gates_of(settings: tuple[str, ...]) -> dict[str, bool]:
+    """Return gate -> on or off, from NAME=true and NAME=false. Raises UsageError."""
     gates: dict[str, bool] = {}
-    for text in given:
+    for text in settings:
         name, _, value = text.partition("=")
         if value not in {"true", "false"} or not name:
             raise UsageError(f"--feature-gate {text!r}: write NAME=true or NAME=false")
@@ -21,7 +21,7 @@ def gates_of(given: tuple[str, ...]) -> dict[str, bool]:
 
 
 def words_of(text: str, option: str = "--driver-command") -> tuple[str, ...]:
-    """A command line as a list, without a shell. Raises UsageError: a quote is not closed."""
+    """Return a command line's words, without a shell. Raises UsageError: a quote is not closed."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -29,7 +29,7 @@ def words_of(text: str, option: str = "--driver-command") -> tuple[str, ...]:
 
 
 def version_of(text: str, option: str = "--kubernetes") -> str:
-    """A version whose rules are known; the pinned patch of a minor that is given alone.
+    """Return a version whose rules are known; for a minor alone, its pinned patch.
 
     Raises UsageError: it is no version, or its rules are not known.
     """

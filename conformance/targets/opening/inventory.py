@@ -26,14 +26,17 @@ if TYPE_CHECKING:
     )
 
 
-def inventory(
+def list_inventory(
     options: TargetOptions,
     shape: ClusterShape | None,
     profile: DriverProfile,
     published: Sequence[Obj] | None,
     nodes: Sequence[ShapeNode] | None,
 ) -> tuple[Sequence[ShapeNode], Sequence[Obj] | None]:
-    """The nodes of the reference, and the slices of their driver where somebody has given some."""
+    """Return the nodes of the reference, and its driver's slices where somebody has given some.
+
+    Raises UsageError: the slices of a shape are not of the profile's driver.
+    """
     from conformance.scenario.shape import ShapeNode
 
     if shape is not None:
@@ -55,10 +58,13 @@ def inventory(
     return named if nodes is None else nodes, slices
 
 
-def device_source(
+def choose_device_source(
     options: TargetOptions, is_shape: bool, profile: DriverProfile, slices: Sequence[Obj] | None
 ) -> DeviceSource:
-    """The driver of the reference's nodes: our own on simulated GPUs, or one that is described."""
+    """Return the driver of the reference's nodes: our own on simulated GPUs, or a described one.
+
+    Raises UsageError: an option has no effect on that driver, or its devices are not known.
+    """
     from conformance.targets.reference.device_source import DescribedDevices, SimulatedGpus
 
     if slices is not None:
@@ -77,13 +83,13 @@ def device_source(
             f"{flag} is for our own driver, {DEFAULT_DRIVER_NAME}; with --driver"
             f" {options.profile_name} it would do nothing"
         )
-    return _described(profile, f"--driver {options.profile_name}")
+    return _describe_devices(profile, f"--driver {options.profile_name}")
 
 
-def other_source(
+def choose_other_source(
     options: TargetOptions, profile: DriverProfile, published: Sequence[Obj] | None
 ) -> SimulatedGpus | DescribedDevices:
-    """Those of the other driver; what a cluster has published includes its slices, if any.
+    """Return the other driver; ``published`` includes its slices, if a cluster has some.
 
     Raises UsageError: its devices are not known.
     """
@@ -94,16 +100,16 @@ def other_source(
     slices = [item for item in published or () if item["spec"]["driver"] == profile.driver]
     if slices:
         return DescribedDevices(profile, slices)
-    return _described(profile, f"--other-driver {options.other_driver}")
+    return _describe_devices(profile, f"--other-driver {options.other_driver}")
 
 
-def _described(profile: DriverProfile, given: str) -> DescribedDevices:
+def _describe_devices(profile: DriverProfile, option: str) -> DescribedDevices:
     from conformance.targets.reference.device_source import DescribedDevices
 
     if profile.spec.simulated.devices:
         return DescribedDevices(profile)
     raise UsageError(
-        f"{given}: the reference does not know the devices of "
+        f"{option}: the reference does not know the devices of "
         f"{profile.driver}; describe some in the profile (spec.simulated.devices), or run in a "
         "cluster (--target cluster)"
     )

@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import worker_of
-from conformance.scenario.scheduler import KUBE_SCHEDULER
-from conformance.seam.abilities import Ability, fault_ability, metrics_ability
+from conformance.seam.abilities import Ability
 from conformance.seam.scope import Target
 from conformance.seam.values import (
     Capabilities,
@@ -58,10 +57,10 @@ _KINDS: Final = ("int", "string")
 def with_devices(
     target: Target, profile: DriverProfile | None, other: DriverProfile | None = None
 ) -> Capabilities:
-    """What a target can do, with the nodes and devices that pods of the profile could have now.
+    """Return what a target can do, with the nodes and devices for pods of the profile now.
 
-    Of another driver that runs all the time the devices are counted, too; one that is started for
-    scenarios has those that the target says.
+    The devices of another driver that runs all the time are counted, too; one that is started for
+    scenarios has as many as the target says.
 
     Raises:
         ApiError: what must be known for it may not be read.
@@ -74,114 +73,127 @@ def with_devices(
     scope = target.scope("default")
     try:
         snapshot = Snapshot.from_dict(scope.snapshot())
-        found = _found(snapshot, capabilities.nodes, profile)
-        beside = dict(capabilities.free.other_by_node)
-        if other is not None and not beside:
-            counted = _found(snapshot, tuple(found), other)
-            beside = {name: len(devices) for name, devices in counted.items()}
+        free_devices = _list_free_devices(snapshot, capabilities.nodes, profile)
+        other_devices_on = dict(capabilities.free.other_by_node)
+        if other is not None and not other_devices_on:
+            counted = _list_free_devices(snapshot, tuple(free_devices), other)
+            other_devices_on = {name: len(devices) for name, devices in counted.items()}
     except (AllocationError, InputError) as error:
         raise TargetError(f"the devices of {profile.driver} cannot be counted: {error}") from None
     finally:
         scope.close()
-    free = set().union(*found.values())
-    lacking = {} if free else {"devices": _why_none(snapshot, capabilities.nodes, profile)}
+    free = set().union(*free_devices.values())
+    lacking = (
+        {} if free else {"devices": _explain_no_devices(snapshot, capabilities.nodes, profile)}
+    )
     offered = replace(
         capabilities,
         lacking={**capabilities.lacking, **lacking},
-        nodes=tuple(found),
+        nodes=tuple(free_devices),
         free=FreeDevices(
             total=len(free),
-            by_node={name: len(devices) for name, devices in found.items() if devices},
+            by_node={name: len(devices) for name, devices in free_devices.items() if devices},
             different_by_node={
                 name: len({device for device, _ in devices})
-                for name, devices in found.items()
+                for name, devices in free_devices.items()
                 if any(share for _, share in devices)
             },
             other_by_node={
-                name: count for name, count in beside.items() if count and found.get(name)
+                name: count
+                for name, count in other_devices_on.items()
+                if count and free_devices.get(name)
             },
         ),
     )
-    return _with_one_device(offered, found, snapshot.slices, profile.driver)
+    return _add_selectable_devices(offered, free_devices, snapshot.slices, profile.driver)
 
 
-def _with_one_device(
+def _add_selectable_devices(
     offered: Capabilities,
-    found: Mapping[str, Sequence[Counted]],
+    free_devices: Mapping[str, Sequence[Counted]],
     slices: Sequence[Object],
     driver: str,
 ) -> Capabilities:
-    """Devices that can be selected alone: the last, as ignoring a selector gives the first."""
+    """Add the devices that can be selected alone, and what scenarios can do with them.
+
+    It is the last one of each node: a scheduler that ignores a selector takes the first.
+    """
     node = worker_of(offered.free.by_node)
     lacking = {
         Ability.DISTINCT_DEVICES: "no device is free",
         Ability.SHARED_DEVICES: "the device that can be asked for alone has no two free shares",
         Ability.PARTITIONS: "no two free devices of a node draw on one set of counters",
     }
-    last = {name: found[name][-1] for name in offered.free.by_node}
+    last = {name: free_devices[name][-1] for name in offered.free.by_node}
     selectors = selectors_of(slices, driver, [device for device, _ in last.values()])
     last_by_node = {
         name: OneDevice(device[1], selectors[device], bool(share))
         for name, (device, share) in last.items()
         if device in selectors
     }
-    there = set[Ability]()
+    new_abilities = set[Ability]()
     if node is not None:
         pool, device = last[node][0]
         lacking[Ability.DISTINCT_DEVICES] = (
             f"no attribute tells {device} of pool {pool} from all others of {driver}"
         )
-        if one := last_by_node.get(node):
-            there = (
+        if one_device := last_by_node.get(node):
+            new_abilities = (
                 {Ability.DISTINCT_DEVICES, Ability.SHARED_DEVICES}
-                if one.shared
+                if one_device.shared
                 else {Ability.DISTINCT_DEVICES}
             )
-    if _partitions(slices, driver, found):
-        there.add(Ability.PARTITIONS)
+    if _has_partitions(slices, driver, free_devices):
+        new_abilities.add(Ability.PARTITIONS)
     return replace(
         offered,
-        abilities=offered.abilities | there,
-        lacking={**offered.lacking, **{name: lacking[name] for name in lacking.keys() - there}},
+        abilities=offered.abilities | new_abilities,
+        lacking={
+            **offered.lacking,
+            **{name: lacking[name] for name in lacking.keys() - new_abilities},
+        },
         free=replace(offered.free, last_by_node=last_by_node),
     )
 
 
-def _partitions(
-    slices: Sequence[Object], driver: str, found: Mapping[str, Sequence[Counted]]
+def _has_partitions(
+    slices: Sequence[Object], driver: str, free_devices: Mapping[str, Sequence[Counted]]
 ) -> bool:
-    """Whether some node has two different free devices that draw on one set of counters."""
-    sets = {
+    """Return whether some node has two free devices that draw on one set of counters."""
+    counter_sets = {
         (spec["pool"]["name"], device["name"]): {
-            (spec["pool"]["name"], each["counterSet"]) for each in device["consumesCounters"]
+            (spec["pool"]["name"], use["counterSet"]) for use in device["consumesCounters"]
         }
         for spec in (item["spec"] for item in slices if item["spec"]["driver"] == driver)
         for device in spec.get("devices") or ()
         if device.get("consumesCounters")
     }
-    return any(
-        max(Counter(one for device, _ in taken for one in sets.get(device, ())).values(), default=0)
-        > 1
-        for taken in (dict.fromkeys((device, 0) for device, _ in each) for each in found.values())
-    )
+    for shares in free_devices.values():
+        devices = {device for device, _ in shares}
+        users = Counter(name for device in devices for name in counter_sets.get(device, ()))
+        if max(users.values(), default=0) > 1:
+            return True
+    return False
 
 
-def _found(
+def _list_free_devices(
     snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
 ) -> dict[str, list[Counted]]:
-    """Node -> the devices that pods could have there, of those nodes where pods may go."""
+    """Return node -> the devices that pods could have there, for nodes where pods may go."""
     classes = profile.spec.classes
-    wanted = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
-    ours = {"metadata": {"name": wanted.name}, "spec": wanted.spec}
-    there = {item["metadata"]["name"]: item for item in (ours, *snapshot.device_classes)}
+    counted_class = classes.get(COUNTED_CLASS) or next(iter(classes.values()))
+    profile_class = {"metadata": {"name": counted_class.name}, "spec": counted_class.spec}
+    classes_by_name = {
+        item["metadata"]["name"]: item for item in (profile_class, *snapshot.device_classes)
+    }
     index = Index(
         snapshot.features,
         snapshot.slices,
-        list(there.values()),
+        list(classes_by_name.values()),
         snapshot.allocated,
         kubernetes=snapshot.kubernetes,
     )
-    problems = _problems(snapshot, nodes, profile)
+    problems = _list_node_problems(snapshot, nodes, profile)
     usable = {
         name: node
         for node in snapshot.nodes
@@ -193,20 +205,22 @@ def _found(
         if name in published:
             published[name] += len(item["spec"].get("devices") or ())
     counted = sorted(usable, key=lambda name: (-published[name], name))[:ENOUGH_NODES]
-    return {name: _taken(index, usable[name], wanted.name) for name in sorted(counted)}
+    return {
+        name: _take_devices(index, usable[name], counted_class.name) for name in sorted(counted)
+    }
 
 
-def _problems(
+def _list_node_problems(
     snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
 ) -> dict[str, str | None]:
-    """Node -> why no pod of the profile may go there, whatever it claims; None if one may."""
+    """Return node -> why no pod of the profile may go there, claims aside; None if one may."""
     pod = {"tolerations": list(profile.spec.tolerations)}
-    there = {str(node["metadata"]["name"]): node for node in snapshot.nodes}
-    return {name: node_problem(there[name], pod) for name in nodes if name in there}
+    nodes_by_name = {str(node["metadata"]["name"]): node for node in snapshot.nodes}
+    return {name: node_problem(nodes_by_name[name], pod) for name in nodes if name in nodes_by_name}
 
 
-def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile) -> str:
-    problems = _problems(snapshot, nodes, profile)
+def _explain_no_devices(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile) -> str:
+    problems = _list_node_problems(snapshot, nodes, profile)
     if problems and all(problems.values()):
         first = min(problems)
         return f"of {len(problems)} node(s) none takes pods, for {first}: {problems[first]}"
@@ -216,14 +230,14 @@ def _why_none(snapshot: Snapshot, nodes: Collection[str], profile: DriverProfile
     return "what it publishes is in use, tainted, of an incomplete pool or not of the class"
 
 
-def _taken(index: Index, node: Object, device_class: str) -> list[Counted]:
-    """What claims for one device each get on a node, in this order; then it is free."""
+def _take_devices(index: Index, node: Object, device_class: str) -> list[Counted]:
+    """Return what claims for one device each get on a node, in order; then free it again."""
     allocator = Allocator(index)
     request = {"name": "one", "exactly": {"deviceClassName": device_class}}
-    found: dict[Counted, str] = {}
+    claim_names: dict[Counted, str] = {}
     shares: Counter[Device] = Counter()
     while True:
-        name = f"claim-{len(found)}"
+        name = f"claim-{len(claim_names)}"
         claim = default_claim(
             {
                 "metadata": {"name": name, "namespace": "default", "uid": name},
@@ -237,65 +251,49 @@ def _taken(index: Index, node: Object, device_class: str) -> list[Counted]:
         device = (result["pool"], result["device"])
         if shares[device] == ENOUGH_SHARES:
             break
-        found[device, shares[device]] = name
+        claim_names[device, shares[device]] = name
         shares[device] += 1
         index.put_claim({**claim, "status": {"allocation": outcome.allocations[0]}})
-    for name in found.values():
+    for name in claim_names.values():
         index.remove_claim("default", name)
-    return list(found)
+    return list(claim_names)
 
 
 def selectors_of(
     slices: Iterable[Object], driver: str, devices: Iterable[Device]
 ) -> dict[Device, str]:
-    """Of devices, CEL that is true for this one alone; nothing where no attribute identifies it.
+    """Return device -> CEL that is true for it alone, for those that an attribute identifies.
 
-    ``slices``: of the whole cluster, in resource.k8s.io/v1.
+    ``slices``: all of the cluster, in resource.k8s.io/v1.
     """
-    every = _attributes(slices, driver)
+    attributes_of = _collect_attributes(slices, driver)
     values: defaultdict[tuple[str, str], Counter[Any]] = defaultdict(Counter)
-    for attributes in every.values():
+    for attributes in attributes_of.values():
         for name, value in attributes.items():
-            [(kind, own)] = value.items()
+            [(kind, literal_value)] = value.items()
             if kind in _KINDS:
-                values[name, kind][own] += 1
+                values[name, kind][literal_value] += 1
     # A device without the attribute, or with another kind of it, would be an error in CEL.
-    usable = {key for key, counts in values.items() if counts.total() == len(every)}
-    found: dict[Device, str] = {}
+    usable = {key for key, counts in values.items() if counts.total() == len(attributes_of)}
+    selectors: dict[Device, str] = {}
     for device in devices:
-        for name, value in sorted(every[device].items()):
-            [(kind, own)] = value.items()
-            if (name, kind) in usable and values[name, kind][own] == 1:
+        for name, value in sorted(attributes_of[device].items()):
+            [(kind, literal_value)] = value.items()
+            if (name, kind) in usable and values[name, kind][literal_value] == 1:
                 domain, _, plain = name.rpartition("/")
-                literal = json.dumps(own, ensure_ascii=False)
-                found[device] = f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
+                literal = json.dumps(literal_value, ensure_ascii=False)
+                selectors[device] = (
+                    f'device.attributes["{domain or driver}"]["{plain}"] == {literal}'
+                )
                 break
-    return found
+    return selectors
 
 
-def _attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
-    """Device -> its attributes in the newest generation of its pool that has it."""
+def _collect_attributes(slices: Iterable[Object], driver: str) -> dict[Device, Object]:
+    """Return device -> its attributes in the newest generation of its pool that has it."""
     specs = [item["spec"] for item in slices if item["spec"]["driver"] == driver]
     return {
         (spec["pool"]["name"], device["name"]): device.get("attributes") or {}
         for spec in sorted(specs, key=lambda spec: int(spec["pool"].get("generation", 0)))
         for device in spec.get("devices") or ()
     }
-
-
-def with_scheduler(found: Capabilities, name: str) -> Capabilities:
-    """What a target can where this scheduler has the pods that name none; "" is the default one.
-
-    What kube-scheduler counts, and what its restart does, says nothing of another. But a pod may
-    name kube-scheduler, so that both are there.
-    """
-    if name in {"", KUBE_SCHEDULER}:
-        why = "--scheduler names none beside the default one"
-        return replace(found, lacking={**found.lacking, Ability.ANOTHER_SCHEDULER: why})
-    of_it = {fault_ability("kube-scheduler"), metrics_ability("kube-scheduler")} & found.abilities
-    why = f"the pods are those of scheduler {name}"
-    return replace(
-        found,
-        abilities=found.abilities - of_it | {Ability.ANOTHER_SCHEDULER},
-        lacking={**found.lacking, **dict.fromkeys(of_it, why)},
-    )

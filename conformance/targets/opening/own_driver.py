@@ -48,10 +48,10 @@ class Simulation(NamedTuple):
 
 
 def own_driver(shown: Simulation) -> DriverProgram:
-    """The driver to start; it needs nothing of its node, and its nvidia-smi no C library."""
+    """Return the program to start; it needs nothing of its node, its nvidia-smi no C library."""
     return DriverProgram(
         name=shown.driver_name,
-        command=partial(command, shown),
+        command=partial(make_command, shown),
         environment={"PYTHONPATH": python_path()},
         on_node=False,
         brings_tools=False,
@@ -62,8 +62,8 @@ def own_driver(shown: Simulation) -> DriverProgram:
     )
 
 
-def command(shown: Simulation, folder: Path) -> tuple[str, ...]:
-    """Our own driver on simulated GPUs; what it keeps lies in the folder."""
+def make_command(shown: Simulation, folder: Path) -> tuple[str, ...]:
+    """Return the command line of our own driver on simulated GPUs; its files lie in ``folder``."""
     return (
         *(sys.executable, *PROGRAM),
         *(DRIVER_NAME, shown.driver_name),
@@ -76,18 +76,21 @@ def command(shown: Simulation, folder: Path) -> tuple[str, ...]:
 
 
 def name_or_file(simulate: str) -> str:
-    """A shipped profile's name as it is; a file by a path that holds in every directory."""
-    own = simulate not in list_shipped_profiles() and Path(simulate).is_file()
-    return str(Path(simulate).absolute()) if own else simulate
+    """Return a shipped profile's name as it is, a file as a path that holds in every directory."""
+    is_file = simulate not in list_shipped_profiles() and Path(simulate).is_file()
+    return str(Path(simulate).absolute()) if is_file else simulate
 
 
-def read_simulation(started: Sequence[str]) -> Simulation | None:
-    """What a driver that was started with this command shows; None where it is not our own."""
-    if tuple(started[1 : 1 + len(PROGRAM)]) != PROGRAM or SIMULATE not in started:
+def read_simulation(command: Sequence[str]) -> Simulation | None:
+    """Return what a driver that was started so shows; None where it is not our own."""
+    if tuple(command[1 : 1 + len(PROGRAM)]) != PROGRAM or SIMULATE not in command:
         return None
-    after = dict(pairwise(started))
+    values_by_flag = dict(pairwise(command))
     return Simulation(
-        after[SIMULATE], DYNAMIC_MIG in started, after[DRIVER_NAME], after.get(PREFIX, "")
+        values_by_flag[SIMULATE],
+        DYNAMIC_MIG in command,
+        values_by_flag[DRIVER_NAME],
+        values_by_flag.get(PREFIX, ""),
     )
 
 
@@ -107,12 +110,12 @@ def check_simulation(simulate: str, dynamic_mig: bool) -> None:
 
 
 def count_devices(simulate: str) -> int:
-    """How many devices a node has that shows these simulated GPUs."""
+    """Return how many devices a node has that shows these simulated GPUs."""
     return len(load_profile(simulate).shown)
 
 
 def simulation_of(cluster: LocalCluster) -> Simulation | None:
-    """The simulated GPUs that our own driver shows in the cluster that runs.
+    """Return the simulated GPUs that our own driver shows in the cluster that runs.
 
     None where there is no such cluster, or another driver or none in it.
     """
@@ -120,7 +123,7 @@ def simulation_of(cluster: LocalCluster) -> Simulation | None:
 
 
 def change_simulation(cluster: LocalCluster, simulate: str, *, dynamic_mig: bool = False) -> None:
-    """Have the drivers of a running cluster show other GPUs, which is quick.
+    """Make the drivers of a running cluster show other GPUs, which is quick.
 
     ``dynamic_mig``: whether they publish the MIG devices that could be made.
 
@@ -130,9 +133,11 @@ def change_simulation(cluster: LocalCluster, simulate: str, *, dynamic_mig: bool
         ClusterError: a driver did not attach.
     """
     cluster.access()
-    before = simulation_of(cluster)
-    if before is None:
+    shown_before = simulation_of(cluster)
+    if shown_before is None:
         raise ClusterUsageError(
             f"local cluster {cluster.layout.name!r} does not run our own driver on simulated GPUs"
         )
-    cluster.change_driver(own_driver(before._replace(simulate=simulate, dynamic_mig=dynamic_mig)))
+    cluster.change_driver(
+        own_driver(shown_before._replace(simulate=simulate, dynamic_mig=dynamic_mig))
+    )

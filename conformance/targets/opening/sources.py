@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def open_cluster(
     options: TargetOptions, progress: Progress = silent
 ) -> Iterator[tuple[ClusterAccess, TargetOptions]]:
-    """A cluster that runs, for as long as the context lasts, and the options that hold for it.
+    """Provide a cluster that runs while the context lasts, and the options that hold for it.
 
     Only what this call has started is removed at the end: a local or kind cluster that was there
     before (``dra-conformance cluster up``, ``--keep-cluster``) is used and stays, and so does one
@@ -49,23 +49,23 @@ def open_cluster(
     cluster: KindCluster | LocalCluster
     objects: Sequence[Obj] = ()
     if kind is not None:
-        from localkube.manifests import installed, render
+        from localkube.manifests import install_objects, render_manifests
 
         cluster = kind
-        objects = render(options.driver_manifests) if options.driver_manifests else ()
+        objects = render_manifests(options.driver_manifests) if options.driver_manifests else ()
     else:
         cluster = local_cluster(options)
-        there = running(cluster)
-        if there is not None:
-            found = _as_running(options, cluster)
+        access_before = find_local_access(cluster)
+        if access_before is not None:
+            running_options = _match_running_cluster(options, cluster)
             progress(f"using the local cluster {options.name!r} that runs already")
-            yield there, found
+            yield access_before, running_options
             return
     access = cluster.up(progress)  # a start that fails removes what it made by itself
     stays = options.keep or (kind is not None and not kind.created)
     try:
         if objects:
-            with installed(objects, access, driver, progress, removes=stays):
+            with install_objects(objects, access, driver, progress, removes=stays):
                 yield access, options
         else:
             yield access, options
@@ -80,7 +80,7 @@ def open_cluster(
 
 
 def check_context(options: TargetOptions) -> None:
-    """See that somebody else's cluster is named in full, before a word is said about it.
+    """Check that somebody else's cluster is named in full, before a word is said about it.
 
     Raises UsageError: --context is missing; the contexts of the file are listed.
     """
@@ -146,8 +146,8 @@ def local_cluster(options: TargetOptions) -> LocalCluster:
     )
 
 
-def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
-    """What can be reached of a cluster beside its API server, by where it comes from."""
+def find_reach(options: TargetOptions, access: ClusterAccess) -> Reach:
+    """Return what can be reached of a cluster beside its API server, by where it comes from."""
     from conformance.targets.cluster.reach import ControlFiles, Reach
     from conformance.targets.cluster.reading import spec_files
 
@@ -167,32 +167,30 @@ def reach_of(options: TargetOptions, access: ClusterAccess) -> Reach:
     return Reach(
         cdi=partial(spec_files, [node.cdi for node in nodes]) if nodes else None,
         pod_resources={node.name: node.pod_resources for node in nodes},
-        metrics=local.metrics,
-        disturb=local.disturb,
+        control=local,
         components=tuple(local.components()),
         upgrades=bool(options.upgrade_to),
-        set_gates=local.set_gates,
-        control=ControlFiles(stimulus, files) if stimulus and follows else None,
+        health_files=ControlFiles(stimulus, files) if stimulus and follows else None,
     )
 
 
-def running(local: LocalCluster) -> ClusterAccess | None:
-    """A local cluster that runs already; None where none does."""
+def find_local_access(local: LocalCluster) -> ClusterAccess | None:
+    """Return how to reach a local cluster that runs already; None where it does not."""
     try:
         return local.access()
     except ClusterUsageError:
         return None
 
 
-def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
-    """The options as they hold for a local cluster that runs already.
+def _match_running_cluster(options: TargetOptions, local: LocalCluster) -> TargetOptions:
+    """Return the options as they hold for a local cluster that runs already.
 
     Raises UsageError: something was asked for that it was not started with; naming that and what
     the cluster has.
     """
     from conformance.targets.opening.own_driver import name_or_file, simulation_of
 
-    state, shown = local.state(), simulation_of(local)
+    state, simulation = local.state(), simulation_of(local)
     problem = ""
     if options.driver_command:
         problem = "--driver-command starts a driver with the cluster"
@@ -211,8 +209,8 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
             problem = f"--kubernetes {options.version}: it is {state.kubernetes_version}"
         elif is_given(options, nodes) and options.nodes != state.nodes:
             problem = f"--nodes {options.nodes}: it has {state.nodes}"
-        for gate, wanted in options.feature_gates.items():
-            if state.feature_gates.get(gate) != wanted:
+        for gate, enabled in options.feature_gates.items():
+            if state.feature_gates.get(gate) != enabled:
                 problem = f"--feature-gate {gate}: it was started without that"
     if problem:
         raise UsageError(
@@ -221,15 +219,15 @@ def _as_running(options: TargetOptions, local: LocalCluster) -> TargetOptions:
         )
     if state is not None:
         options = replace(options, nodes=state.nodes)
-    if shown is None:
+    if simulation is None:
         return options
-    wanted_gpus = shown._replace(
-        simulate=name_or_file(options.simulate) if options.simulate else shown.simulate,
-        dynamic_mig=options.dynamic_mig or shown.dynamic_mig,
+    requested_simulation = simulation._replace(
+        simulate=name_or_file(options.simulate) if options.simulate else simulation.simulate,
+        dynamic_mig=options.dynamic_mig or simulation.dynamic_mig,
     )
-    if wanted_gpus != shown:
+    if requested_simulation != simulation:
         raise UsageError(
-            f"the local cluster {options.name!r} runs already with {shown}; to change that: "
-            f"dra-conformance cluster driver --name {options.name} {wanted_gpus}"
+            f"the local cluster {options.name!r} runs already with {simulation}; to change that: "
+            f"dra-conformance cluster driver --name {options.name} {requested_simulation}"
         )
-    return replace(options, simulate=shown.simulate, dynamic_mig=shown.dynamic_mig)
+    return replace(options, simulate=simulation.simulate, dynamic_mig=simulation.dynamic_mig)

@@ -13,19 +13,25 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from conformance.data import scenarios_dir
+from conformance.scenario.scheduler import KUBE_SCHEDULER
+from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.scope import Target
 from conformance.seam.values import Capabilities
-from conformance.targets.opening.checks import check_options, shape_of
-from conformance.targets.opening.inventory import device_source, inventory, other_source
-from conformance.targets.opening.offer import with_devices, with_scheduler
+from conformance.targets.opening.checks import check_options, find_named_shape
+from conformance.targets.opening.inventory import (
+    choose_device_source,
+    choose_other_source,
+    list_inventory,
+)
+from conformance.targets.opening.offer import with_devices
 from conformance.targets.opening.options import OTHER_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import (
+    find_local_access,
+    find_reach,
     kind_cluster,
     kubeconfig_cluster,
     local_cluster,
     open_cluster,
-    reach_of,
-    running,
 )
 from kube.api import Api
 from kube.base.errors import UsageError
@@ -70,15 +76,38 @@ class Opened:
         options: TargetOptions | None = None,
         other: DriverProfile | None = None,
     ) -> Opened:
-        """A target and what it has for the pods of a profile, and of another driver's.
+        """Return a target with what it has for the pods of a profile, and of another driver's.
 
         Raises ApiError: what must be known of it may not be read; TargetError: there was no answer.
         """
-        found = with_devices(target, profile, other)
+        capabilities = with_devices(target, profile, other)
         options = options or TargetOptions()
         scheduler = options.scheduler_profile()
-        found = with_scheduler(found, scheduler.name if scheduler is not None else "")
-        return cls(target, found, profile, image, options, other, scheduler)
+        capabilities = _limit_to_scheduler(capabilities, scheduler.name if scheduler else "")
+        return cls(target, capabilities, profile, image, options, other, scheduler)
+
+
+def _limit_to_scheduler(capabilities: Capabilities, name: str) -> Capabilities:
+    """Return what a target can where this scheduler has the pods that name none; "" is the default.
+
+    What kube-scheduler counts, and what its restart does, says nothing of another. But a pod may
+    name kube-scheduler, so that both are there.
+    """
+    if name in {"", KUBE_SCHEDULER}:
+        why = "--scheduler names none beside the default one"
+        return replace(
+            capabilities, lacking={**capabilities.lacking, Ability.ANOTHER_SCHEDULER: why}
+        )
+    of_kube_scheduler = {
+        fault_ability("kube-scheduler"),
+        metrics_ability("kube-scheduler"),
+    } & capabilities.abilities
+    why = f"the pods are those of scheduler {name}"
+    return replace(
+        capabilities,
+        abilities=capabilities.abilities - of_kube_scheduler | {Ability.ANOTHER_SCHEDULER},
+        lacking={**capabilities.lacking, **dict.fromkeys(of_kube_scheduler, why)},
+    )
 
 
 @contextmanager
@@ -94,7 +123,10 @@ def open_target(options: TargetOptions, progress: Progress = silent) -> Iterator
         with open_reference(options, progress=progress) as opened:
             yield opened
         return
-    with open_cluster(options, progress) as (access, found), connect(access, found) as opened:
+    with (
+        open_cluster(options, progress) as (access, cluster_options),
+        attach_target(access, cluster_options) as opened,
+    ):
         yield opened
 
 
@@ -106,7 +138,7 @@ def open_reference(
     nodes: Sequence[ShapeNode] | None = None,
     start: float = 0.0,
 ) -> Iterator[Opened]:
-    """The in-process reference, for itself or to compare a cluster with.
+    """Open the in-process reference, for itself or to compare a cluster with.
 
     Args:
         published: the ResourceSlices of the cluster that it is compared with, if there is one.
@@ -120,25 +152,25 @@ def open_reference(
     from nvml_driver.errors import NvmlUnavailableError, ProfileError
 
     version, profile = options.version, options.profile()
-    shape = shape_of(options)
-    there, slices = inventory(options, shape, profile, published, nodes)
+    shape = find_named_shape(options)
+    shape_nodes, slices = list_inventory(options, shape, profile, published, nodes)
     # Beside a cluster it has another driver only where that has one.
     other = options.other_profile() if published is None or options.other_driver else None
-    chosen = ReferenceOptions(
+    reference_options = ReferenceOptions(
         kubernetes_version=version,
         feature_gates=options.feature_gates,
-        nodes=there,
-        devices=device_source(options, shape is not None, profile, slices),
-        other=other_source(options, other, published) if other is not None else None,
+        nodes=shape_nodes,
+        devices=choose_device_source(options, shape is not None, profile, slices),
+        other=choose_other_source(options, other, published) if other is not None else None,
         scheduler=scheduler.name if (scheduler := options.scheduler_profile()) else "",
         start=start,
     )
-    if isinstance(chosen.other, DescribedDevices):
+    if isinstance(reference_options.other, DescribedDevices):
         other = other and other.for_reference()
-    if isinstance(chosen.devices, DescribedDevices):
+    if isinstance(reference_options.devices, DescribedDevices):
         profile = profile.for_reference()
     try:
-        target = ReferenceTarget(chosen)
+        target = ReferenceTarget(reference_options)
     except ValueError as error:
         raise UsageError(f"the reference cannot be Kubernetes {version}: {error}") from None
     except ProfileError as error:
@@ -150,7 +182,9 @@ def open_reference(
             raise UsageError(f"the reference has no devices: {error}") from None
         # Nobody has asked for GPUs, and what needs none can run.
         progress(f"scenarios of the node tier are skipped: {error}")
-        target = ReferenceTarget(replace(chosen, devices=NoDriver(str(error)), other=None))
+        target = ReferenceTarget(
+            replace(reference_options, devices=NoDriver(str(error)), other=None)
+        )
         other = None
     try:
         yield Opened.of(target, profile, options.image or REFERENCE_IMAGE, options, other)
@@ -159,17 +193,21 @@ def open_reference(
 
 
 @contextmanager
-def connect(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
-    """The cluster target on a cluster that runs."""
-    with _connected(access, options) as target:
+def attach_target(access: ClusterAccess, options: TargetOptions) -> Iterator[Opened]:
+    """Open the target of a cluster that runs, with what it has for the pods of the profile."""
+    with open_cluster_target(access, options) as target:
         image = options.image or access.image
         yield Opened.of(target, options.profile(), image, options, options.other_profile())
 
 
 @contextmanager
-def _connected(
+def open_cluster_target(
     access: ClusterAccess, options: TargetOptions, *, only_read: bool = False
 ) -> Iterator[Target]:
+    """Open the bare target of a cluster that runs; nothing is asked of the cluster yet.
+
+    ``only_read``: it finds out what the cluster can do by reading alone.
+    """
     from conformance.targets.cluster.target import ClusterTarget
     from conformance.targets.opening.own_driver import count_devices
 
@@ -183,7 +221,7 @@ def _connected(
         record=options.record,
         only_read=only_read,
         double_allocation=options.double_allocation or options.cluster != "kubeconfig",
-        reach=reach_of(options, access),
+        reach=find_reach(options, access),
     )
     try:
         yield target
@@ -192,8 +230,8 @@ def _connected(
 
 
 @contextmanager
-def open_to_plan(options: TargetOptions) -> Iterator[Opened]:
-    """The target as it is, for a look at what a run would do: nothing is started.
+def open_running_target(options: TargetOptions) -> Iterator[Opened]:
+    """Open the target as it is, for a look at what a run would do: nothing is started.
 
     Raises:
         UsageError: the options do not go together, or no local or kind cluster of that name runs.
@@ -203,38 +241,25 @@ def open_to_plan(options: TargetOptions) -> Iterator[Opened]:
         with open_target(options) as opened:
             yield opened
         return
-    with open_existing(options, only_read=False) as target:
-        if target is None:
-            raise UsageError(
-                f"--dry-run starts no cluster, and no {options.cluster} cluster {options.name!r} "
-                "runs; `dra-conformance cluster up` starts one"
-            )
+    access = find_cluster(options)
+    if access is None:
+        raise UsageError(
+            f"--dry-run starts no cluster, and no {options.cluster} cluster {options.name!r} "
+            "runs; `dra-conformance cluster up` starts one"
+        )
+    with open_cluster_target(access, options) as target:
         image = options.image or DEFAULT_IMAGE
         yield Opened.of(target, options.profile(), image, options, options.other_profile())
 
 
-@contextmanager
-def open_existing(options: TargetOptions, *, only_read: bool = True) -> Iterator[Target | None]:
-    """The target of a cluster that is there already; None where a local or kind one is not.
-
-    ``only_read``: nothing is asked of the cluster that reading alone does not tell.
-    """
-    access = existing(options)
-    if access is None:
-        yield None
-        return
-    with _connected(access, options, only_read=only_read) as target:
-        yield target
-
-
-def existing(options: TargetOptions) -> ClusterAccess | None:
-    """A cluster that is there already; None where a local or kind one is not.
+def find_cluster(options: TargetOptions) -> ClusterAccess | None:
+    """Return a cluster that is there already; None where a local or kind one is not.
 
     Raises UsageError: the options do not go together, or the kubeconfig is wrong.
     """
     check_options(options)
     if options.cluster == "local":
-        return running(local_cluster(options))
+        return find_local_access(local_cluster(options))
     if options.cluster == "kind":
         kind = kind_cluster(options)
         if not kind.kubeconfig.exists():
@@ -244,16 +269,16 @@ def existing(options: TargetOptions) -> ClusterAccess | None:
 
 
 @contextmanager
-def open_to_read(options: TargetOptions) -> Iterator[Api]:
-    """The API server of a cluster that is there already, of which nothing is known yet.
+def open_api(options: TargetOptions) -> Iterator[Api]:
+    """Open the API server of a cluster that is there already, of which nothing is known yet.
 
-    Raises UsageError: as `existing`, or the cluster does not run.
+    Raises UsageError: as `find_cluster`, or the cluster does not run.
     """
     if options.cluster == "kubeconfig":
         check_options(options)
         file, context = options.kubeconfig or default_kubeconfig(os.environ), options.context
     else:
-        access = existing(options)
+        access = find_cluster(options)
         if access is None:
             raise UsageError(
                 f"the {options.cluster} cluster {options.name!r} is not running; "

@@ -41,15 +41,23 @@ class DescribedDriver(NodeDriver):
     ) -> None:
         super().__init__(profile.driver, cdi, slices)
         self._profile = profile
-        every = [
-            list(enumerate(device for one in item for device in one["spec"].get("devices") or ()))
-            for item in (network, slices)
+        numbered_devices = [
+            list(
+                enumerate(
+                    device
+                    for resource_slice in published
+                    for device in resource_slice["spec"].get("devices") or ()
+                )
+            )
+            for published in (network, slices)
         ]
-        self._places = {device["name"]: place for item in every for place, device in item}
+        self._positions = {
+            device["name"]: position for devices in numbered_devices for position, device in devices
+        }
         self._devices = {
             device["name"]: _without_own_domain(device, profile.driver)
-            for item in every
-            for _, device in item
+            for devices in numbered_devices
+            for _, device in devices
         }
         self._held: dict[str, set[tuple[str, str, str]]] = {}
         self._not_healthy: dict[str, Health] = {}
@@ -59,12 +67,12 @@ class DescribedDriver(NodeDriver):
         uid, allocation = claim["metadata"]["uid"], claim["status"]["allocation"]["devices"]
         results = [item for item in allocation["results"] if item["driver"] == self.name]
         for result in results:
-            if REFUSED in self._configured(result, allocation.get("config") or ()):
+            if REFUSED in self._matching_configurations(result, allocation.get("config") or ()):
                 raise DriverError(f"request {result['request']}: refused by its configuration")
         self._hold(uid, results)
         names = [_cdi_name(uid, result) for result in results]
         edits = {
-            name: self._edits(uid, result, results, allocation.get("config") or ())
+            name: self._make_edits(uid, result, results, allocation.get("config") or ())
             for name, result in zip(names, results, strict=True)
         }
         spec = {
@@ -92,70 +100,78 @@ class DescribedDriver(NodeDriver):
             cdi.spec_path(self._cdi_root, self.name, uid).unlink(missing_ok=True)
 
     def set_health(self, device: str, health: Health) -> None:
-        """It taints the device where its profile says so."""
+        """Set the health of a device; it is tainted where the profile says so."""
         self._not_healthy.pop(device, None)
         if health != "Healthy":
             self._not_healthy[device] = health
         if "taintsUnhealthyDevices" in self._profile.traits:
             taint = {"key": f"{self.name}/unhealthy", "effect": "NoSchedule"}
-            unhealthy = [name for name, one in self._not_healthy.items() if one == "Unhealthy"]
+            unhealthy = [
+                name
+                for name, device_health in self._not_healthy.items()
+                if device_health == "Unhealthy"
+            ]
             self._publish({name: [taint] for name in unhealthy})
 
     def known_health(self, device: str) -> tuple[Health, str]:
-        """A driver whose health cannot be set need not report any."""
-        told = self._profile.stimulus is not None
-        return self._not_healthy.get(device, "Healthy" if told else "Unknown"), ""
+        """Return a device's health and a message; Unknown where the profile can set none."""
+        reports_health = self._profile.stimulus is not None
+        return self._not_healthy.get(device, "Healthy" if reports_health else "Unknown"), ""
 
     def claim_of(self, spec_file: Path) -> str | None:
         return cdi.claim_uid_of(spec_file, self.name)
 
     def _hold(self, uid: str, results: Sequence[Obj]) -> None:
-        """Note what a claim has; where the driver looks, no other may have it."""
-        own = {
+        """Note what a claim has. Raises DriverError: another has it, and the driver looks."""
+        claim_devices = {
             (item["pool"], item["device"], item.get("shareID") or "")
             for item in results
             if not item.get("adminAccess")
         }
         if "refusesDevicesInUse" in self._profile.traits:
             for other, held in self._held.items():
-                if other != uid and own & held:
-                    device = min(own & held)[1]
+                if other != uid and claim_devices & held:
+                    device = min(claim_devices & held)[1]
                     raise DriverError(f"device {device} is prepared for claim {other}")
-        self._held[uid] = own
+        self._held[uid] = claim_devices
 
-    def _edits(
+    def _make_edits(
         self, uid: str, result: Obj, results: Sequence[Obj], config: Sequence[Obj]
     ) -> Mapping[str, Any]:
-        """``containerEdits`` of one allocated device.
+        """Return the ``containerEdits`` of one allocated device.
 
         What no edit of CDI can give, an interface or CPUs, is a variable that simulated containers
         know (`probes._output`).
         """
         request = result["request"]
-        own = [each["device"] for each in results if each["request"] == request]
-        together = {name: self._places[name] for name in own}
+        request_devices = [
+            other_result["device"] for other_result in results if other_result["request"] == request
+        ]
+        together = {name: self._positions[name] for name in request_devices}
         device = self._devices[result["device"]]
-        place = self._places[result["device"]]
-        allocated = Allocated(device, place, uid, request.partition("/")[0], together)
+        position = self._positions[result["device"]]
+        allocated = Allocated(device, position, uid, request.partition("/")[0], together)
         try:
-            shown = self._profile.simulated.shown(allocated, self._configured(result, config))
+            simulated_edits = self._profile.simulated.shown(
+                allocated, self._matching_configurations(result, config)
+            )
         except ValueError as error:
             raise DriverError(f"the driver profile's simulated: {error}") from None
-        environment = shown.environment | {
+        environment = simulated_edits.environment | {
             f"{output_name(self.name, way)}{SHOWS}{result['device']}": "\n".join(lines)
-            for way, lines in shown.ways.items()
+            for way, lines in simulated_edits.ways.items()
         }
         edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in environment.items()]}
-        if nodes := shown.device_nodes:
-            first = place * len(nodes)
+        if nodes := simulated_edits.device_nodes:
+            first = position * len(nodes)
             edits["deviceNodes"] = [
                 {"path": path, "type": "c", "major": MAJOR, "minor": first + index}
                 for index, path in enumerate(nodes)
             ]
         return edits
 
-    def _configured(self, result: Obj, config: Sequence[Obj]) -> Iterator[str]:
-        """Names of the profile's configurations that an allocation has for a device."""
+    def _matching_configurations(self, result: Obj, config: Sequence[Obj]) -> Iterator[str]:
+        """Yield names of the profile's configurations that an allocation has for a device."""
         request = result["request"]
         for item in config:
             opaque, requests = item.get("opaque") or {}, item.get("requests") or []
@@ -168,22 +184,24 @@ class DescribedDriver(NodeDriver):
 
 
 def _without_own_domain(device: Obj, driver: str) -> Obj:
-    """A device as profiles speak of it (v1, QualifiedName: ``driver/name`` is the same as name)."""
+    """Return a device as profiles name it (v1, QualifiedName: ``driver/name`` is the same)."""
     attributes = device.get("attributes") or {}
-    own = {name.removeprefix(f"{driver}/"): value for name, value in attributes.items()}
-    return {**device, "attributes": own}
+    plain_attributes = {
+        name.removeprefix(f"{driver}/"): value for name, value in attributes.items()
+    }
+    return {**device, "attributes": plain_attributes}
 
 
 def _cdi_name(uid: str, result: Obj) -> str:
-    """Of a device, or of a share of it. Devices of two pools may have the same name."""
+    """Return the name of a device, or of a share of it; two pools may have the same names."""
     pool = result["pool"].replace("/", "_")
     return "-".join(filter(None, (uid, pool, result["device"], result.get("shareID"))))
 
 
-def described(profile: ProfileSpec, node: str) -> list[Obj]:
-    """The ResourceSlices of a node that has the devices of a profile."""
+def describe_slices(profile: ProfileSpec, node: str) -> list[Obj]:
+    """Return the ResourceSlices of a node that has the devices of a profile."""
     devices = profile.simulated.devices
-    parts = [
+    chunks = [
         devices[start : start + _DEVICES_PER_SLICE]
         for start in range(0, len(devices), _DEVICES_PER_SLICE)
     ]
@@ -195,9 +213,9 @@ def described(profile: ProfileSpec, node: str) -> list[Obj]:
             "spec": {
                 "driver": profile.driver,
                 "nodeName": node,
-                "pool": {"name": node, "generation": 1, "resourceSliceCount": len(parts)},
-                "devices": list(part),
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": len(chunks)},
+                "devices": list(chunk),
             },
         }
-        for index, part in enumerate(parts)
+        for index, chunk in enumerate(chunks)
     ]

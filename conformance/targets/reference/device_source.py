@@ -85,33 +85,39 @@ class DescribedDevices:
     @property
     def network(self) -> list[Obj]:
         """Slices with devices that are not on any one node."""
-        return [named(item) for item in self.slices or () if not item["spec"].get("nodeName")]
+        return [
+            keep_name_only(item) for item in self.slices or () if not item["spec"].get("nodeName")
+        ]
 
-    def _own(self, node: ShapeNode) -> list[Obj]:
-        """What is published for a node alone."""
-        from conformance.targets.reference.described import described
+    def _slices_of_node(self, node: ShapeNode) -> list[Obj]:
+        """Return what is published for a node alone."""
+        from conformance.targets.reference.described import describe_slices
 
         if self.slices is None:
-            return described(self.profile.spec, node.name)
-        return [named(item) for item in self.slices if item["spec"].get("nodeName") == node.name]
+            return describe_slices(self.profile.spec, node.name)
+        return [
+            keep_name_only(item)
+            for item in self.slices
+            if item["spec"].get("nodeName") == node.name
+        ]
 
     def count(self, node: ShapeNode) -> int:
-        return sum(len(item["spec"].get("devices") or ()) for item in self._own(node))
+        return sum(len(item["spec"].get("devices") or ()) for item in self._slices_of_node(node))
 
     def start(self, node: ShapeNode, _root: Path, cdi: Path) -> NodeDriver:
         """Start the driver on a node, with its CDI specs in ``cdi``. Raises UsageError."""
         from conformance.targets.reference.described import DescribedDriver
 
-        own, network = self._own(node), self.network
-        for resource_slice in (*own, *network):
+        node_slices, network = self._slices_of_node(node), self.network
+        for resource_slice in (*node_slices, *network):
             for problem in check_slice(resource_slice):
                 name = resource_slice["metadata"]["name"]
                 raise UsageError(f"ResourceSlice {name} of {self.driver}: {problem}")
-        return DescribedDriver(self.profile.spec, cdi, own, network)
+        return DescribedDriver(self.profile.spec, cdi, node_slices, network)
 
 
-def named(resource_slice: Obj) -> Obj:
-    """A slice with nothing of its metadata but its name."""
+def keep_name_only(resource_slice: Obj) -> Obj:
+    """Return a slice with nothing of its metadata but its name."""
     return {**resource_slice, "metadata": {"name": resource_slice["metadata"]["name"]}}
 
 
@@ -127,7 +133,7 @@ class NoDriver:
     network: ClassVar[Sequence[Obj]] = ()
 
     def start(self, _node: ShapeNode, _root: Path, _cdi: Path) -> None:
-        """A node with a kubelet alone."""
+        """Start nothing: the node has a kubelet alone."""
 
 
 DeviceSource = SimulatedGpus | DescribedDevices | NoDriver

@@ -86,14 +86,14 @@ class NvmlDriver(NodeDriver):
         self._publish(self._conditions.taints(self._core.inventory))
 
     def set_health(self, device: str, health: Health) -> None:
-        self._conditions.tell(self._core.inventory, device, health)
+        self._conditions.set_health_of_gpu(self._core.inventory, device, health)
         self._publish(self._conditions.taints(self._core.inventory))
 
     def known_health(self, device: str) -> tuple[Health, str]:
         return self._conditions.health(self._core.inventory, device)
 
     def reboot(self) -> None:
-        """The node has another boot id, too.
+        """Reboot; the node has another boot id, too.
 
         MIG devices do not outlive a reboot (NVIDIA's MIG User Guide, "Creating GPU Instances").
         """
@@ -110,30 +110,35 @@ _CONDITIONS: Final[Mapping[Health, Condition]] = {
 
 
 class Conditions:
-    """Of the GPUs of one node, since its driver was started: events are not told twice."""
+    """The conditions of one node's GPUs since its driver was started; no event comes twice."""
 
     def __init__(self, driver: str) -> None:
         self._driver = driver
-        self._found: dict[str, Condition] = {}
+        self._condition_of_gpu: dict[str, Condition] = {}
 
-    def tell(self, inventory: Inventory, device: str, health: Health) -> None:
-        """The GPU that has a device is healthy or not from now on."""
-        known = inventory.get(device)
-        gpu = device if known is None else known.gpu_name
-        self._found.pop(gpu, None)
+    def set_health_of_gpu(self, inventory: Inventory, device: str, health: Health) -> None:
+        """Set the health that the GPU of a device has from now on."""
+        inventory_device = inventory.get(device)
+        gpu = device if inventory_device is None else inventory_device.gpu_name
+        self._condition_of_gpu.pop(gpu, None)
         if health != "Healthy":
-            self._found[gpu] = replace(_CONDITIONS[health], gpu=gpu)
+            self._condition_of_gpu[gpu] = replace(_CONDITIONS[health], gpu=gpu)
 
     def health(self, inventory: Inventory, device: str) -> tuple[Health, str]:
-        """Of a device, with a message."""
-        found = self._applied(inventory).get(device)
-        return ("Unknown", "") if found is None else (found.health, found.health_message)
+        """Return the health of a device, and a message."""
+        condition = self._applied(inventory).get(device)
+        return (
+            ("Unknown", "") if condition is None else (condition.health, condition.health_message)
+        )
 
     def taints(self, inventory: Inventory) -> Mapping[str, Sequence[Obj]]:
-        """Device -> its taints, of those that have some."""
-        entries = {each.name: slices.describe_device(each) for each in self._applied(inventory)}
+        """Return device -> its taints, for those that have some."""
+        entries = {
+            inventory_device.name: slices.describe_device(inventory_device)
+            for inventory_device in self._applied(inventory)
+        }
         return {name: entry["taints"] for name, entry in entries.items() if "taints" in entry}
 
     def _applied(self, inventory: Inventory) -> Inventory:
-        report = HealthReport(conditions=tuple(self._found.values()))
+        report = HealthReport(conditions=tuple(self._condition_of_gpu.values()))
         return apply_health(inventory, report, self._driver)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from conformance.seam.overlaps import in_use
 from kube.base.errors import TargetError
-from kube.components import meant
+from kube.components import match_components
 from kube.observations import (
     CLAIMS,
     PREPARED,
@@ -26,7 +26,10 @@ from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
 
 
-def samples(world: World, component: str, name: str, node: str | None) -> Sequence[Sample] | None:
+def read_samples(
+    world: World, component: str, name: str, node: str | None
+) -> Sequence[Sample] | None:
+    """Return the series of a metric as a component counts them; None: it does not run."""
     kubelet = next((item for item in world.kubelets if item.node == node), None)
     if node is not None:
         if kubelet is None:
@@ -35,14 +38,14 @@ def samples(world: World, component: str, name: str, node: str | None) -> Sequen
     if not world.components.runs(component):
         return None
     if name == PREPARED and kubelet is not None:
-        return _prepared(kubelet)
+        return _count_prepared_claims(kubelet)
     if name == CLAIMS:
-        return _claims(world.cluster.store.all("ResourceClaim"))
+        return _count_claims(world.cluster.store.all("ResourceClaim"))
     return world.cluster.counts.samples(component, name)
 
 
-def _prepared(kubelet: Kubelet) -> list[Sample]:
-    """Follows claimsInUse of pkg/kubelet/cm/dra/claiminfo.go."""
+def _count_prepared_claims(kubelet: Kubelet) -> list[Sample]:
+    """Count as claimsInUse of pkg/kubelet/cm/dra/claiminfo.go."""
     complete = [item for item in kubelet.dra_manager.prepared.values() if item.complete]
     counted = Counter(driver for item in complete for driver in item.devices)
     return [
@@ -51,8 +54,8 @@ def _prepared(kubelet: Kubelet) -> list[Sample]:
     ]
 
 
-def _claims(claims: Sequence[Obj]) -> list[Sample]:
-    """Follows customCollector of pkg/controller/resourceclaim/controller.go."""
+def _count_claims(claims: Sequence[Obj]) -> list[Sample]:
+    """Count as customCollector of pkg/controller/resourceclaim/controller.go."""
     counted = Counter(
         (str("allocation" in claim["status"]).lower(), admin_access(claim), _source(claim))
         for claim in claims
@@ -79,49 +82,51 @@ class ReferenceObservation:
         self._namespace = namespace
 
     def container(self, pod: str, container: str) -> ContainerView | None:
-        """What it saw in its latest run."""
+        """Return what a container saw in its latest run; None: nothing yet."""
         with self._lock:
             views = (item.observe(self._namespace, pod, container) for item in self._world.kubelets)
             return next((view for view in views if view is not None), None)
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
-        """Claim uid -> names of the files that its drivers have written for it."""
+        """Return claim uid -> names of the files that its drivers have written for it."""
         with self._lock:
-            found: dict[str, list[str]] = {}
+            names_by_uid: dict[str, list[str]] = {}
             for kubelet in self._world.kubelets:
                 for driver in kubelet.dra_manager.drivers:
                     for uid, files in driver.spec_files().items():
-                        found.setdefault(uid, []).extend(files)
-            return found
+                        names_by_uid.setdefault(uid, []).extend(files)
+            return names_by_uid
 
     def cdi_specs(self) -> Sequence[tuple[str, Obj]]:
-        """Of a node's drivers one is asked: they share the directory."""
+        """Return all CDI specs; one driver of a node is asked, for they share the folder."""
         with self._lock:
-            drivers = [one.driver for one in self._world.kubelets if one.driver is not None]
+            drivers = [
+                kubelet.driver for kubelet in self._world.kubelets if kubelet.driver is not None
+            ]
             return [item for driver in drivers for item in driver.specs()]
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
         with self._lock:
-            return samples(self._world, component, name, node)
+            return read_samples(self._world, component, name, node)
 
     def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """None where the kubelet does not run, or does not list the container."""
+        """Return a container's claims; None: the kubelet does not run, or does not list it."""
         with self._lock:
-            found = self._world.cluster.store.get("Pod", self._namespace, pod)
-            node = found["spec"].get("nodeName") if found is not None else None
+            pod_object = self._world.cluster.store.get("Pod", self._namespace, pod)
+            node = pod_object["spec"].get("nodeName") if pod_object is not None else None
             kubelet = next((item for item in self._world.kubelets if item.node == node), None)
-            if found is None or kubelet is None:
+            if pod_object is None or kubelet is None:
                 return None
             if not self._world.components.runs(kubelet.component):
                 return None
-            return kubelet.pod_resources.listed(found, container)
+            return kubelet.pod_resources.listed(pod_object, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
         with self._lock:
             return in_use(self._world.cluster.store.all("ResourceClaim"), driver, node)
 
     def published_before(self, driver: str) -> Sequence[PublishedDevice]:  # noqa: ARG002
-        """None: the drivers of a reference publish a device for as long as there is one."""
+        """Return nothing: drivers of a reference publish a device as long as there is one."""
         return ()
 
 
@@ -135,20 +140,24 @@ class ReferenceFaults:
     def disturb(self, component: str, action: str) -> None:
         """Done, with all that follows from it, when this returns."""
         with self._lock:
-            names = meant(component, self._world.components.names)
+            names = match_components(component, self._world.components.names)
             if not names:
-                known = ", ".join(self._world.components.names)
-                raise TargetError(f"the reference has no {component} to {action}; it has: {known}")
+                component_names = ", ".join(self._world.components.names)
+                raise TargetError(
+                    f"the reference has no {component} to {action}; it has: {component_names}"
+                )
             for name in names:
                 self._world.fault(name, action)
 
     def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
-        """All parts of the reference have the same gates for as long as it lives."""
-        wanted = ", ".join(gates)
-        raise TargetError(f"the reference's {component} cannot be restarted with other {wanted}")
+        """Raise TargetError: all parts of the reference keep the same gates."""
+        gate_names = ", ".join(gates)
+        raise TargetError(
+            f"the reference's {component} cannot be restarted with other {gate_names}"
+        )
 
     def set_health(self, node: str, device: Obj, health: Health) -> None:
-        """As on the simulated GPU itself."""
+        """Set the health of a device, as on the simulated GPU itself."""
         with self._lock:
             for kubelet in self._world.kubelets:
                 if kubelet.node == node and kubelet.driver is not None:

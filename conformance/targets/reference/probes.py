@@ -32,7 +32,7 @@ class ProbeRuntime:
     )
 
     def command_of(self, container: Mapping[str, Any]) -> ProbeCommand | None:
-        """The probe that a container runs, None for anything else."""
+        """Return the probe that a container runs, None for anything else."""
         words = (*(container.get("command") or ()), *(container.get("args") or ()))
         probe = Probe.of(words)
         return None if probe is None else ProbeCommand(probe)
@@ -51,10 +51,10 @@ class ProbeCommand:
     def view(
         self, pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, cgroup: DeviceCgroup
     ) -> ContainerView:
-        """What the container sees, with what the probe's commands print in it."""
-        seen = basic_view(pod, container, edits)
+        """Return what the container sees, with what the probe's commands print in it."""
+        container_view = basic_view(pod, container, edits)
         commands = self.probe.commands.items()
-        paths = set(seen.device_nodes)
+        paths = set(container_view.device_nodes)
         outputs = {name: _output(name, run, edits, paths) for name, run in commands}
         if devicefiles.NAME in outputs:
             files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
@@ -64,14 +64,14 @@ class ProbeCommand:
             for path, file in edits.mounts.items()
             if path.startswith(f"{METADATA}/")
         }
-        return replace(seen, outputs=outputs)
+        return replace(container_view, outputs=outputs)
 
 
 def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
-    """What a command prints: lines of a way, or the simulated nvidia-smi where it is mounted."""
-    shown = [value for key, value in edits.env.items() if key.startswith(f"{name}{SHOWS}")]
-    if shown or "/" in name:  # of a way (`output_name`)
-        return "".join(f"{one}\n" for one in shown)
+    """Return what a command prints: lines of a way, or nvidia-smi's where that is mounted."""
+    device_texts = [value for key, value in edits.env.items() if key.startswith(f"{name}{SHOWS}")]
+    if device_texts or "/" in name:  # of a way (`output_name`)
+        return "".join(f"{text}\n" for text in device_texts)
     command, _, options = run.partition(" ")
     file = edits.mounts.get(smi.CONTAINER_PATH)
     if command != PurePosixPath(smi.CONTAINER_PATH).name or file is None:
@@ -80,21 +80,25 @@ def _output(name: str, run: str, edits: ContainerEdits, paths: Set[str]) -> str:
 
 
 def _makes_nodes(pod: Mapping[str, Any], container: Mapping[str, Any]) -> bool:
-    """Whether a container may make device files: it is root, and asks for the capability."""
-    own = container.get("securityContext") or {}
-    user = own.get("runAsUser", (pod["spec"].get("securityContext") or {}).get("runAsUser"))
-    return user == 0 and "MKNOD" in ((own.get("capabilities") or {}).get("add") or ())
+    """Return whether a container may make device files: it is root with that capability."""
+    security_context = container.get("securityContext") or {}
+    user = security_context.get(
+        "runAsUser", (pod["spec"].get("securityContext") or {}).get("runAsUser")
+    )
+    return user == 0 and "MKNOD" in ((security_context.get("capabilities") or {}).get("add") or ())
 
 
 def _device_files(
     nodes: Iterable[DeviceNode], cgroup: DeviceCgroup, *, makes: bool
 ) -> Iterator[DeviceFile]:
-    """A container's device files, and with ``makes`` those of other numbers that it makes."""
+    """Yield a container's device files, with ``makes`` also those of others that it makes."""
     numbers = {node: f"{node.major}:{node.minor}" for node in nodes}
-    given = {number for node, number in numbers.items() if "r" in (node.permissions or "rwm")}
+    readable_numbers = {
+        number for node, number in numbers.items() if "r" in (node.permissions or "rwm")
+    }
 
     def opened(path: str, number: str) -> DeviceFile:
-        refused = not cgroup.permits(number, given)
+        refused = not cgroup.permits(number, readable_numbers)
         return DeviceFile(path, number, f"{path}: {REFUSED}" if refused else "")
 
     for node, number in numbers.items():

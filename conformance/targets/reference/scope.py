@@ -59,8 +59,8 @@ class ReferenceScope(Scope):
     @override
     def columns(self, ref: Ref) -> Mapping[str, str]:
         with self._lock:
-            found = self._world.api.get(ref, self.namespace)
-            objects = [] if found is None else [found]
+            obj = self._world.api.get(ref, self.namespace)
+            objects = [] if obj is None else [obj]
             return cells_of(self._world.api.table(ref.kind, objects, {}) or {})
 
     @override
@@ -73,8 +73,8 @@ class ReferenceScope(Scope):
         return watching
 
     def _selected(self, query: Query) -> tuple[str, str, str, Labels, Labels]:
-        place = query.namespace or self.namespace
-        return query.api_version, query.kind, place, query.labels, query.fields
+        namespace = query.namespace or self.namespace
+        return query.api_version, query.kind, namespace, query.labels, query.fields
 
     @override
     def send(self, request: Request) -> None:
@@ -84,7 +84,7 @@ class ReferenceScope(Scope):
 
     @override
     def at_once(self, actions: Sequence[Callable[[], None]]) -> None:
-        """In their order, and nobody acts on one before the last is done."""
+        """Do the actions in their order; nobody acts on one before the last is done."""
         with self._lock:
             self._at_once = True
             try:
@@ -105,7 +105,7 @@ class ReferenceScope(Scope):
 
     @override
     def wait(self, check: Callable[[], T | None], timeout: float) -> T | None:
-        """The check is repeated at each moment at which something can change."""
+        """Wait as `Scope.wait`; the check is repeated at each moment that can change something."""
         with self._lock:
             deadline = self._world.clock.now + timeout
             while True:
@@ -168,27 +168,27 @@ class ReferenceScope(Scope):
             store = self._world.cluster.store
             claims = store.all("ResourceClaim", self.namespace)
             pending = [claim for claim in claims if "allocation" not in claim["status"]]
-            found = self._world.scheduler.snapshot(pending)
+            cluster_snapshot = self._world.scheduler.snapshot(pending)
             if pods:
                 reduced = [reduced_pod(pod, ()) for pod in store.all("Pod")]
-                found["pods"] = [pod for pod in reduced if pod is not None]
-                found["templates"] = list(store.all("ResourceClaimTemplate"))
-            return found
+                cluster_snapshot["pods"] = [pod for pod in reduced if pod is not None]
+                cluster_snapshot["templates"] = list(store.all("ResourceClaimTemplate"))
+            return cluster_snapshot
 
     @override
     def diagnostics(self) -> Mapping[str, str]:
         with self._lock:
             store = self._world.cluster.store
-            found: dict[str, str] = {}
+            texts: dict[str, str] = {}
             for kind in KINDS.values():
                 objects = store.all(kind.name, self.namespace if kind.namespaced else None)
                 if objects:
-                    found[f"{kind.plural}.json"] = json.dumps(objects, indent=1)
+                    texts[f"{kind.plural}.json"] = json.dumps(objects, indent=1)
             log = self._world.cluster.log
             lines = [line for namespace, line in log if namespace == self.namespace]
-            found["reference.log"] = "\n".join(lines)
-            found["snapshot.json"] = json.dumps(self.snapshot(pods=True), indent=1)
-            return found
+            texts["reference.log"] = "\n".join(lines)
+            texts["snapshot.json"] = json.dumps(self.snapshot(pods=True), indent=1)
+            return texts
 
     @override
     def close(self) -> None:
@@ -198,7 +198,7 @@ class ReferenceScope(Scope):
 
     @contextmanager
     def _requests(self) -> Iterator[None]:
-        """While nobody else changes anything. Raises TargetError: the API server was stopped."""
+        """Let nobody else change anything. Raises TargetError: the API server was stopped."""
         with self._lock:
             if not self._world.components.runs(""):
                 raise TargetError("the API server does not answer: a step has stopped it")

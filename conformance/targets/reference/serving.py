@@ -11,7 +11,7 @@ from kubesim.front.serving import RealTime, Served
 
 
 def real_time(target: ReferenceTarget) -> RealTime:
-    """The reference's objects, in the machine's time; it was begun at `seconds_since_epoch`."""
+    """Return the reference's objects in real time; it was begun at `seconds_since_epoch`."""
     return RealTime(target.world, target.lock)
 
 

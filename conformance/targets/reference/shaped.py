@@ -9,7 +9,7 @@ from kubesim.nodes.node import Node
 
 
 def node_of(shape: ShapeNode) -> Node:
-    """The node that a shape describes, without its devices, which are the driver's."""
+    """Return the node that a shape describes, without its devices, which are the driver's."""
     return Node(
         name=shape.name,
         ready=shape.ready,
@@ -20,15 +20,15 @@ def node_of(shape: ShapeNode) -> Node:
     )
 
 
-def fit(node: ShapeNode, driver: NodeDriver | None) -> None:
-    """Taint devices as the shape says, having seen that the node has all of which it speaks.
+def fit_devices(node: ShapeNode, driver: NodeDriver | None) -> None:
+    """Taint devices as the shape says, once it is checked that the node has all it names.
 
     Raises UsageError: naming one that it has not.
     """
-    there = driver.devices if driver is not None else []
+    device_names = driver.devices if driver is not None else []
     for device in (*node.held, *node.device_taints):
-        if device not in there:
-            has = f"has {', '.join(there)}" if there else "has none"
+        if device not in device_names:
+            has = f"has {', '.join(device_names)}" if device_names else "has none"
             raise UsageError(f"the node {node.name} of the cluster shape {has}, not {device}")
     if driver is not None:
         driver.taint({d: [t.model_dump() for t in ts] for d, ts in node.device_taints.items()})

@@ -34,7 +34,7 @@ from conformance.targets.reference.device_source import (
 )
 from conformance.targets.reference.probes import ProbeRuntime
 from conformance.targets.reference.scope import ReferenceScope
-from conformance.targets.reference.shaped import fit, node_of
+from conformance.targets.reference.shaped import fit_devices, node_of
 from kube.components import OTHER_DRIVER
 from kube.nodes import RUN_LABEL, usable_nodes
 from kube.observations import CONTROL_PLANE
@@ -131,10 +131,10 @@ class ReferenceTarget:
             raise
 
     def _driver(self, node: ShapeNode) -> NodeDriver | None:
-        """The driver of a node, started."""
+        """Return the driver of a node, started."""
         root = self._root / node.name
         driver = self.options.devices.start(node, root, root / "cdi") if node.driver else None
-        fit(node, driver)
+        fit_devices(node, driver)
         return driver
 
     @property
@@ -147,7 +147,7 @@ class ReferenceTarget:
         ]
 
     def _other(self, node: ShapeNode) -> NodeDriver:
-        """The other driver of a node, started; both write their CDI specs into one directory."""
+        """Start the other driver of a node; both write their CDI specs into one folder."""
         assert self.options.other is not None
         root = self._root / node.name
         return self.options.other.start(node, root / OTHER_DRIVER, root / "cdi")
@@ -197,7 +197,7 @@ class ReferenceTarget:
         return {node.name: other.count(node) for node in self._with_other} if other else {}
 
     def scope(self, namespace: str) -> ReferenceScope:
-        """A view of one namespace, which need not exist yet."""
+        """Return a view of one namespace, which need not exist yet."""
         return ReferenceScope(self.world, self.lock, self.claims, namespace)
 
     def owned(
@@ -206,18 +206,18 @@ class ReferenceTarget:
         *,
         every_kind: bool = False,  # noqa: ARG002 -- nothing installs a driver here
     ) -> list[Ref]:
-        """Everything with the run label (of one run, or of any), in the order of deletion."""
+        """Return all that has the run label (one run's, or any), in the order of deletion."""
         with self.lock:
-            found = [
+            labelled = [
                 obj
                 for kind in _DELETION_ORDER
                 for obj in self.world.cluster.store.all(kind)
                 if _belongs(obj, run)
             ]
-            return [Ref.of(obj) for obj in found]
+            return [Ref.of(obj) for obj in labelled]
 
     def now(self) -> float:
-        """Virtual seconds since the reference was started."""
+        """Return the virtual seconds since the reference was started."""
         with self.lock:
             return self.world.clock.now
 
@@ -233,7 +233,7 @@ class ReferenceTarget:
 
 
 def _memory() -> Path | None:
-    """A directory in memory for files that nobody needs after a crash, None if there is none."""
+    """Return a folder in memory for files that no crash needs to spare, None without one."""
     return _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance import probe
-from localkube.gocommand import COMPILE, environment, find_go
+from localkube.gocommand import COMPILE, find_go, make_environment
 from tests.kubesim.front.served import served
 from tests.programs import ended
 
@@ -71,7 +71,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [find_go(), "build", *COMPILE, f"-ldflags=-X {VERSION}", "-o", output, ".", "./kubectl"],
         cwd=MODULE,
-        env=environment(),
+        env=make_environment(),
         check=True,
     )
     return output

@@ -15,7 +15,7 @@ from kube.base.folders import cache_folder
 from kube.base.locks import file_lock
 from localkube.base import ClusterError, ClusterUsageError, Progress, silent
 from localkube.binaries.build import run_build
-from localkube.binaries.versions import KUBERNETES, Build, builds, cache_key
+from localkube.binaries.versions import KUBERNETES, Build, cache_key, list_builds
 from localkube.data import local_cluster_modules_dir
 from localkube.gocommand import find_go
 from tests.mutants.real import sources
@@ -45,7 +45,7 @@ def _build(modules: Path, program: Path, wrongs: tuple[Wrong, ...], progress: Pr
     go = find_go()
     # Always the same place: Go takes it for a part of what a package is compiled from.
     gomod = sources.write(go, modules, program.parent.parent / "source", wrongs)
-    [ordinary] = [build for build in builds(KUBERNETES) if program.name in build.binaries]
+    [ordinary] = [build for build in list_builds(KUBERNETES) if program.name in build.binaries]
     build = Build(
         title="the mutant scheduler",
         module=ordinary.module,

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from localkube.base import ClusterError
-from localkube.gocommand import environment
+from localkube.gocommand import make_environment
 from tests.mutants.real.change import Wrong, changed
 
 PACKAGE = "k8s.io/kubernetes/cmd/kube-scheduler"
@@ -71,7 +71,7 @@ def _output(folder: Path, *command: str) -> list[str]:
     done = subprocess.run(
         command,
         cwd=folder,
-        env=environment(),
+        env=make_environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,24 @@ from localkube.base import ClusterAccess
 from tests.kube.fake_api import FakeApi
 
 MakeTarget = Callable[..., ClusterTarget]
+
+
+@dataclass
+class RecordingControl:
+    """A `ComponentControl` that notes what it is asked for, and has one answer for all metrics."""
+
+    answer: str | None = None
+    requests: list[tuple[str, str]] = field(default_factory=list)  # component, what is asked
+
+    def disturb(self, component: str, action: str) -> None:
+        self.requests.append((component, action))
+
+    def set_gates(self, component: str, gates: Mapping[str, bool]) -> None:
+        self.requests.append((component, f"gates {dict(gates)}"))
+
+    def metrics(self, component: str) -> str | None:
+        self.requests.append((component, "metrics"))
+        return self.answer
 
 
 def until(condition: Callable[[], object]) -> None:

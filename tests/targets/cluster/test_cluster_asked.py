@@ -17,7 +17,7 @@ from tests.certify.evidence import REJECTED, WAITS
 from tests.kube.fake_api import FakeApi
 from tests.kubesim import kit
 from tests.scenario.shipped import ROOT
-from tests.targets.cluster.conftest import MakeTarget
+from tests.targets.cluster.conftest import MakeTarget, RecordingControl
 
 GENERATED = ROOT / "extended/resource-claim/generated-claims-counted-in-metrics.yaml"
 BRINGS_NODES = ROOT / f"{WAITS}.yaml"
@@ -25,23 +25,18 @@ TOLD = f'{CREATES}{{status="success"}} 3\n'
 
 
 def test_the_control_plane_is_asked_where_the_clusters_source_can(make_target: MakeTarget) -> None:
-    asked: list[str] = []
-
-    def read(component: str) -> str:
-        asked.append(component)
-        return TOLD
-
-    target = make_target(reach=Reach(metrics=read))
+    control = RecordingControl(TOLD)
+    target = make_target(reach=Reach(control=control))
     abilities = target.capabilities().abilities
     assert {"metrics:kube-controller-manager", "metrics:kube-scheduler"} <= abilities
     scope = target.scope("demo")
     found = scope.observe.samples("kube-scheduler", CREATES, None)
     assert found == [Sample({"status": "success"}, 3.0)]
-    assert asked == ["kube-scheduler"]
+    assert control.requests == [("kube-scheduler", "metrics")]
 
 
 def test_who_does_not_answer_tells_nothing(make_target: MakeTarget) -> None:
-    scope = make_target(reach=Reach(metrics=lambda _component: None)).scope("demo")
+    scope = make_target(reach=Reach(control=RecordingControl())).scope("demo")
     assert scope.observe.samples("kube-scheduler", CREATES, None) is None
 
 
@@ -79,7 +74,7 @@ def test_who_may_not_make_nodes_skips_scenarios_that_bring_some(
     def may(_connection: Connection, _user: User | None, rule: Obj) -> bool:
         return f"{rule['resources'][0]} {rule['verbs'][0]}" != refused
 
-    monkeypatch.setattr(accounts, "may", may)
+    monkeypatch.setattr(accounts, "is_allowed", may)
     if asks:
         api.served["authorization.k8s.io/v1"] = {}
     found = make_target().capabilities()

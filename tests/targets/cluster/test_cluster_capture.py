@@ -10,7 +10,7 @@ import pytest
 
 from conformance.targets.cluster import ClusterTarget
 from conformance.targets.cluster.capture import capture
-from conformance.targets.cluster.rename import renamed
+from conformance.targets.cluster.rename import replace_names
 from kube.base.errors import TargetError
 from reference_allocator.explain import explain
 from reference_allocator.snapshot import Snapshot
@@ -77,7 +77,7 @@ def test_a_renamed_snapshot_says_the_same_with_other_names(
 ) -> None:
     fill(api)
     found = capture(target.api, print)
-    other = renamed(found)
+    other = replace_names(found)
     text = re.sub(r'"uid-[^"]*"', '""', json.dumps(other))
     for name in ("rack-", "picky", "held", "holder", "waits", '"ns"', SECRET):
         assert name not in text, name

@@ -8,7 +8,7 @@ import yaml
 from conformance.targets.cluster import ClusterTarget
 from kube.base.redaction import REDACTED, redact_object
 from localkube.base import ClusterAccess
-from localkube.processes.tools import tail
+from localkube.processes.tools import read_tail
 from tests.kube.fake_api import FakeApi
 
 JWT = "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl"
@@ -78,6 +78,6 @@ def test_a_failure_comes_with_objects_events_and_logs(
 def test_only_the_end_of_a_long_log_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("\n".join(f"line {n}" for n in range(100_000)))
-    lines = tail(path, 200).splitlines()
+    lines = read_tail(path, 200).splitlines()
     assert len(lines) == 200
     assert lines[-1] == "line 99999"

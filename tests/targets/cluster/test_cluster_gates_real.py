@@ -44,7 +44,7 @@ def test_a_dry_run_shows_what_the_metrics_tell(
 ) -> None:
     api, on = asked
     told = gates.feature_gates(api, VERSION)
-    monkeypatch.setattr(gates, "_told", lambda _connection: {})
+    monkeypatch.setattr(gates, "_read_enabled_gates", lambda _connection: {})
     found = gates.feature_gates(api, VERSION)
     probed = PROBED & FREE
     assert len(probed) > 3

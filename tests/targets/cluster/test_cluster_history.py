@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from conformance.targets.cluster.decisions import decisions_of
+from conformance.targets.cluster.decisions import find_decisions
 from conformance.targets.cluster.history import History
 
 
@@ -40,7 +40,7 @@ class Recorded(History):
         self.add(obj["kind"], uid, version, None if gone else obj)
 
     def decided(self, nodes: dict[str, str] | None = None, namespace: str = "demo") -> list[Any]:
-        return decisions_of(self, namespace, nodes or {}, "1.37.1", {"DRAAdminAccess": True})
+        return find_decisions(self, namespace, nodes or {}, "1.37.1", {"DRAAdminAccess": True})
 
 
 def names(objects: list[dict[str, Any]]) -> list[str]:
@@ -69,7 +69,7 @@ def test_a_list_tells_what_was_deleted_meanwhile() -> None:
     history = Recorded()
     history.tell(5, thing("Node", "old"))
     history.tell(30, thing("Node", "new"))
-    history.list_was("Node", [], 20)
+    history.add_list("Node", [], 20)
     assert names(history.at(19)) == ["old"]
     assert names(history.at(20)) == []
     assert names(history.at(30)) == ["new"]
@@ -199,9 +199,9 @@ def test_a_decision_in_a_gap_of_any_kind_is_not_known_and_others_are() -> None:
     history = Recorded()
     history.tell(10, claim("before", "gpu-0", "p0"))
     history.tell(15, claim("within", "gpu-0", "p1"))
-    history.list_was("ResourceClaim", ["uid-of-within"], 20, since=11)
+    history.add_list("ResourceClaim", ["uid-of-within"], 20, since=11)
     history.tell(30, claim("after", "gpu-1", "p2"))
-    history.list_was("ResourceSlice", [], 40, since=33)
+    history.add_list("ResourceSlice", [], 40, since=33)
     history.tell(35, claim("unseen-slices", "gpu-1", "p3"))
     known = {names(list(item.claims))[0]: item.unknown for item in history.decided()}
     assert [name for name, why in known.items() if not why] == ["before", "after"]
@@ -215,7 +215,7 @@ def test_a_kind_is_known_up_to_a_list_that_says_nothing_new() -> None:
     history.tell(10, claim("before", "gpu-0", "p0"))
     assert history.await_list("DeviceTaintRule", {}, 12, timeout=0)
     history.tell(15, claim("within", "gpu-1", "p1"))
-    history.list_was("DeviceTaintRule", [], 20, since=3)
+    history.add_list("DeviceTaintRule", [], 20, since=3)
     known = {names(list(item.claims))[0]: item.unknown for item in history.decided()}
     assert known["before"] == ""
     assert "between resourceVersion 12 and 20" in known["within"]
@@ -224,8 +224,8 @@ def test_a_kind_is_known_up_to_a_list_that_says_nothing_new() -> None:
 def test_a_gap_is_forgotten_with_the_versions_in_it() -> None:
     history = Recorded()
     history.tell(10, claim("before", "gpu-0", "p0"))
-    history.list_was("DeviceTaintRule", [], 20, since=10)
+    history.add_list("DeviceTaintRule", [], 20, since=10)
     history.prune(20)
-    assert "between resourceVersion 10 and 20" in history.gap(20)
+    assert "between resourceVersion 10 and 20" in history.explain_gap(20)
     history.prune(21)
-    assert history.gap(20) == ""
+    assert history.explain_gap(20) == ""

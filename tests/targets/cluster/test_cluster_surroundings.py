@@ -24,7 +24,7 @@ from kube.nodes import RUN_LABEL
 from kube.values import Ref
 from kubesim.apiserver.patches import merge
 from tests.kube.fake_api import FakeApi
-from tests.targets.cluster.conftest import MakeTarget, until
+from tests.targets.cluster.conftest import MakeTarget, RecordingControl, until
 
 DRIVER = "gpu.example.com"
 WEBHOOKS = "MutatingWebhookConfiguration"
@@ -110,17 +110,12 @@ def test_a_control_plane_alone_serves_allocation_only(
 
 
 def test_faults_go_to_the_clusters_source(make_target: MakeTarget) -> None:
-    done: list[tuple[str, str]] = []
-    target = make_target(
-        reach=Reach(
-            disturb=lambda component, action: done.append((component, action)),
-            components=("kube-scheduler",),
-        )
-    )
+    control = RecordingControl()
+    target = make_target(reach=Reach(control=control, components=("kube-scheduler",)))
     assert "fault:kube-scheduler" in target.capabilities().abilities
     scope = target.scope("demo")
     scope.faults.disturb("kube-scheduler", "restart")
-    assert done == [("kube-scheduler", "restart")]
+    assert control.requests == [("kube-scheduler", "restart")]
     with pytest.raises(TargetError, match="cannot kill etcd; components that it can: kube-sch"):
         scope.faults.disturb("etcd", "kill")
     scope.close()

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.driver.simulated import Stimulus
-from conformance.targets.cluster.observer import listed
+from conformance.targets.cluster.observer import list_claims
 from conformance.targets.cluster.reach import ControlFiles
 from kube.base.errors import TargetError
 from kube.kubelet import podresources_v1_pb2 as api
@@ -103,16 +103,16 @@ def socket(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_container_has_the_claims_that_are_listed_for_it(socket: Path) -> None:
     device = ListedDevice("d", "n0", "gpu-0", ("v/c=x",))
-    assert listed(socket, "ns", "p", "ctr0") == [ListedClaim("ns", "one", (device,))]
-    assert listed(socket, "ns", "p", "bare") == []
+    assert list_claims(socket, "ns", "p", "ctr0") == [ListedClaim("ns", "one", (device,))]
+    assert list_claims(socket, "ns", "p", "bare") == []
 
 
 @pytest.mark.parametrize("where", [("ns", "p", "x"), ("ns", "q", "ctr0"), ("other", "p", "ctr0")])
 def test_what_is_not_listed_is_told_from_what_has_no_claim(
     where: tuple[str, str, str], socket: Path
 ) -> None:
-    assert listed(socket, *where) is None
+    assert list_claims(socket, *where) is None
 
 
 def test_a_kubelet_that_does_not_answer_lists_nothing(tmp_path: Path) -> None:
-    assert listed(tmp_path / "none", "ns", "p", "ctr0") is None
+    assert list_claims(tmp_path / "none", "ns", "p", "ctr0") is None

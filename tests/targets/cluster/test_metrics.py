@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.targets.cluster.reading import of_kubelet, samples_in, why_not
+from conformance.targets.cluster.reading import explain_no_metrics, read_kubelet_metrics, samples_in
 from kube.connection import Connection
 from kube.errors import ApiError
 from kube.observations import CREATES, OPERATIONS, PREPARED, total
@@ -56,7 +56,7 @@ def connection(answer: str | ApiError) -> Connection:
 def test_the_series_with_the_labels_are_added_up(
     name: str, labels: dict[str, str], value: float
 ) -> None:
-    found = samples_in(of_kubelet(connection(TEXT), "n"), name)
+    found = samples_in(read_kubelet_metrics(connection(TEXT), "n"), name)
     assert found is not None
     assert total(found, labels) == value
 
@@ -83,9 +83,9 @@ def test_what_is_no_metric_is_no_answer() -> None:
 
 
 def test_why_there_is_none_is_said() -> None:
-    assert why_not(connection(TEXT), ["n"]) == ""
-    assert "has no metric" in why_not(connection("x 1\n"), ["n"])
+    assert explain_no_metrics(connection(TEXT), ["n"]) == ""
+    assert "has no metric" in explain_no_metrics(connection("x 1\n"), ["n"])
     refused = ApiError(403, "Forbidden", "nodes/proxy is forbidden")
-    said = why_not(connection(refused), ["n"])
+    said = explain_no_metrics(connection(refused), ["n"])
     assert "nodes/proxy is forbidden" in said
     assert "ci/rbac/kubelet-metrics.yaml" in said

@@ -105,8 +105,8 @@ def test_a_driver_is_removed_unless_its_cluster_goes(
         assert kind.there
         calls.append("removed")
 
-    monkeypatch.setattr(manifests, "render", lambda given: [given])
-    monkeypatch.setattr(manifests, "installed", installed)
+    monkeypatch.setattr(manifests, "render_manifests", lambda given: [given])
+    monkeypatch.setattr(manifests, "install_objects", installed)
     kind.there = there
     with open_cluster(TargetOptions(**KIND, keep=keep, driver_manifests="deploy/")):
         assert calls == [(["deploy/"], "gpu.nvidia.com", removes)]

@@ -11,7 +11,7 @@ import pytest
 from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
-from conformance.targets.opening.sources import _as_running
+from conformance.targets.opening.sources import _match_running_cluster
 from conformance.targets.opening.target import open_target
 from kube.base.errors import UsageError
 from localkube import LocalCluster
@@ -195,12 +195,12 @@ def test_what_a_running_cluster_was_not_started_with_is_refused(
     options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=f"runs already, and {message}.*cluster down --name n"):
-        _as_running(TargetOptions(**LOCAL, name="n", **options), Running())
+        _match_running_cluster(TargetOptions(**LOCAL, name="n", **options), Running())
 
 
 def test_a_running_cluster_is_used_by_those_who_want_what_it_is() -> None:
     same = TargetOptions(**LOCAL, name="n", binaries=Path("/binaries"), feature_gates={"B": True})
-    assert _as_running(same, Running()) == same
+    assert _match_running_cluster(same, Running()) == same
 
 
 class Running(LocalCluster):

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.targets.opening.own_driver import (
     Simulation,
-    command,
+    make_command,
     own_driver,
     read_simulation,
 )
@@ -49,7 +49,7 @@ def test_our_own_driver_finds_a_profiles_file_from_every_directory(
     ],
 )
 def test_what_our_own_driver_shows_is_read_from_how_it_was_started(shown: Simulation) -> None:
-    assert read_simulation(command(shown, LAYOUT.node(1).driver)) == shown
+    assert read_simulation(make_command(shown, LAYOUT.node(1).driver)) == shown
 
 
 def test_what_another_driver_shows_is_not_known() -> None:
