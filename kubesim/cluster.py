@@ -51,8 +51,8 @@ class Counts:
         """The series of a metric; one without an event is not there, as in Go's client library."""
         return [
             Sample(dict(labels), float(value))
-            for (of, name, labels), value in self._series.items()
-            if (of, name) == (component, metric)
+            for (series_component, name, labels), value in self._series.items()
+            if (series_component, name) == (component, metric)
         ]
 
 
@@ -105,17 +105,20 @@ class Cluster:
         for entry in pod["spec"].get("resourceClaims") or []:
             name = pods.claim_name(pod, entry)
             if name is None:
-                if all(known["name"] != entry["name"] for known in pods.claim_statuses(pod)):
+                if all(
+                    claim_status["name"] != entry["name"]
+                    for claim_status in pods.claim_statuses(pod)
+                ):
                     yield entry, None
             else:
                 yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
 
     def extended_claim_of(self, pod: Mapping[str, Any]) -> Obj | None:
         """The claim that the scheduler made for a pod's extended resources, None without one."""
-        made = pod["status"].get("extendedResourceClaimStatus")
-        if made is None:
+        claim_status = pod["status"].get("extendedResourceClaimStatus")
+        if claim_status is None:
             return None
-        return self.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
+        return self.store.get("ResourceClaim", namespace_of(pod), claim_status["resourceClaimName"])
 
     def note(self, namespace: str, text: str) -> None:
         """Keep a line for the diagnostics of a namespace, with the virtual time."""
@@ -137,8 +140,8 @@ class Cluster:
         for event in self.store.all("Event", namespace):
             same = event["involvedObject"]["uid"] == uid_of(obj)
             if same and event["reason"] == reason and event["message"] == message:
-                again = {"count": event["count"] + 1, "lastTimestamp": now}
-                self.store.replace({**clone(event), **again})
+                recurrence = {"count": event["count"] + 1, "lastTimestamp": now}
+                self.store.replace({**clone(event), **recurrence})
                 return
         event_uid = self.identity.uid("Event", namespace, f"{name_of(obj)}/{reason}")
         self.store.add(

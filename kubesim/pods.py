@@ -52,20 +52,22 @@ def requests(pod: Mapping[str, Any]) -> Counter[str]:
     (sidecars) run beside all that start after them (``aggregateContainerResourcesByFn`` of
     k8s.io/component-helpers/resource).
     """
-    going_on: Counter[str] = Counter()
-    most: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
     for container in pod["spec"].get("initContainers") or []:
-        most |= going_on + _requests(container)
+        peak |= running + _requests(container)
         if container.get("restartPolicy") == "Always":
-            going_on += _requests(container)
+            running += _requests(container)
     for container in pod["spec"].get("containers") or []:
-        going_on += _requests(container)
-    return most | going_on
+        running += _requests(container)
+    return peak | running
 
 
 def _requests(container: Mapping[str, Any]) -> Counter[str]:
-    found = (container.get("resources") or {}).get("requests") or {}
-    return Counter({name: parse_quantity(amount).nanos for name, amount in found.items()})
+    container_requests = (container.get("resources") or {}).get("requests") or {}
+    return Counter(
+        {name: parse_quantity(amount).nanos for name, amount in container_requests.items()}
+    )
 
 
 def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | None:

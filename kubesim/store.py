@@ -54,11 +54,11 @@ def uid_of(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["uid"])
 
 
-def keep(holder: Obj, field: str, wanted: Callable[[Any], bool]) -> None:
+def keep(holder: Obj, field: str, is_kept: Callable[[Any], bool]) -> None:
     """Leave in a list what is wanted, in place; without any the field goes."""
-    left = [item for item in holder.get(field) or [] if wanted(item)]
-    if left:
-        holder[field] = left
+    kept_items = [item for item in holder.get(field) or [] if is_kept(item)]
+    if kept_items:
+        holder[field] = kept_items
     else:
         holder.pop(field, None)
 
@@ -75,7 +75,7 @@ def forbidden(obj: Mapping[str, Any], why: str, *causes: Cause) -> ApiError:
     return ApiError(403, "Forbidden", text, causes)
 
 
-def _wanted(obj: Obj) -> Any:
+def _desired_state(obj: Obj) -> Any:
     """What ``metadata.generation`` counts changes of: the spec, but not a pod's binding."""
     spec = obj.get("spec")
     if obj["kind"] == "Pod" and spec:
@@ -160,7 +160,9 @@ class Store:
         objects = self._objects[kind]
         if namespace is None:
             return list(objects.values())
-        return [obj for (place, _), obj in objects.items() if place == namespace]
+        return [
+            obj for (object_namespace, _), obj in objects.items() if object_namespace == namespace
+        ]
 
     def everything(self) -> Iterator[Obj]:
         """Every object, kinds in the order of :data:`KINDS`."""
@@ -203,7 +205,7 @@ class Store:
         if new == old:
             return old
         meta = new["metadata"]
-        if kind.generation and _wanted(new) != _wanted(old):
+        if kind.generation and _desired_state(new) != _desired_state(old):
             meta["generation"] = meta.get("generation", 1) + 1
         if not meta.get("finalizers"):
             meta.pop("finalizers", None)
@@ -229,8 +231,8 @@ class Store:
             self.revision += 1
             self._changed[kind] = self.revision
             version = {"resourceVersion": str(self.revision)}
-            gone = {**removed, "metadata": {**removed["metadata"], **version}}
-            self._tell("DELETED", gone)
+            last_state = {**removed, "metadata": {**removed["metadata"], **version}}
+            self._notify_listeners("DELETED", last_state)
 
     def _put(self, kind: Kind, obj: Obj) -> None:
         if self._dry:
@@ -240,8 +242,8 @@ class Store:
         self._changed[kind.name] = self.revision
         self._objects[kind.name][namespace_of(obj), name_of(obj)] = obj
         self._by_uid[uid_of(obj)] = obj
-        self._tell("MODIFIED", obj)
+        self._notify_listeners("MODIFIED", obj)
 
-    def _tell(self, change: str, obj: Obj) -> None:
+    def _notify_listeners(self, change: str, obj: Obj) -> None:
         for listener in self._listeners.get(obj["kind"], ()):
             listener(change, obj)

@@ -68,8 +68,8 @@ class Part:
 
     component: str
     controller: Controller
-    seen: tuple[float, int] = _NEVER
-    asked: tuple[float, int] = _NEVER
+    last_relevant_change: tuple[float, int] = _NEVER
+    last_checked_change: tuple[float, int] = _NEVER
 
 
 class World:
@@ -115,8 +115,8 @@ class World:
         self.clock = VirtualClock(start)
         identity = Identity(seed)
         store = Store(self.clock, identity)
-        for kind, hear in (listeners or {}).items():
-            store.listen(kind, hear)
+        for kind, listener in (listeners or {}).items():
+            store.listen(kind, listener)
         features = Features.for_version(kubernetes_version, gates)
         minor = minor_of(kubernetes_version)
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
@@ -137,18 +137,20 @@ class World:
                 make_other = (others or {}).get(node.name)
                 kubelet = Kubelet(self.cluster, self.api, node.name, driver, make_other, runtime)
                 self.kubelets.append(kubelet)
-        gone = frozenset(node.name for node in nodes if not node.ready)
-        self.publisher = SlicePublisher(self.cluster, self.api, published, gone, self._publishes)
+        unready_nodes = frozenset(node.name for node in nodes if not node.ready)
+        self.publisher = SlicePublisher(
+            self.cluster, self.api, published, unready_nodes, self._publishes
+        )
         self.other_publisher = SlicePublisher(
-            self.cluster, self.api, (), gone, partial(self._publishes, role=OTHER_DRIVER)
+            self.cluster, self.api, (), unready_nodes, partial(self._publishes, role=OTHER_DRIVER)
         )
         self._known_slices = {
             (name, "driver"): driver.slices
             for name, driver in drivers.items()
             if driver is not None
         }
-        self._parts = self._rows()
-        remembering = {
+        self._parts = self._build_parts()
+        components_with_memory = {
             name: [
                 part.controller
                 for part in self._parts
@@ -156,14 +158,14 @@ class World:
             ]
             for name in (MANAGER, SCHEDULER)
         }
-        self.components = Components(remembering, self.kubelets)
+        self.components = Components(components_with_memory, self.kubelets)
         for node in nodes:
             driver = drivers.get(node.name)
             if node.ready and driver is not None and node.held:
                 hold(self.api, node.name, driver, node.held, runtime.holding)
         self.settle()
 
-    def _rows(self) -> list[Part]:
+    def _build_parts(self) -> list[Part]:
         """All parts, in the order of their turns.
 
         None has to follow another one: where all have settled is the same in any order (a test has
@@ -205,12 +207,12 @@ class World:
             worked = False
             for part in running:
                 present = self.clock.now, self.cluster.store.revision
-                if part.asked == present:
+                if part.last_checked_change == present:
                     continue
-                part.asked = present
+                part.last_checked_change = present
                 newest = self._newest(part)
-                if part.seen != newest:
-                    part.seen = newest
+                if part.last_relevant_change != newest:
+                    part.last_relevant_change = newest
                     part.controller.sync()
                     worked = True
             if not worked:
@@ -251,7 +253,7 @@ class World:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         for part in self._parts:
-            part.seen = part.asked = _NEVER
+            part.last_relevant_change = part.last_checked_change = _NEVER
         self.settle()
 
     def _publish(

@@ -27,24 +27,26 @@ def set_priority(store: Store, pod: Obj) -> None:
     Raises ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
     """
     spec = pod["spec"]
-    wanted = spec.get("priorityClassName")
-    if wanted:
-        found = store.get("PriorityClass", "", wanted)
-        if found is None:
-            raise forbidden(pod, f"no PriorityClass with name {wanted} was found")
+    class_name = spec.get("priorityClassName")
+    if class_name:
+        priority_class = store.get("PriorityClass", "", class_name)
+        if priority_class is None:
+            raise forbidden(pod, f"no PriorityClass with name {class_name} was found")
     else:
         defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
-        found = min(defaults, key=lambda c: int(c["value"]), default=None)
-        if found is not None:
-            spec["priorityClassName"] = name_of(found)
-    value = found["value"] if found is not None else 0
+        priority_class = min(defaults, key=lambda c: int(c["value"]), default=None)
+        if priority_class is not None:
+            spec["priorityClassName"] = name_of(priority_class)
+    value = priority_class["value"] if priority_class is not None else 0
     if spec.get("priority", value) != value:
         text = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
         raise forbidden(pod, text)
-    policy = found["preemptionPolicy"] if found is not None else "PreemptLowerPriority"
+    policy = (
+        priority_class["preemptionPolicy"] if priority_class is not None else "PreemptLowerPriority"
+    )
     if spec.get("preemptionPolicy", policy) != policy:
         text = (
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
@@ -74,16 +76,20 @@ class Quotas:
 
         Raises ApiError: 403 Forbidden.
         """
-        wanted = self.usage_of(obj)
+        requested = self.usage_of(obj)
         for quota in self._cluster.store.all("ResourceQuota", namespace_of(obj)):
             hard = quota["status"].get("hard") or {}
-            limited = sorted(hard.keys() & wanted.keys())
+            limited = sorted(hard.keys() & requested.keys())
             used = self.used_in(namespace_of(obj))
-            over = [name for name in limited if used[name] + wanted[name] > _amount(hard[name])]
+            over = [name for name in limited if used[name] + requested[name] > _amount(hard[name])]
             if over:
                 texts = (
                     f"{title}: {','.join(f'{name}={amounts[name]}' for name in over)}"
-                    for title, amounts in (("requested", wanted), ("used", used), ("limited", hard))
+                    for title, amounts in (
+                        ("requested", requested),
+                        ("used", used),
+                        ("limited", hard),
+                    )
                 )
                 raise forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
 
@@ -101,9 +107,9 @@ class Quotas:
         """What one object counts for; nothing if no quota counts its kind."""
         match obj["kind"]:
             case "Pod":
-                return _of_pod(obj)
+                return _pod_usage(obj)
             case "ResourceClaim":
-                return _of_claim(self._cluster, obj)
+                return _claim_usage(self._cluster, obj)
         return Counter()
 
 
@@ -124,49 +130,53 @@ class QuotaController:
             self._store.replace({**clone(quota), "status": status})
 
 
-def _of_pod(pod: Obj) -> Usage:
+def _pod_usage(pod: Obj) -> Usage:
     """Extended resources that the containers ask for."""
-    wanted = {name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)}
-    return Counter({f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in wanted.items()})
+    extended_amounts = {
+        name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)
+    }
+    return Counter(
+        {f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in extended_amounts.items()}
+    )
 
 
-def _of_claim(cluster: Cluster, claim: Obj) -> Usage:
+def _claim_usage(cluster: Cluster, claim: Obj) -> Usage:
     used: Usage = Counter({_COUNT: 1})
     for request in device_requests(claim):
         if request.get("exactly"):
-            used += _of_class(request["exactly"])
+            used += _class_usage(request["exactly"])
             continue
-        most: Usage = Counter()  # of each class the worst case
+        worst_case: Usage = Counter()  # of each class the worst case
         for alternative in request.get("firstAvailable") or []:
-            most |= _of_class(alternative)
-        used += most
+            worst_case |= _class_usage(alternative)
+        used += worst_case
     if cluster.gates.get("DRAExtendedResource"):
-        _extended(cluster, claim, used)
+        _add_extended_usage(cluster, claim, used)
     return used
 
 
-def _of_class(wanted: Mapping[str, Any]) -> Usage:
-    everything = wanted.get("allocationMode") == "All"
-    amount = ALLOCATION_RESULTS_MAX if everything else int(wanted.get("count", 1))
-    return Counter({f"{wanted['deviceClassName']}{_OF_CLASS}": amount})
+def _class_usage(device_request: Mapping[str, Any]) -> Usage:
+    everything = device_request.get("allocationMode") == "All"
+    amount = ALLOCATION_RESULTS_MAX if everything else int(device_request.get("count", 1))
+    return Counter({f"{device_request['deviceClassName']}{_OF_CLASS}": amount})
 
 
-def _extended(cluster: Cluster, claim: Obj, used: Usage) -> None:
+def _add_extended_usage(cluster: Cluster, claim: Obj, used: Usage) -> None:
     """Devices of a class count for its extended resources too, but for what the pod counts."""
-    pod = _pod_served(cluster, claim)
-    counted: Usage = _of_pod(pod) if pod is not None else Counter()
+    pod = _find_pod_served(cluster, claim)
+    counted: Usage = _pod_usage(pod) if pod is not None else Counter()
     for name, amount in list(used.items()):
         if not name.endswith(_OF_CLASS):
             continue
         class_name = name.removesuffix(_OF_CLASS)
-        found = cluster.store.get("DeviceClass", "", class_name)
-        extended = (found or {"spec": {}})["spec"].get("extendedResourceName")
+        device_class = cluster.store.get("DeviceClass", "", class_name)
+        extended = (device_class or {"spec": {}})["spec"].get("extendedResourceName")
         resources = [f"{IMPLICIT_PREFIX}{class_name}", *([extended] if extended else [])]
         names = [f"{_REQUESTS}{resource}" for resource in resources]
-        used.update({each: max(0, amount - counted[each]) for each in names})
+        used.update({quota_name: max(0, amount - counted[quota_name]) for quota_name in names})
 
 
-def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
+def _find_pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
     """The pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
 
     Unlike upstream every claim is believed that says so while the pod names none, not the oldest.
@@ -174,7 +184,9 @@ def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
     meta = claim["metadata"]
     if (meta.get("annotations") or {}).get(ANNOTATION) != "true":
         return None
-    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    owners = [
+        reference for reference in meta.get("ownerReferences") or [] if reference.get("controller")
+    ]
     pod = cluster.store.by_uid(owners[0]["uid"]) if owners else None
     if pod is None or pod["kind"] != "Pod":
         return None

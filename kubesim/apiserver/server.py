@@ -106,8 +106,8 @@ class ApiServer:
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
         """An object in the version that the reference names, or None. Raises ApiError."""
-        found = self._find(ref, default_namespace)
-        return None if found is None else conversion.to_version(found, ref.api_version)
+        stored = self._find(ref, default_namespace)
+        return None if stored is None else conversion.to_version(stored, ref.api_version)
 
     def list(
         self,
@@ -145,17 +145,17 @@ class ApiServer:
         selects(kind, fields or {}, {})  # are there such fields?
 
         def selected(obj: Obj) -> bool:
-            place = namespace if kind.namespaced else ""
+            watched_namespace = namespace if kind.namespaced else ""
             return (
-                namespace_of(obj) == place
+                namespace_of(obj) == watched_namespace
                 and has_labels(obj, labels)
                 and selects(kind, fields or {}, obj)
             )
 
-        def told(change: str, obj: Obj) -> None:
+        def tell_version(change: str, obj: Obj) -> None:
             tell(change, conversion.to_version(obj, api_version))
 
-        return Watch(self._store, kind.name, selected, told)
+        return Watch(self._store, kind.name, selected, tell_version)
 
     def change(
         self,
@@ -231,9 +231,9 @@ class ApiServer:
         An object that is already gone is not an error. Raises:
             ApiError: 404 for a kind or version that is not served.
         """
-        found = self._find(ref, default_namespace)
-        if found is not None:
-            self.delete_stored(found, grace_seconds, propagation)
+        stored = self._find(ref, default_namespace)
+        if stored is not None:
+            self.delete_stored(stored, grace_seconds, propagation)
 
     def delete_stored(
         self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
@@ -242,8 +242,8 @@ class ApiServer:
         deletion.delete(self._store, self._cluster.clock, obj, grace_seconds, propagation)
 
     def _labels_of_namespace(self, obj: Obj) -> Mapping[str, str]:
-        found = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
-        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+        stored_namespace = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
+        labels: Mapping[str, str] = stored_namespace["metadata"].get("labels") or {}
         return labels
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:

@@ -47,7 +47,7 @@ class ClaimController:
     def _sync_pod(self, pod: Obj) -> None:
         if pods.is_finished(pod):
             return
-        made: dict[str, str] = {}
+        claim_names: dict[str, str] = {}
         entries = list(self._cluster.claims_of(pod))
         if all(claim is not None for _, claim in entries):
             entries = []  # Also where one is not the pod's: that must go first (`podNeedsWork`).
@@ -55,14 +55,14 @@ class ClaimController:
             template = entry.get("resourceClaimTemplateName")
             if template is None or (claim is not None and self.belongs(claim, pod)):
                 continue
-            found = self.find(pod, entry["name"])
-            if found is None:
-                found = self.make(pod, entry["name"], template)
-            if found is None:
+            generated = self.find(pod, entry["name"])
+            if generated is None:
+                generated = self.make(pod, entry["name"], template)
+            if generated is None:
                 return
-            made[entry["name"]] = name_of(found)
-        if made:
-            pod = self._store.modify(pod, lambda new: _remember(new, made))
+            claim_names[entry["name"]] = name_of(generated)
+        if claim_names:
+            pod = self._store.modify(pod, lambda new: _record_claim_names(new, claim_names))
         if pod["spec"].get("nodeName"):
             self.reserve(pod)
 
@@ -74,8 +74,8 @@ class ClaimController:
         """A claim that was made for the pod before, but not noted in its status."""
         for claim in self._store.all("ResourceClaim", namespace_of(pod)):
             annotations = claim["metadata"].get("annotations") or {}
-            named = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
-            if named and pods.is_controlled_by(claim, pod):
+            is_for_entry = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
+            if is_for_entry and pods.is_controlled_by(claim, pod):
                 return claim
         return None
 
@@ -183,14 +183,14 @@ class ClaimController:
                     self._api.delete_stored(current)
 
 
-def _remember(pod: Obj, made: dict[str, str]) -> None:
-    known = {
+def _record_claim_names(pod: Obj, new_names: dict[str, str]) -> None:
+    recorded_names = {
         status["name"]: status.get("resourceClaimName")
         for status in pod["status"].get("resourceClaimStatuses") or []
     }
     pod["status"]["resourceClaimStatuses"] = [
         {"name": name, "resourceClaimName": claim}
-        for name, claim in sorted({**known, **made}.items())
+        for name, claim in sorted({**recorded_names, **new_names}.items())
     ]
 
 

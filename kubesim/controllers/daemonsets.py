@@ -40,25 +40,25 @@ class DaemonSetController(WorkloadController):
 
     def reconcile(self, daemon_set: Obj) -> None:
         """Have a pod on each node that suits, and none on any other."""
-        found: dict[str, list[Obj]] = {}
+        pods_by_node: dict[str, list[Obj]] = {}
         for pod in self.owned(daemon_set):
-            found.setdefault(_node_of(pod), []).append(pod)
-        spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
-        for name, there in found.items():
+            pods_by_node.setdefault(_node_of(pod), []).append(pod)
+        spec, node_names = pod_spec(daemon_set), self.nodes(daemon_set)
+        for name, pods_on_node in pods_by_node.items():
             # One that has ended is replaced once it is gone; of several the oldest stays.
-            staying = [pod for pod in there if pods.is_active(pod)]
+            staying = [pod for pod in pods_on_node if pods.is_active(pod)]
             staying = staying[:1] if self._may_stay(name, spec) else []
-            self.delete(*(pod for pod in there if pod not in staying))
-        for name in wanted:
-            if name not in found:
-                made = self._add_pod(daemon_set, name)
-                found[name] = [made] if made is not None else []
-        on_nodes = {name for name, there in found.items() if there}
-        current = [found[name][0] for name in wanted if name in on_nodes]
+            self.delete(*(pod for pod in pods_on_node if pod not in staying))
+        for name in node_names:
+            if name not in pods_by_node:
+                new_pod = self._add_pod(daemon_set, name)
+                pods_by_node[name] = [new_pod] if new_pod is not None else []
+        occupied_nodes = {name for name, pods_on_node in pods_by_node.items() if pods_on_node}
+        current = [pods_by_node[name][0] for name in node_names if name in occupied_nodes]
         status = {
             "currentNumberScheduled": len(current),
-            "desiredNumberScheduled": len(wanted),
-            "numberMisscheduled": len(on_nodes.difference(wanted)),
+            "desiredNumberScheduled": len(node_names),
+            "numberMisscheduled": len(occupied_nodes.difference(node_names)),
             "numberReady": sum(1 for pod in current if pods.is_ready(pod)),
         }
         self.report(daemon_set, status)
@@ -74,9 +74,9 @@ class DaemonSetController(WorkloadController):
     def _add_pod(self, daemon_set: Obj, node: str) -> Obj | None:
         spec = pod_spec(daemon_set)
         required = "requiredDuringSchedulingIgnoredDuringExecution"
-        here = {"key": "metadata.name", "operator": "In", "values": [node]}
+        node_term = {"key": "metadata.name", "operator": "In", "values": [node]}
         affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [node_term]}]}
         return self.make_pod(daemon_set, spec)
 
 

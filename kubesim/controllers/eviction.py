@@ -121,7 +121,7 @@ class RuleReporter:
             is_new = generation != rule["metadata"]["generation"]
             if not is_new and rule["spec"]["taint"]["effect"] != "NoExecute":
                 continue
-            changed = self._with(rule, self.condition(rule))
+            changed = self._set_rule_condition(rule, self.condition(rule))
             if not is_new and changed == rule:
                 continue
             if not is_new and now < since + _PERIOD:
@@ -130,11 +130,15 @@ class RuleReporter:
             self._reported[uid_of(rule)] = rule["metadata"]["generation"], now
             self._store.replace(changed)
 
-    def _with(self, rule: Obj, said: Obj) -> Obj:
-        new = clone(rule)
-        condition = {**said, "type": _TYPE, "observedGeneration": rule["metadata"]["generation"]}
-        set_condition(new["status"], condition, self._cluster.clock.timestamp())
-        return new
+    def _set_rule_condition(self, rule: Obj, condition_fields: Obj) -> Obj:
+        new_rule = clone(rule)
+        condition = {
+            **condition_fields,
+            "type": _TYPE,
+            "observedGeneration": rule["metadata"]["generation"],
+        }
+        set_condition(new_rule["status"], condition, self._cluster.clock.timestamp())
+        return new_rule
 
     def condition(self, rule: Obj) -> Obj:
         """What the condition says of a rule now, type and times aside."""
@@ -142,38 +146,40 @@ class RuleReporter:
         evicted = self._evicted.get(uid_of(rule), 0)
         status, reason, message = "False", "OtherEffect", ""
         if effect == "NoExecute":
-            concerned, namespaces = self._concerned(rule)
+            concerned, namespaces = self._count_pods_to_evict(rule)
             reason = "Completed" if evicted else "NotStarted"
             if concerned:
                 status, reason = "True", "PodsPendingEviction"
                 verb = "needs" if concerned == 1 else "need"
                 message = (
-                    f"{_count(concerned, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+                    f"{_format_count(concerned, 'pod')} {verb} to be evicted in "
+                    f"{_format_namespaces(namespaces)}."
                 )
         elif effect == "None":
-            concerned, namespaces = self._concerned(rule)
-            published, allocated = self._devices(rule)
+            concerned, namespaces = self._count_pods_to_evict(rule)
+            published, allocated = self._count_selected_devices(rule)
             reason = "NoEffect"
             message = (
-                f"{_count(published, 'published device')} selected. "
-                f"{_count(allocated, 'allocated device')} selected. "
-                f"{_count(concerned, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
+                f"{_format_count(published, 'published device')} selected. "
+                f"{_format_count(allocated, 'allocated device')} selected. "
+                f"{_format_count(concerned, 'pod')} would be evicted in "
+                f"{_format_namespaces(namespaces)} {_NOT_AGAIN}"
             )
         else:
             message = "Eviction only happens for the NoExecute effect."
         if evicted:
-            said = f"{_count(evicted, 'pod')} evicted since starting the controller."
-            message = f"{message} {said}".strip()
+            evicted_text = f"{_format_count(evicted, 'pod')} evicted since starting the controller."
+            message = f"{message} {evicted_text}".strip()
         return {"status": status, "reason": reason, "message": message}
 
-    def _concerned(self, rule: Obj) -> tuple[int, int]:
+    def _count_pods_to_evict(self, rule: Obj) -> tuple[int, int]:
         """Pods that have to go, now or later, if the effect is NoExecute; and their namespaces."""
         taint = {**rule["spec"]["taint"], "effect": "NoExecute"}
         alone = Evictor(self._cluster, {}, [{**rule, "spec": {**rule["spec"], "taint": taint}}])
-        found = [pod for pod in self._store.all("Pod") if any(alone.evictions(pod))]
-        return len(found), len({namespace_of(pod) for pod in found})
+        evicted_pods = [pod for pod in self._store.all("Pod") if any(alone.evictions(pod))]
+        return len(evicted_pods), len({namespace_of(pod) for pod in evicted_pods})
 
-    def _devices(self, rule: Obj) -> tuple[int, int]:
+    def _count_selected_devices(self, rule: Obj) -> tuple[int, int]:
         """Devices that a rule selects: published, and allocated (once for each claim)."""
         allocated = [
             DeviceId(result["driver"], result["pool"], result["device"])
@@ -186,9 +192,9 @@ class RuleReporter:
         )
 
 
-def _count(number: int, what: str) -> str:
+def _format_count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _places(namespaces: int) -> str:
+def _format_namespaces(namespaces: int) -> str:
     return "1 namespace" if namespaces == 1 else f"{namespaces} different namespaces"

@@ -60,9 +60,9 @@ class Evictor:
         for claim in (*named, self.cluster.extended_claim_of(pod)):
             if claim is not None and pods.is_reserved(claim, pod):
                 for result in results_of(claim):
-                    yield from self._of_device(result)
+                    yield from self._list_device_evictions(result)
 
-    def _of_device(self, result: Obj) -> Iterator[Eviction]:
+    def _list_device_evictions(self, result: Obj) -> Iterator[Eviction]:
         device = DeviceId(result["driver"], result["pool"], result["device"])
         taints: list[tuple[Obj, Obj | None]] = [(t, None) for t in self.published.get(device, ())]
         # A rule also counts for a device that is no longer published.
@@ -76,7 +76,7 @@ class Evictor:
 
 def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
     """The devices of the newest generation of each pool, as their drivers publish them."""
-    found: dict[DeviceId, Obj] = {}
+    devices_by_id: dict[DeviceId, Obj] = {}
     newest: dict[tuple[str, str], int] = {}
     slices = [item["spec"] for item in cluster.store.all("ResourceSlice")]
     for spec in slices:
@@ -86,8 +86,8 @@ def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
         pool = spec["driver"], spec["pool"]["name"]
         if spec["pool"].get("generation", 0) == newest[pool]:
             for device in spec.get("devices") or []:
-                found[DeviceId(*pool, device["name"])] = device
-    return found
+                devices_by_id[DeviceId(*pool, device["name"])] = device
+    return devices_by_id
 
 
 def selects(rule: Obj, device: DeviceId) -> bool:
@@ -104,7 +104,7 @@ def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
     Only tolerations whose effect is NoExecute count: an empty effect, which covers every effect
     when devices are allocated, does not count here.
     """
-    found: float | None = None
+    tolerated_seconds: float | None = None
     for toleration in tolerations:
         if toleration.get("effect") != "NoExecute":
             continue
@@ -113,5 +113,9 @@ def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
         seconds = toleration.get("tolerationSeconds")
         if seconds is None:
             return None
-        found = max(seconds, 0) if found is None else min(found, max(seconds, 0))
-    return found or 0.0
+        tolerated_seconds = (
+            max(seconds, 0)
+            if tolerated_seconds is None
+            else min(tolerated_seconds, max(seconds, 0))
+        )
+    return tolerated_seconds or 0.0

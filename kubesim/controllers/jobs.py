@@ -53,14 +53,16 @@ class JobController(WorkloadController):
                 status[field] = status.get(field, 0) + 1
                 self._store.modify(pod, _untrack)
         active = [pod for pod in owned if pods.is_active(pod)]
-        wanted = self._wanted(spec, status)
+        active_pods_wanted = self._count_active_pods_wanted(spec, status)
         if status.get("failed", 0) > spec["backoffLimit"]:
             self._finish(job, status, "FailureTarget", "Failed", now)
-            wanted = 0
+            active_pods_wanted = 0
         elif spec.get("completions") and status.get("succeeded", 0) >= spec["completions"]:
             self._finish(job, status, "SuccessCriteriaMet", "Complete", now)
-            wanted = 0
-        active = self.keep(job, active, wanted, labels=_labels(job), finalizers=[TRACKING])
+            active_pods_wanted = 0
+        active = self.keep(
+            job, active, active_pods_wanted, labels=_labels(job), finalizers=[TRACKING]
+        )
         status["active"] = len(active)
         status["ready"] = sum(1 for pod in active if pod["status"].get("phase") == "Running")
         if not active:
@@ -69,7 +71,7 @@ class JobController(WorkloadController):
         status.setdefault("uncountedTerminatedPods", {})
         self._store.replace({**clone(job), "spec": _with_selector(job), "status": status})
 
-    def _wanted(self, spec: Obj, status: Obj) -> int:
+    def _count_active_pods_wanted(self, spec: Obj, status: Obj) -> int:
         """How many pods should be active."""
         if spec.get("suspend"):
             return 0

@@ -55,21 +55,21 @@ class WorkloadController:
 
     def owned(self, workload: Obj, kind: str = "Pod") -> list[Obj]:
         """The objects of a kind that a workload controls, the oldest first."""
-        found = self._store.all(kind, namespace_of(workload))
-        return [obj for obj in found if pods.is_controlled_by(obj, workload)]
+        objects = self._store.all(kind, namespace_of(workload))
+        return [obj for obj in objects if pods.is_controlled_by(obj, workload)]
 
     def keep(self, owner: Obj, active: Sequence[Obj], wanted: int, **metadata: Any) -> list[Obj]:
         """Delete the last of too many pods, make those that are missing; returns the active."""
         for pod in active[wanted:]:
             self._api.delete_stored(pod)
-        kept = list(active[:wanted])
-        while len(kept) < wanted:
+        kept_pods = list(active[:wanted])
+        while len(kept_pods) < wanted:
             spec = clone(owner["spec"]["template"]["spec"])
-            made = self.make_pod(owner, spec, **metadata)
-            if made is None:
+            new_pod = self.make_pod(owner, spec, **metadata)
+            if new_pod is None:
                 break
-            kept.append(made)
-        return kept
+            kept_pods.append(new_pod)
+        return kept_pods
 
     def delete(self, *doomed: Obj) -> None:
         """Delete pods, unless that was asked for already."""
@@ -98,21 +98,21 @@ class WorkloadController:
             "spec": spec,
         }
         try:
-            made = self._api.create(pod, namespace_of(owner))
+            created_pod = self._api.create(pod, namespace_of(owner))
         except ApiError as error:
             self.event(owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
             return None
-        self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
-        return made
+        self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(created_pod)}")
+        return created_pod
 
     def event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
         self._cluster.event(workload, level, reason, message, self.component)
 
     def report(self, workload: Obj, status: Mapping[str, Any], **omitempty: int) -> None:
         """Write a status; ``omitempty``: counts that are left out where they are 0."""
-        written = {name: count for name, count in omitempty.items() if count}
-        written |= {**status, "observedGeneration": workload["metadata"]["generation"]}
-        self._store.modify(workload, lambda new: new.update(status=written))
+        new_status = {name: count for name, count in omitempty.items() if count}
+        new_status |= {**status, "observedGeneration": workload["metadata"]["generation"]}
+        self._store.modify(workload, lambda new: new.update(status=new_status))
 
 
 class ReplicaSetController(WorkloadController):

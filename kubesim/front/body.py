@@ -34,33 +34,33 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
     kind = content_type.partition(";")[0].strip() or "application/json"
     allowed = _PATCHES if method == "PATCH" else _OBJECTS
     if kind not in allowed:
-        wanted = ", ".join(sorted(allowed))
-        raise ApiError(415, "UnsupportedMediaType", f"{kind} is not one of {wanted}")
+        accepted = ", ".join(sorted(allowed))
+        raise ApiError(415, "UnsupportedMediaType", f"{kind} is not one of {accepted}")
     try:
         if kind == protobuf.CONTENT_TYPE:
             return protobuf.decode(data)
-        found = strictyaml.load(data.decode()) if kind.endswith("yaml") else _json(data)
+        body = strictyaml.load(data.decode()) if kind.endswith("yaml") else _decode_json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
-    if not isinstance(found, list if kind == JSON_PATCH else dict):
+    if not isinstance(body, list if kind == JSON_PATCH else dict):
         raise ApiError(400, "BadRequest", "the body is not an object")
-    return found
+    return body
 
 
-def _json(data: bytes) -> Any:
+def _decode_json(data: bytes) -> Any:
     """A JSON value that can be answered again. Raises ValueError or RecursionError.
 
     As encoding/json of Go has it, what is no Unicode becomes U+FFFD (half of a surrogate pair, too,
     which only an escape can name), and a number that no float64 can hold is refused.
     """
     check_bounds(data)
-    found = json.loads(data.decode("utf-8", "replace"))
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    value = json.loads(data.decode("utf-8", "replace"))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        found = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return found
+        value = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return value
 
 
 def check_object(call: Call, body: Obj) -> Obj:
@@ -70,14 +70,14 @@ def check_object(call: Call, body: Obj) -> Obj:
     if not isinstance(meta, dict):
         raise ApiError(400, "BadRequest", "the body's metadata is not an object")
     expected = {**typed, "namespace": call.namespace, "name": call.name}
-    said = {**body, "namespace": meta.get("namespace"), "name": meta.get("name")}
-    for field, wanted in expected.items():
-        if wanted and said.get(field) not in (None, "", wanted):
+    actual = {**body, "namespace": meta.get("namespace"), "name": meta.get("name")}
+    for field, expected_value in expected.items():
+        if expected_value and actual.get(field) not in (None, "", expected_value):
             raise ApiError(
                 400,
                 "BadRequest",
-                f"the {field} of the object ({said[field]}) does not match that of the request "
-                f"({wanted})",
+                f"the {field} of the object ({actual[field]}) does not match that of the request "
+                f"({expected_value})",
             )
     return {**body, **typed, "metadata": meta}
 
@@ -91,8 +91,8 @@ def without_unknown_fields(call: Call, body: Obj) -> Obj:
         if isinstance(mistake, schema.UnknownField):
             *parents, last = mistake.path
             owner: Any = body
-            for part in parents:
-                owner = owner[part]
+            for segment in parents:
+                owner = owner[segment]
             del owner[last]
     return body
 
@@ -100,7 +100,8 @@ def without_unknown_fields(call: Call, body: Obj) -> Obj:
 def status(error: ApiError) -> Obj:
     """The ``metav1.Status`` of a refusal."""
     causes = [
-        {"field": one.field, "reason": one.reason, "message": one.message} for one in error.causes
+        {"field": cause.field, "reason": cause.reason, "message": cause.message}
+        for cause in error.causes
     ]
     return {
         "kind": "Status",

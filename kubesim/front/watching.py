@@ -31,7 +31,7 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
 
     unfollow = backend.history.follow(hear)
     try:
-        revision, lines = await run_in_threadpool(_replay, backend, call)
+        revision, lines = await run_in_threadpool(_list_initial_lines, backend, call)
         for line in lines:
             yield line
         selects = call.selection()
@@ -42,15 +42,15 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
                 return
             if event.revision > revision:  # else it is among the first lines
                 revision = event.revision
-                yield _line_of(event, call, selects)
+                yield _format_event(event, call, selects)
     except TimeoutError:
         if call.query.get("allowWatchBookmarks") == "true":
-            yield _bookmark(call, revision)
+            yield _format_bookmark(call, revision)
     finally:
         unfollow()
 
 
-def _replay(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
+def _list_initial_lines(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
     """Up to which revision, and with which lines a watch begins.
 
     These are all objects, or the events after a resourceVersion.
@@ -64,28 +64,34 @@ def _replay(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
             try:
                 events = backend.history.since(after)
             except ApiError as error:
-                return revision, [_line("ERROR", status(error))]
-            return revision, [_line_of(event, call, selects) for event in events]
-        found = [conversion.to_version(one, call.api_version) for one in backend.select(call)]
-    lines = [_line("ADDED", one) for one in found]
+                return revision, [_format_line("ERROR", status(error))]
+            return revision, [_format_event(event, call, selects) for event in events]
+        selected = [conversion.to_version(obj, call.api_version) for obj in backend.select(call)]
+    lines = [_format_line("ADDED", obj) for obj in selected]
     if initial:
-        lines.append(_bookmark(call, revision, {_INITIAL_END: "true"}))
+        lines.append(_format_bookmark(call, revision, {_INITIAL_END: "true"}))
     return revision, lines
 
 
-def _line(kind: str, obj: Obj) -> bytes:
+def _format_line(kind: str, obj: Obj) -> bytes:
     return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
 
 
-def _line_of(event: Event, call: Call, selects: Matches) -> bytes:
+def _format_event(event: Event, call: Call, selects: Matches) -> bytes:
     """An event as a watch has it; empty where it has none of it."""
-    seen = event.seen(call.kind.name, selects)
-    return b"" if seen is None else _line(seen[0], conversion.to_version(seen[1], call.api_version))
+    watch_event = event.seen(call.kind.name, selects)
+    return (
+        b""
+        if watch_event is None
+        else _format_line(watch_event[0], conversion.to_version(watch_event[1], call.api_version))
+    )
 
 
-def _bookmark(call: Call, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+def _format_bookmark(
+    call: Call, revision: int, annotations: Mapping[str, str] | None = None
+) -> bytes:
     meta: Obj = {"resourceVersion": str(revision)}
     if annotations:
         meta["annotations"] = annotations
     typed = {"kind": call.kind.name, "apiVersion": call.api_version}
-    return _line("BOOKMARK", {**typed, "metadata": meta})
+    return _format_line("BOOKMARK", {**typed, "metadata": meta})

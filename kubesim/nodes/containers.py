@@ -32,9 +32,9 @@ _ENVIRONMENT: Final = {
 class DeviceCgroup:
     """What the kernel lets containers open."""
 
-    def permits(self, number: str, given: Set[str]) -> bool:
+    def permits(self, number: str, granted_numbers: Set[str]) -> bool:
         """Whether a device file of a number may be opened by who was given some numbers."""
-        return number in given
+        return number in granted_numbers
 
 
 class Command(Protocol):

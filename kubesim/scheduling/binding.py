@@ -66,19 +66,21 @@ class Binder:
 
         Returns ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
         """
-        found = {
+        allocation_by_claim = {
             uid_of(claim): allocation
             for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
         }
         written: dict[str, Obj] = {}
         for claim in plan.claims:
-            written[uid_of(claim)] = self.reserve_claim(pod, claim, found.get(uid_of(claim)))
+            written[uid_of(claim)] = self.reserve_claim(
+                pod, claim, allocation_by_claim.get(uid_of(claim))
+            )
         status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
             self._cluster.counts.created(COMPONENT, stored, success=True)
             special_uid = uid_of(plan.special)
-            written[special_uid] = self.reserve_claim(pod, stored, found[special_uid])
+            written[special_uid] = self.reserve_claim(pod, stored, allocation_by_claim[special_uid])
             status["extendedResourceClaimStatus"] = {
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
@@ -111,7 +113,7 @@ class Binder:
         """Take back the reservations of a pod that could not be bound, and what was made for it."""
         for _, claim in self._cluster.claims_of(pod):
             if claim is not None and pods.is_reserved(claim, pod):
-                self._store.modify(claim, lambda new: _without(new, uid_of(pod)))
+                self._store.modify(claim, lambda new: _remove_consumer(new, uid_of(pod)))
         special = self._cluster.extended_claim_of(pod)
         if special is not None:
             self._store.remove(special)
@@ -173,7 +175,7 @@ def _unnamed(claim: Obj) -> Obj:
     return new
 
 
-def _without(claim: Obj, uid: str) -> None:
+def _remove_consumer(claim: Obj, uid: str) -> None:
     keep(claim["status"], "reservedFor", lambda user: user["uid"] != uid)
 
 

@@ -43,17 +43,17 @@ class BindingConditions:
 
     def readiness(self, claim: Obj) -> Readiness:
         """What the drivers have reported in ``status.devices`` of an allocated claim."""
-        found = Readiness.READY
+        worst = Readiness.READY
         for result in results_of(claim):
             if not result.get("bindingConditions"):
                 continue
-            conditions = _reported(claim, result)
+            conditions = _read_conditions(claim, result)
             failures = result.get("bindingFailureConditions") or []
             if any(conditions.get(name) for name in failures):
                 return Readiness.FAILED
             if not all(conditions.get(name) for name in result["bindingConditions"]):
-                found = Readiness.WAITING
-        return found
+                worst = Readiness.WAITING
+        return worst
 
     def is_late(self, claim: Obj) -> bool:
         """Whether the devices of an allocated claim have been waited for long enough."""
@@ -132,7 +132,7 @@ class WaitingPods:
         return [claim for claim in (*named, special) if claim is not None]
 
 
-def _reported(claim: Obj, result: Obj) -> dict[str, bool]:
+def _read_conditions(claim: Obj, result: Obj) -> dict[str, bool]:
     """Condition -> whether it is true, for one device, or one share of it.
 
     Upstream takes the first report on the device, whichever share it is about (docs/found/).

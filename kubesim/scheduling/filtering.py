@@ -87,8 +87,8 @@ class Filter:
                     return "resourceclaim in use"
                 continue
             for request in device_requests(claim):
-                for name, wanted in _alternatives(request):
-                    class_name = wanted["deviceClassName"]
+                for name, device_request in _alternatives(request):
+                    class_name = device_request["deviceClassName"]
                     if self._store.get("DeviceClass", "", class_name) is None:
                         return f"request {name}: device class {class_name} does not exist"
         return None
@@ -107,10 +107,12 @@ class Filter:
         unfit: dict[str, Sequence[Misfit]] = {}
         best = plan
         for node in sorted(nodes, key=lambda node: (len(round_.on(node)), name_of(node))):
-            found = dataclasses.replace(plan)
-            unfit[name_of(node)] = self.fit(pod, found, node, round_.on(node), round_)
-            if found.node is not None and (best is plan or self.score(found) > self.score(best)):
-                best = found
+            candidate = dataclasses.replace(plan)
+            unfit[name_of(node)] = self.fit(pod, candidate, node, round_.on(node), round_)
+            if candidate.node is not None and (
+                best is plan or self.score(candidate) > self.score(best)
+            ):
+                best = candidate
                 if not (self._scores and _has_alternatives(plan.claims)):
                     break
         if best is plan:
@@ -134,11 +136,11 @@ class Filter:
 
         Raises SchedulingError, AllocationError, InputError: as for `filter`.
         """
-        found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
-        if not found:
-            found = self._unavailable(pod, plan, node, round_.allocatable)
-        if found:
-            return found
+        misfits_found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
+        if not misfits_found:
+            misfits_found = self._unavailable(pod, plan, node, round_.allocatable)
+        if misfits_found:
+            return misfits_found
         # A claim may be that of two entries.
         waiting = {uid_of(c): c for c in plan.claims if "allocation" not in c["status"]}
         to_allocate = list(waiting.values())
@@ -147,34 +149,34 @@ class Filter:
             to_allocate.append(special)
         allocations: tuple[Obj, ...] = ()
         if to_allocate:
-            allocations, found = self.allocate(round_.allocator(), node, to_allocate)
+            allocations, misfits_found = self.allocate(round_.allocator(), node, to_allocate)
         statuses: list[Obj] = []
-        if not found and round_.allocatable is not None:
+        if not misfits_found and round_.allocatable is not None:
             entries = self._pod_claims(pod, to_allocate, allocations)
             try:
-                statuses, found = round_.allocatable.fit(pod, entries, node, others)
+                statuses, misfits_found = round_.allocatable.fit(pod, entries, node, others)
             except AllocatableError as error:
                 raise SchedulingError(str(error)) from None
-        if not found:
+        if not misfits_found:
             plan.node, plan.to_allocate, plan.allocations = node, to_allocate, allocations
             plan.special, plan.mappings = special, mappings
             plan.node_allocatable = statuses
-        return found
+        return misfits_found
 
     def _pods_by_node(self, pod: Obj) -> Mapping[str, Sequence[Obj]]:
         """The pods that run on each node or are about to, as one sees it that is to be placed.
 
         Room that was made for a pod by preemption is kept for it, but not from higher priorities.
         """
-        found: defaultdict[str, list[Obj]] = defaultdict(list)
+        pods_by_node: defaultdict[str, list[Obj]] = defaultdict(list)
         for other in self._store.all("Pod"):
             node = other["spec"].get("nodeName") or self.assumed.get(uid_of(other))
             nominated = (other.get("status") or {}).get("nominatedNodeName")
             if not node and other is not pod and pods.priority(other) >= pods.priority(pod):
                 node = nominated
             if node and not pods.is_finished(other):
-                found[node].append(other)
-        return found
+                pods_by_node[node].append(other)
+        return pods_by_node
 
     def extended_resources(self) -> Mapping[str, str]:
         """Extended resource -> the DeviceClass behind it."""
@@ -189,12 +191,12 @@ class Filter:
 
         It has a name of its own until it is stored.
         """
-        found = extended_claim(pod, node, resources)
-        if found is None:
+        generated = extended_claim(pod, node, resources)
+        if generated is None:
             return None, []
-        claim: Obj = {**found.claim, "status": {}}
+        claim: Obj = {**generated.claim, "status": {}}
         claim["metadata"] |= {"name": _SPECIAL_NAME, "uid": f"{uid_of(pod)}-extended"}
-        return claim, [dict(mapping) for mapping in found.mappings]
+        return claim, [dict(mapping) for mapping in generated.mappings]
 
     def allocatable(self) -> NodeAllocatable | None:
         """None where devices have nothing to do with what a node has."""
@@ -207,13 +209,13 @@ class Filter:
     ) -> list[PodClaim]:
         """All claims of a pod with the allocations that they have or would get."""
         new = {uid_of(c): item for c, item in zip(to_allocate, allocations, strict=True)}
-        found = []
+        pod_claims = []
         for entry, claim in self._cluster.claims_of(pod):
             if claim is not None:
                 allocation = new.pop(uid_of(claim), None) or claim["status"].get("allocation")
-                found.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
-        found += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
-        return found
+                pod_claims.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
+        pod_claims += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
+        return pod_claims
 
     def allocate(
         self, allocator: Allocator, node: Obj, claims: Sequence[Obj]
@@ -268,9 +270,9 @@ def _score(claim: Obj, allocation: Obj) -> int:
     """The best alternative of a request counts 8, the next one 7, and so on."""
     chosen = {result["request"] for result in allocation["devices"].get("results") or ()}
     return sum(
-        FIRST_AVAILABLE_MAX - place
+        FIRST_AVAILABLE_MAX - index
         for request in device_requests(claim)
-        for place, (name, _) in enumerate(_alternatives(request))
+        for index, (name, _) in enumerate(_alternatives(request))
         if request.get("firstAvailable") and name in chosen
     )
 
@@ -280,6 +282,6 @@ def _alternatives(request: Obj) -> list[tuple[str, Obj]]:
     if request.get("exactly") is not None:
         return [(request["name"], request["exactly"])]
     return [
-        (f"{request['name']}/{wanted['name']}", wanted)
-        for wanted in request.get("firstAvailable") or []
+        (f"{request['name']}/{subrequest['name']}", subrequest)
+        for subrequest in request.get("firstAvailable") or []
     ]

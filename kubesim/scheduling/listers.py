@@ -78,17 +78,17 @@ def _key(obj: Obj) -> tuple[str, str]:
 
 
 def _follow(
-    known: dict[Hashable, Obj],
+    known_by_key: dict[Hashable, Obj],
     present: Iterable[Obj],
     key: Callable[[Obj], Hashable],
     put: Callable[[Obj], object],
     remove: Callable[[Obj], object],
 ) -> None:
     """Tell what changed; objects of the store are values, so the same object has not changed."""
-    found = {key(obj): obj for obj in present}
-    for gone in known.keys() - found.keys():
-        remove(known.pop(gone))
-    for name, obj in found.items():
-        if known.get(name) is not obj:
+    current_by_key = {key(obj): obj for obj in present}
+    for removed_key in known_by_key.keys() - current_by_key.keys():
+        remove(known_by_key.pop(removed_key))
+    for name, obj in current_by_key.items():
+        if known_by_key.get(name) is not obj:
             put(obj)
-            known[name] = obj
+            known_by_key[name] = obj

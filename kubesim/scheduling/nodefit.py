@@ -61,7 +61,7 @@ def misfits(
     problem = node_problem({**node, "spec": spec}, pod["spec"])
     if problem is not None:
         return [Misfit(problem)]
-    return _lacking(pod, node, others, backed_by_devices)
+    return _list_lacking_resources(pod, node, others, backed_by_devices)
 
 
 def prefilter_message(nodes: int, reason: str) -> str:
@@ -94,21 +94,21 @@ def _histogram(reasons: Sequence[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
-def _lacking(
+def _list_lacking_resources(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     used = sum(map(requests, others), Counter[str]())
-    found = []
+    lacking = []
     if len(others) + 1 > amount_of(allocatable.get("pods", "0")):
-        found.append(Misfit("Too many pods", resolvable=True))
+        lacking.append(Misfit("Too many pods", resolvable=True))
     for name, amount in requests(pod).items():
         free = amount_of(allocatable.get(name, "0")) - used[name]
         from_devices = name in backed_by_devices and not amount_of(allocatable.get(name, "0"))
         if amount > free and not from_devices:
-            never = amount > amount_of(allocatable.get(name, "0"))
-            found.append(Misfit(f"Insufficient {name}", resolvable=not never))
-    return found
+            exceeds_node = amount > amount_of(allocatable.get(name, "0"))
+            lacking.append(Misfit(f"Insufficient {name}", resolvable=not exceeds_node))
+    return lacking
 
 
 def requests(pod: Obj) -> Counter[str]:
@@ -117,8 +117,8 @@ def requests(pod: Obj) -> Counter[str]:
     That is what its containers ask for, and what its devices take of the node's own resources,
     once that is in its status.
     """
-    taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
-    of_devices = {name: quantity.nanos for name, quantity in sum_demand(taken).items()}
+    claim_statuses = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
+    of_devices = {name: quantity.nanos for name, quantity in sum_demand(claim_statuses).items()}
     return pods.requests(pod) + Counter(of_devices)
 
 
@@ -141,9 +141,11 @@ class NodeAllocatable:
                 itself has not.
             node: where the pod is to run.
         """
-        here = api.Node.from_dict(node)
-        for claim, taken in claims:
-            if taken and allocatable.is_exclusive(claim["status"]["allocation"], self.slices, here):
+        api_node = api.Node.from_dict(node)
+        for claim, used_by_others in claims:
+            if used_by_others and allocatable.is_exclusive(
+                claim["status"]["allocation"], self.slices, api_node
+            ):
                 text = (
                     f"node allocatable resource claim {name_of(claim)} has a mapped device and "
                     "cannot be shared across pods"
@@ -169,16 +171,20 @@ class NodeAllocatable:
         statuses = allocatable.claim_statuses(pod, claims, self.slices, api.Node.from_dict(node))
         if not statuses:
             return [], []
-        room = {
+        node_resources = {
             name: parse_quantity(str(amount))
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
         }
-        own = _quantities(pods.requests(pod))
-        extra = allocatable.sum_demand(statuses)
+        pod_requests = _quantities(pods.requests(pod))
+        device_demand = allocatable.sum_demand(statuses)
         used = sum(map(requests, others), Counter[str]())
-        reasons = allocatable.list_insufficient_resources(own, extra, room, _quantities(used))
-        never = bool(allocatable.list_insufficient_resources(own, extra, room, {}))
-        return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]
+        reasons = allocatable.list_insufficient_resources(
+            pod_requests, device_demand, node_resources, _quantities(used)
+        )
+        exceeds_node = bool(
+            allocatable.list_insufficient_resources(pod_requests, device_demand, node_resources, {})
+        )
+        return statuses, [Misfit(reason, resolvable=not exceeds_node) for reason in reasons]
 
 
 def _quantities(nanos: Mapping[str, int]) -> dict[str, Quantity]:

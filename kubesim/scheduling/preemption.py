@@ -41,19 +41,19 @@ class Preemption:
             return "preemption: not eligible due to preemptionPolicy=Never."
         round_ = self._filter.round(pod)
         nominated = pod["status"].get("nominatedNodeName")
-        going = [p for p in round_.pods.get(nominated or "", ()) if pods.is_deleted(p)]
-        if any(pods.priority(other) < pods.priority(pod) for other in going):
+        terminating = [p for p in round_.pods.get(nominated or "", ()) if pods.is_deleted(p)]
+        if any(pods.priority(other) < pods.priority(pod) for other in terminating):
             return "preemption: not eligible due to a terminating pod on the nominated node."
-        found: list[tuple[Obj, list[Obj]]] = []
+        candidates: list[tuple[Obj, list[Obj]]] = []
         for name, misfits in unfit.items():
             node = self._store.get("Node", "", name)
             if node is not None and all(misfit.resolvable for misfit in misfits):
                 victims = self.victims(pod, claims, node, round_)
                 if victims:
-                    found.append((node, victims))
-        if not found:
+                    candidates.append((node, victims))
+        if not candidates:
             return ""
-        node, victims = min(found, key=lambda candidate: _cost(candidate[1]))
+        node, victims = min(candidates, key=lambda candidate: _cost(candidate[1]))
         self._actuate(pod, node, victims)
         return (
             f"preemption: found a potential placement for pod on node {name_of(node)}, "
@@ -67,16 +67,16 @@ class Preemption:
         unlike upstream, which takes back what such a pod waits with.
         """
         on_node = [other for other in round_.on(node) if other["spec"].get("nodeName")]
-        lower = [other for other in on_node if pods.priority(other) < pods.priority(pod)]
-        stay = [other for other in round_.on(node) if other not in lower]
-        if not lower or self._filter.fit(pod, Plan(list(claims)), node, stay, round_):
+        lower_priority = [other for other in on_node if pods.priority(other) < pods.priority(pod)]
+        remaining = [other for other in round_.on(node) if other not in lower_priority]
+        if not lower_priority or self._filter.fit(pod, Plan(list(claims)), node, remaining, round_):
             return []
         victims = []
-        for other in sorted(lower, key=lambda other: -pods.priority(other)):
-            if self._filter.fit(pod, Plan(list(claims)), node, [*stay, other], round_):
+        for other in sorted(lower_priority, key=lambda other: -pods.priority(other)):
+            if self._filter.fit(pod, Plan(list(claims)), node, [*remaining, other], round_):
                 victims.append(other)
             else:
-                stay.append(other)
+                remaining.append(other)
         return victims
 
     def _actuate(self, pod: Obj, node: Obj, victims: Sequence[Obj]) -> None:

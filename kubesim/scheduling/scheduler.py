@@ -88,7 +88,7 @@ class Scheduler:
 
     def snapshot(self, claims: Sequence[Obj]) -> Obj:
         """All that an allocation of these claims depends on, now."""
-        wanted = {uid_of(claim) for claim in claims}
+        claim_uids = {uid_of(claim) for claim in claims}
         return Snapshot(
             kubernetes=self._version,
             features=self._cluster.features,
@@ -99,7 +99,7 @@ class Scheduler:
             allocated=tuple(
                 claim
                 for claim in self._store.all("ResourceClaim")
-                if "allocation" in claim["status"] and uid_of(claim) not in wanted
+                if "allocation" in claim["status"] and uid_of(claim) not in claim_uids
             ),
         ).to_dict()
 
@@ -117,15 +117,15 @@ class Scheduler:
 
     def ready_claims(self, pod: Obj) -> list[Obj] | None:
         """The pod's claims, None as long as one is missing, going, or another pod's."""
-        found = []
+        claims = []
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None or pods.is_deleted(claim):
                 return None
             generated = "resourceClaimTemplateName" in entry
             if generated and not pods.is_controlled_by(claim, pod):
                 return None
-            found.append(claim)
-        return found
+            claims.append(claim)
+        return claims
 
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
         nodes = self._nodes()
@@ -143,14 +143,16 @@ class Scheduler:
         plan = Plan(claims)
         try:
             unfit = self.filter.filter(pod, plan, nodes)
-            helped = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
+            preemption_outcome = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
         except (SchedulingError, AllocationError, InputError) as error:
             message = f'running "DynamicResources" filter plugin: {error}'
             self.binder.fail(pod, "SchedulerError", message)
             return
         if plan.node is None:
             self.binder.deallocate(pod, plan)
-            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit, helped))
+            self.binder.fail(
+                pod, "Unschedulable", nodefit.filter_message(unfit, preemption_outcome)
+            )
             return
         problem = self._refused(plan)
         if problem is not None:
@@ -192,15 +194,15 @@ class Scheduler:
         The pod is tried again then: it may get other devices (``preFilterExtendedResources`` and
         PostFilter of the dynamicresources plugin).
         """
-        made = [
+        stale_claims = [
             claim
             for claim in self._store.all("ResourceClaim", namespace_of(pod))
             if (claim["metadata"].get("annotations") or {}).get(ANNOTATION) == "true"
             and pods.is_controlled_by(claim, pod)
         ]
-        for claim in made:
+        for claim in stale_claims:
             self._store.remove(claim)
-        return bool(made)
+        return bool(stale_claims)
 
     def _is_pending(self, pod: Obj) -> bool:
         spec = pod["spec"]

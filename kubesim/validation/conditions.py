@@ -38,17 +38,17 @@ def check_conditions(conditions: Sequence[Obj], path: str) -> Iterator[FieldErro
     """Conditions of unique types, at most `CONDITIONS_MAX` of them."""
     if len(conditions) > CONDITIONS_MAX:
         yield too_many(path, len(conditions), CONDITIONS_MAX)
-    seen: set[str] = set()
+    types: set[str] = set()
     for index, condition in enumerate(conditions):
         inner = f"{path}[{index}]"
         kind = condition.get("type") or ""
-        if kind in seen:
+        if kind in types:
             yield duplicate(inner, kind)
-        seen.add(kind)
-        yield from _condition(condition, kind, inner)
+        types.add(kind)
+        yield from _check_condition(condition, kind, inner)
 
 
-def _condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
+def _check_condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
     if kind:
         yield from names.label_key(kind, f"{path}.type")
     else:
@@ -58,13 +58,13 @@ def _condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
     if observed < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{path}.observedGeneration", observed, detail)
-    checks = {"lastTransitionTime": needed(there), "reason": needed(_reason)}
+    checks = {"lastTransitionTime": needed(there), "reason": needed(_check_reason)}
     yield from fields(condition, path, checks)
     for field, limit in _LONGEST.items():
         if len((condition.get(field) or "").encode()) > limit:
             yield too_long(f"{path}.{field}", limit)
 
 
-def _reason(reason: str, path: str) -> Iterator[FieldError]:
+def _check_reason(reason: str, path: str) -> Iterator[FieldError]:
     if not _REASON.fullmatch(reason):
         yield invalid(path, reason, _REASON_PROBLEM)

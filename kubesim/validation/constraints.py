@@ -61,10 +61,10 @@ class Expressions:
 
 
 def check_constraint(
-    constraint: Obj, path: str, known: dict[str, set[str]]
+    constraint: Obj, path: str, subrequests: dict[str, set[str]]
 ) -> Iterator[FieldError]:
     """One constraint of a claim; ``known``: request -> its alternatives."""
-    yield from check_references(constraint.get("requests") or [], f"{path}.requests", known)
+    yield from check_references(constraint.get("requests") or [], f"{path}.requests", subrequests)
     match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
     if match is not None:
         yield from names.fully_qualified(match, f"{path}.matchAttribute")
@@ -90,7 +90,7 @@ def request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
 
 
 def check_references(
-    references: Sequence[str], path: str, known: dict[str, set[str]]
+    references: Sequence[str], path: str, subrequests: dict[str, set[str]]
 ) -> Iterator[FieldError]:
     """References to requests, ``request`` or ``request/subrequest``."""
 
@@ -99,7 +99,9 @@ def check_references(
         if "/" not in alternative:
             for segment in reference.split("/"):
                 yield from names.label(segment, inner)
-            if request in known and ("/" not in reference or alternative in known[request]):
+            if request in subrequests and (
+                "/" not in reference or alternative in subrequests[request]
+            ):
                 return
         yield invalid(
             inner,
@@ -114,23 +116,25 @@ def check_references(
 def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     """The derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
     constraints = devices.get("constraints") or []
-    for name, wanted, inner in _wanted(devices, path):
+    for name, device_request, inner in _list_device_requests(devices, path):
 
-        def check(derived: Obj, place: str, request: str = name) -> Iterator[FieldError]:
-            yield from _derived(derived, place, request, constraints, expressions)
+        def check(derived: Obj, derived_path: str, request: str = name) -> Iterator[FieldError]:
+            yield from _check_derived_attribute(
+                derived, derived_path, request, constraints, expressions
+            )
 
-        derived = wanted.get("derivedAttributes") or []
+        derived = device_request.get("derivedAttributes") or []
         yield from unique(derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes")
 
 
-def _derived(
+def _check_derived_attribute(
     derived: Obj, path: str, request: str, constraints: Sequence[Obj], expressions: Expressions
 ) -> Iterator[FieldError]:
     attribute = derived.get("name")
     if not attribute:
         yield required(f"{path}.name")
     else:
-        if not any(_uses(item, attribute, request) for item in constraints):
+        if not any(_uses_attribute(item, attribute, request) for item in constraints):
             detail = (
                 "must be referenced by at least one matchAttribute or distinctAttribute "
                 "constraint targeting this request"
@@ -141,19 +145,19 @@ def _derived(
     yield from check(derived.get("expression"), f"{path}.expression")
 
 
-def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
+def _list_device_requests(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
     """The alternatives of all requests: name (``request/subrequest``), content, field path."""
     for index, request in enumerate(devices.get("requests") or []):
         inner = f"{path}.requests[{index}]"
         name = request.get("name") or ""
         if request.get("exactly") is not None:
             yield name, request["exactly"], f"{inner}.exactly"
-        for number, wanted in enumerate(request.get("firstAvailable") or []):
-            full = f"{name}/{wanted.get('name') or ''}"
-            yield full, wanted, f"{inner}.firstAvailable[{number}]"
+        for number, subrequest in enumerate(request.get("firstAvailable") or []):
+            full = f"{name}/{subrequest.get('name') or ''}"
+            yield full, subrequest, f"{inner}.firstAvailable[{number}]"
 
 
-def _uses(constraint: Any, attribute: str, request: str) -> bool:
+def _uses_attribute(constraint: Any, attribute: str, request: str) -> bool:
     match = constraint.get("matchAttribute")
     named = constraint.get("distinctAttribute") if match is None else match
     targets = constraint.get("requests") or []

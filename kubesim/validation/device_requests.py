@@ -63,12 +63,19 @@ def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
     requests = devices.get("requests") or []
-    known, check = request_names(requests), partial(_request, expressions=expressions)
+    subrequests, check = (
+        request_names(requests),
+        partial(_check_request, expressions=expressions),
+    )
     yield from unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
     yield from check_derived(devices, path, expressions)
     for field, limit, checked in (
-        ("constraints", CONSTRAINTS_MAX, partial(check_constraint, known=known)),
-        ("config", CONFIGS_MAX, partial(claim_config, known=known)),
+        (
+            "constraints",
+            CONSTRAINTS_MAX,
+            partial(check_constraint, subrequests=subrequests),
+        ),
+        ("config", CONFIGS_MAX, partial(claim_config, subrequests=subrequests)),
     ):
         yield from each(devices.get(field) or [], limit, checked, f"{path}.{field}")
     yield from expressions.check_together(devices, path)
@@ -83,7 +90,7 @@ def _in_go_order(request: Any) -> Any:
     return {name: _in_go_order(request[name]) for name in fields}
 
 
-def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+def _check_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     yield from names.label(request.get("name") or "", f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
     if exactly is None and not alternatives:
@@ -95,21 +102,26 @@ def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[Fiel
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         )
     elif alternatives:
-        check, inner = partial(_sub_request, expressions=expressions), f"{path}.firstAvailable"
+        check, inner = (
+            partial(_check_sub_request, expressions=expressions),
+            f"{path}.firstAvailable",
+        )
         yield from unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
     else:
-        yield from _wanted(exactly or {}, f"{path}.exactly", expressions)
+        yield from _check_device_request(exactly or {}, f"{path}.exactly", expressions)
 
 
-def _sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+def _check_sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
     yield from names.label(request.get("name") or "", f"{path}.name")
-    yield from _wanted(request, path, expressions)
+    yield from _check_device_request(request, path, expressions)
 
 
-def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from fields(wanted, path, {"deviceClassName": needed(names.subdomain)})
-    yield from selectors(wanted.get("selectors") or [], f"{path}.selectors", expressions)
-    mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
+def _check_device_request(
+    device_request: Obj, path: str, expressions: Expressions
+) -> Iterator[FieldError]:
+    yield from fields(device_request, path, {"deviceClassName": needed(names.subdomain)})
+    yield from selectors(device_request.get("selectors") or [], f"{path}.selectors", expressions)
+    mode, count = device_request.get("allocationMode"), device_request.get("count") or 0
     if mode == "All":
         if count:
             detail = "must not be specified when allocationMode is 'All'"
@@ -119,7 +131,7 @@ def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldE
             yield invalid(f"{path}.count", count, "must be greater than zero")
     else:
         yield not_supported(f"{path}.allocationMode", mode or "", ("All", "ExactCount"))
-    for index, tolerated in enumerate(wanted.get("tolerations") or []):
+    for index, tolerated in enumerate(device_request.get("tolerations") or []):
         yield from toleration(tolerated, f"{path}.tolerations[{index}]")
 
 
@@ -156,9 +168,9 @@ def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
         yield from one_of(*TAINT_EFFECTS)(effect, f"{path}.effect")
 
 
-def claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
+def claim_config(config: Obj, path: str, subrequests: dict[str, set[str]]) -> Iterator[FieldError]:
     """Configuration of some requests of a claim, or of all; ``known``: as `request_names`."""
-    yield from check_references(config.get("requests") or [], f"{path}.requests", known)
+    yield from check_references(config.get("requests") or [], f"{path}.requests", subrequests)
     yield from device_config(config, path)
 
 

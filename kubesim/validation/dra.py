@@ -24,7 +24,7 @@ def check_claim(
     """A new ResourceClaim, in a namespace with these labels."""
     spec = claim.get("spec") or {}
     yield from device_requests.check_claim_spec(spec, "spec", expressions)
-    yield from _admin_access(spec, namespace_labels)
+    yield from _check_admin_access(spec, namespace_labels)
 
 
 def check_template(
@@ -38,7 +38,7 @@ def check_template(
         yield forbidden(f"spec.metadata.{field}", "cannot be set")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
-    yield from _admin_access(inner, namespace_labels)
+    yield from _check_admin_access(inner, namespace_labels)
 
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
@@ -52,10 +52,10 @@ def check_class(
 ) -> Iterator[FieldError]:
     """A new DeviceClass, or one that was changed; selectors that stayed are not looked into."""
     spec = device_class.get("spec") or {}
-    found = spec.get("selectors") or []
-    stored = old is not None and found == ((old.get("spec") or {}).get("selectors") or [])
+    selectors = spec.get("selectors") or []
+    stored = old is not None and selectors == ((old.get("spec") or {}).get("selectors") or [])
     checked = None if stored else expressions
-    yield from device_requests.selectors(found, "spec.selectors", checked)
+    yield from device_requests.selectors(selectors, "spec.selectors", checked)
     configs = spec.get("config") or []
     yield from each(configs, CONFIGS_MAX, device_requests.device_config, "spec.config")
     extended = spec.get("extendedResourceName")
@@ -75,9 +75,11 @@ def _extended_resource_problems(name: str) -> Iterator[str]:
     yield from label_key_problems(f"requests.{name}")
 
 
-def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
+def _check_admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
     requests = (spec.get("devices") or {}).get("requests") or []
-    wanted = [bool((request.get("exactly") or {}).get("adminAccess")) for request in requests]
-    if any(wanted) and namespace_labels.get(ADMIN_LABEL) != "true":
+    admin_requests = [
+        bool((request.get("exactly") or {}).get("adminAccess")) for request in requests
+    ]
+    if any(admin_requests) and namespace_labels.get(ADMIN_LABEL) != "true":
         # The path lacks "exactly" (and a template's second "spec") upstream, too.
-        yield admin_refusal(f"spec.devices.requests[{wanted.index(True)}].adminAccess")
+        yield admin_refusal(f"spec.devices.requests[{admin_requests.index(True)}].adminAccess")

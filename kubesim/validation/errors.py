@@ -70,10 +70,10 @@ def too_long(path: str, limit: int) -> FieldError:
     return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
 
-def too_many(path: str, found: int, limit: int) -> FieldError:
+def too_many(path: str, count: int, limit: int) -> FieldError:
     """A list of more than ``limit`` items."""
     return FieldError(
-        path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} items"
+        path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items"
     )
 
 
@@ -143,12 +143,12 @@ def unique(
         show: what a duplicate's error prints of an item; its key if None.
     """
     yield from each(items, limit, check, path)
-    seen: set[str] = set()
+    keys: set[str] = set()
     for index, item in enumerate(items if len(items) <= limit else ()):
         key = by(item) if callable(by) else item.get(by) or ""
-        if key in seen:
+        if key in keys:
             yield duplicate(f"{path}[{index}]", key if show is None else show(item))
-        seen.add(key)
+        keys.add(key)
 
 
 def _body(start: str, detail: str) -> str:

@@ -79,8 +79,8 @@ def pool(value: str, path: str) -> Iterator[FieldError]:
     """A pool's name: subdomains separated by slashes."""
     if len(value) > POOL_NAME_MAX:
         yield too_long(path, POOL_NAME_MAX)
-    for part in value.split("/"):
-        yield from subdomain(part, path)
+    for subdomain_text in value.split("/"):
+        yield from subdomain(subdomain_text, path)
 
 
 DEVICE: Mapping[str, Check] = {"driver": driver, "pool": pool, "device": label}
@@ -92,9 +92,11 @@ def qualified(value: str, path: str) -> Iterator[FieldError]:
     *domain, name = value.split("/")
     if len(domain) > 1:
         return
-    for part in domain:
+    for domain_part in domain:
         yield from (
-            driver(part, path) if part else [invalid(path, "", "the domain must not be empty")]
+            driver(domain_part, path)
+            if domain_part
+            else [invalid(path, "", "the domain must not be empty")]
         )
     if domain and not name:
         yield invalid(path, "", "the name must not be empty")

@@ -11,7 +11,7 @@ import yaml
 
 from conformance.drivercheck.rbac.policy import Policy
 from kube.values import User
-from kubesim.apiserver.authorization import Authorizer, PathAttributes, Wanted
+from kubesim.apiserver.authorization import Authorizer, PathAttributes, RequestAttributes
 from kubesim.cluster import Cluster
 
 _MOST: Final = 1000
@@ -42,7 +42,7 @@ class Rights(Authorizer):
     def refused(self) -> list[str]:
         return list(self._refused)
 
-    def allows(self, user: User, *wanted: Wanted) -> bool:
+    def allows(self, user: User, *wanted: RequestAttributes) -> bool:
         match wanted[0]:
             case PathAttributes("get", path) if f"{path}/".startswith(_DISCOVERY):
                 return True
@@ -73,7 +73,7 @@ class Rights(Authorizer):
         return "".join(lines)
 
 
-def _key(wanted: Wanted) -> tuple[str, str, str, str]:
+def _key(wanted: RequestAttributes) -> tuple[str, str, str, str]:
     """Group, resource (or path), name and verb; a name only where roles should have it."""
     if isinstance(wanted, PathAttributes):
         return "", wanted.path, "", wanted.verb

@@ -87,7 +87,7 @@ def asks_for_each_claim(
     claim: Obj,
 ) -> list[PreparedDevice]:
     """One call for each claim of a pod, where all claims of a driver belong into one."""
-    if driver.name in manager._asked:
+    if driver.name in manager._called_drivers:
         manager._cluster.counts.count(
             manager._component,
             CALLS,

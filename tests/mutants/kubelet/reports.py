@@ -81,7 +81,7 @@ def is_unprepare_call(name: str, labels: Mapping[str, str]) -> bool:
     return name == CALLS and labels["method_name"].endswith("/NodeUnprepareResources")
 
 
-@instead("managers._let_go")
+@instead("managers._release_claims")
 def claims_stay_in_use(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What was in use is counted as in use for ever."""
     before = dict(manager.prepared)

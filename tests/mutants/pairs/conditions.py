@@ -42,7 +42,7 @@ def forgives_what_was_before(world: World) -> None:
     replace(part(world, EvictionController), "evictions", evictions)
 
 
-@instead("handler.authorizer._devices")
+@instead("handler.authorizer._check_device_reports")
 def only_of_bound_pods(
     world: World,
     original: Callable[..., list[object]],

@@ -85,7 +85,7 @@ def config_of_each_device(allocation: Obj) -> None:
         ]
 
 
-@instead("handler.authorizer._devices")
+@instead("handler.authorizer._check_device_reports")
 def one_of_the_drivers(
     _: World, original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
 ) -> list[object]:
