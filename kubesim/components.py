@@ -36,7 +36,7 @@ class Components:
         control_plane: component -> its parts that keep something in memory.
         kubelets: of the nodes that have one; each stands for all that runs on its node.
 
-    ``beside``: drivers whose next version runs beside them, each with whether that is registered.
+    ``next_drivers``: drivers whose next version runs beside them, each with whether it registered.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Components:
         self.down = {name for name in on_nodes if role_of(name) == OTHER_DRIVER}
         self.names = (*sorted(API), MANAGER, SCHEDULER, *on_nodes)
 
-    def runs(self, name: str) -> bool:
-        """Whether a part can do anything; the empty name is that of one that nobody stops."""
+    def is_running(self, name: str) -> bool:
+        """Return whether a part can do anything; the empty name: one that nobody stops."""
         return name not in self.down and not self.down & API
 
     def disturb(self, name: str, action: str) -> None:
@@ -71,12 +71,12 @@ class Components:
         elif action == "killNext":
             self.kill_next(name)
         elif action == "replace":
-            self.replace(name)
+            self.replace_driver(name)
         elif action == REMOVE:
-            self.remove(name)
+            self.remove_driver(name)
 
-    def serves(self, driver: str) -> bool:
-        """Whether an instance of a driver runs that the kubelet has registered."""
+    def has_registered_instance(self, driver: str) -> bool:
+        """Return whether an instance of a driver runs that the kubelet has registered."""
         return driver not in self.down or self.next_drivers.get(driver, False)
 
     def start_next(self, driver: str, *, registers: bool = True) -> None:
@@ -93,8 +93,8 @@ class Components:
             if driver in self.down:
                 self._kubelet_of(driver).stop_driver()
 
-    def replace(self, driver: str) -> None:
-        """Have a driver's next version take its place. Raises TargetError."""
+    def replace_driver(self, driver: str) -> None:
+        """Replace a driver by its next version. Raises TargetError."""
         self.start_next(driver)
         if not self.next_drivers[driver]:
             raise TargetError(
@@ -104,7 +104,7 @@ class Components:
         self.next_drivers.pop(driver)
         self.down.discard(driver)
 
-    def remove(self, driver: str) -> None:
+    def remove_driver(self, driver: str) -> None:
         """End the other driver of a node, and have nothing left of it."""
         if driver in self._started_others:
             self.stop(driver)
@@ -112,7 +112,7 @@ class Components:
             self._kubelet_of(driver).remove_other()
 
     def _roles_of(self, node: str) -> list[str]:
-        """What is switched off and on with a node."""
+        """Return the roles that are switched off and on with a node."""
         other_was_started = f"{node}/{OTHER_DRIVER}" in self._started_others
         return [role for role in _ON_NODES if role != OTHER_DRIVER or other_was_started]
 
@@ -131,7 +131,7 @@ class Components:
         if role == "kubelet":
             kubelet.stop()
         elif role == "driver":
-            if not self.serves(name):
+            if not self.has_registered_instance(name):
                 kubelet.stop_driver()
         elif role == OTHER_DRIVER:
             kubelet.stop_driver(role)

@@ -33,7 +33,7 @@ from kubesim.controllers.workloads import ReplicaSetController
 from kubesim.nodes.containers import AnyCommand, ContainerRuntime
 from kubesim.nodes.driver import NodeDriver, SlicePublisher
 from kubesim.nodes.kubelet import Kubelet
-from kubesim.nodes.node import Node, hold, node_object
+from kubesim.nodes.node import Node, hold_devices, node_object
 from kubesim.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import Identity, Store
@@ -62,8 +62,9 @@ class Controller(Protocol):
 class Part:
     """Something that takes turns.
 
-    ``component``: whose process it is part of; empty: nobody stops it. ``seen``: moment and
-    revision of the last change that concerned it; ``asked``: of the last change of all.
+    ``component``: whose process it is part of; empty: nobody stops it. ``last_relevant_change``:
+    moment and revision of the last change that concerned it; ``last_checked_change``: of the last
+    change of all.
     """
 
     component: str
@@ -162,11 +163,11 @@ class World:
         for node in nodes:
             driver = drivers.get(node.name)
             if node.ready and driver is not None and node.held:
-                hold(self.api, node.name, driver, node.held, runtime.holding)
+                hold_devices(self.api, node.name, driver, node.held, runtime.holding)
         self.settle()
 
     def _build_parts(self) -> list[Part]:
-        """All parts, in the order of their turns.
+        """Return all parts, in the order of their turns.
 
         None has to follow another one: where all have settled is the same in any order (a test has
         them take turns in the reverse order). The order is fixed so that two runs are the same, and
@@ -202,7 +203,7 @@ class World:
 
         Raises TargetError: the parts keep undoing each other's work, a defect of the reference.
         """
-        running = [part for part in self._parts if self.components.runs(part.component)]
+        running = [part for part in self._parts if self.components.is_running(part.component)]
         for _ in range(_MAX_ROUNDS):
             worked = False
             for part in running:
@@ -224,7 +225,7 @@ class World:
 
         Returns False when ``limit`` was reached before anything was due.
         """
-        moment = self.clock.next()
+        moment = self.clock.next_moment()
         if moment is None or moment > limit:
             self.clock.advance(limit)
             return False
@@ -233,8 +234,10 @@ class World:
         return True
 
     def _newest(self, part: Part) -> tuple[float, int]:
-        """The present moment and the revision of the last change that concerns a part."""
-        return self.clock.now, max(map(self.cluster.store.changed, part.controller.watches))
+        """Return the present moment and the revision of the last change that concerns a part."""
+        return self.clock.now, max(
+            map(self.cluster.store.revision_of_kind, part.controller.watches)
+        )
 
     def fault(self, component: str, action: str) -> None:
         """Disturb a component; see `Faults.disturb`."""
@@ -242,13 +245,13 @@ class World:
         self._look_again()
 
     def set_health(self, kubelet: Kubelet, device: str, health: Health) -> None:
-        """Have the driver of a kubelet's node find a device healthy or not."""
+        """Let the driver of a kubelet's node find a device healthy or not."""
         assert kubelet.driver is not None
         kubelet.driver.set_health(device, health)
         self._look_again()
 
     def _look_again(self) -> None:
-        """Who was started, reaches the API server again or heard news looks at everything."""
+        """Let all look again: one was started, reaches the API server again or heard news."""
         for kubelet in self.kubelets:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
@@ -263,8 +266,8 @@ class World:
             return
         if driver.slices != self._known_slices.get((node, role)):
             self._known_slices[node, role] = driver.slices
-            publisher.change(node, driver.slices)
+            publisher.change_slices(node, driver.slices)
 
     def _publishes(self, node: str | None, role: str = "driver") -> bool:
-        """Whether a driver of a node runs."""
-        return node is None or self.components.serves(f"{node}/{role}")
+        """Return whether a driver of a node runs."""
+        return node is None or self.components.has_registered_instance(f"{node}/{role}")

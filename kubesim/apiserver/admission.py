@@ -15,7 +15,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.conversion import device_requests
 from kubesim.cluster import Cluster
-from kubesim.store import Store, clone, forbidden, name_of, namespace_of
+from kubesim.store import Store, clone, name_of, namespace_of, new_forbidden
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
@@ -31,7 +31,7 @@ def set_priority(store: Store, pod: Obj) -> None:
     if class_name:
         priority_class = store.get("PriorityClass", "", class_name)
         if priority_class is None:
-            raise forbidden(pod, f"no PriorityClass with name {class_name} was found")
+            raise new_forbidden(pod, f"no PriorityClass with name {class_name} was found")
     else:
         defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
         priority_class = min(defaults, key=lambda c: int(c["value"]), default=None)
@@ -43,7 +43,7 @@ def set_priority(store: Store, pod: Obj) -> None:
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise forbidden(pod, text)
+        raise new_forbidden(pod, text)
     policy = (
         priority_class["preemptionPolicy"] if priority_class is not None else "PreemptLowerPriority"
     )
@@ -53,7 +53,7 @@ def set_priority(store: Store, pod: Obj) -> None:
             f"provided in pod spec; priority admission controller computed {policy} from the given "
             "PriorityClass name"
         )
-        raise forbidden(pod, text)
+        raise new_forbidden(pod, text)
     spec["priority"], spec["preemptionPolicy"] = value, policy
 
 
@@ -91,10 +91,10 @@ class Quotas:
                         ("limited", hard),
                     )
                 )
-                raise forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
+                raise new_forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
 
     def used_in(self, namespace: str) -> Usage:
-        """What the claims and pods of a namespace use of whatever a quota can limit."""
+        """Return what the claims and pods of a namespace use of whatever a quota can limit."""
         used: Usage = Counter()
         for claim in self._cluster.store.all("ResourceClaim", namespace):
             used += self.usage_of(claim)
@@ -104,7 +104,7 @@ class Quotas:
         return used
 
     def usage_of(self, obj: Obj) -> Usage:
-        """What one object counts for; nothing if no quota counts its kind."""
+        """Return what one object counts for; nothing if no quota counts its kind."""
         match obj["kind"]:
             case "Pod":
                 return _pod_usage(obj)
@@ -131,9 +131,9 @@ class QuotaController:
 
 
 def _pod_usage(pod: Obj) -> Usage:
-    """Extended resources that the containers ask for."""
+    """Return extended resources that the containers ask for."""
     extended_amounts = {
-        name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)
+        name: n for name, n in pods.sum_requests(pod).items() if is_extended_resource(name)
     }
     return Counter(
         {f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in extended_amounts.items()}
@@ -162,7 +162,7 @@ def _class_usage(device_request: Mapping[str, Any]) -> Usage:
 
 
 def _add_extended_usage(cluster: Cluster, claim: Obj, used: Usage) -> None:
-    """Devices of a class count for its extended resources too, but for what the pod counts."""
+    """Count devices of a class for its extended resources too, but for what the pod counts."""
     pod = _find_pod_served(cluster, claim)
     counted: Usage = _pod_usage(pod) if pod is not None else Counter()
     for name, amount in list(used.items()):
@@ -177,7 +177,7 @@ def _add_extended_usage(cluster: Cluster, claim: Obj, used: Usage) -> None:
 
 
 def _find_pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
-    """The pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
+    """Return the pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
 
     Unlike upstream every claim is believed that says so while the pod names none, not the oldest.
     """

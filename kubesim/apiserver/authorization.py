@@ -40,7 +40,7 @@ class Attributes:
         return self.namespace if self.kind.namespaced else ""
 
     def covered_by(self, rule: Obj) -> bool:
-        """Whether a PolicyRule covers it (``RuleAllows`` of plugin/pkg/auth/authorizer/rbac)."""
+        """Return whether a PolicyRule covers it (``RuleAllows`` of the authorizer rbac)."""
 
         def has(field: str, *values: str) -> bool:
             return not {"*", *values}.isdisjoint(rule.get(field) or ())
@@ -54,8 +54,8 @@ class Attributes:
             and (not names or self.name in names)
         )
 
-    def refusal(self, user: User) -> str:
-        """``ForbiddenStatusError`` of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+    def explain_refusal(self, user: User) -> str:
+        """Return the text of ``ForbiddenStatusError`` (k8s.io/apiserver, responsewriters)."""
         name = f' "{self.name}"' if self.name else ""
         scope = (
             f'in the namespace "{self.role_namespace}"'
@@ -77,7 +77,7 @@ class PathAttributes:
     role_namespace: str = ""
 
     def covered_by(self, rule: Obj) -> bool:
-        """Whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end only)."""
+        """Return whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end)."""
         verbs, paths = (rule.get(field) or () for field in ("verbs", "nonResourceURLs"))
         return not {"*", self.verb}.isdisjoint(verbs) and any(
             path in ("*", self.path)
@@ -85,7 +85,7 @@ class PathAttributes:
             for path in paths
         )
 
-    def refusal(self, user: User) -> str:
+    def explain_refusal(self, user: User) -> str:
         return f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"'
 
 
@@ -104,7 +104,7 @@ class Authorizer:
         self._rules[user.namespace, user.name] = tuple(rules)
 
     def allows(self, user: User, *wanted: RequestAttributes) -> bool:
-        """Whether some rule allows one of them. No Role allows what is in all namespaces."""
+        """Return whether some rule allows one of them; no Role allows what is in all namespaces."""
         rules = self._rules.get((user.namespace, user.name), ())
         return any(
             attributes.role_namespace == user.namespace and attributes.covered_by(rule)
@@ -115,10 +115,10 @@ class Authorizer:
     def check(self, user: User, wanted: RequestAttributes) -> None:
         """Refuse what an account may not do. Raises ApiError: 403."""
         if not self.allows(user, wanted):
-            raise ApiError(403, "Forbidden", wanted.refusal(user))
+            raise ApiError(403, "Forbidden", wanted.explain_refusal(user))
 
     def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
-        """What a change of a claim's status asks for beside ``resourceclaims/status``.
+        """Return the check of what a change of a claim's status needs beside its own right.
 
         ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus`` (pkg/registry/resource/utils.go).
         """
@@ -145,7 +145,7 @@ class Authorizer:
         text = (
             "changing status.allocation or status.reservedFor requires"
             f' resource="resourceclaims/binding", verb="{wanted.verb}" permission:'
-            f" {binding_attributes.refusal(user)}"
+            f" {binding_attributes.explain_refusal(user)}"
         )
         return [forbidden("status.allocation", text)]
 
@@ -165,14 +165,15 @@ class Authorizer:
             if not self.allows(user, *driver_attributes):
                 text = (
                     'changing status.devices requires resource="resourceclaims/driver",'
-                    f' verb="[{" ".join(verbs)}]" permission: {driver_attributes[0].refusal(user)}'
+                    f' verb="[{" ".join(verbs)}]" permission: '
+                    f"{driver_attributes[0].explain_refusal(user)}"
                 )
                 errors.append(forbidden("status.devices", text))
         return errors
 
 
 def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:
-    """Drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
+    """Return drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
     old_reports, new_reports = (
         {device_key(item): item for item in status.get("devices") or []} for status in (old, new)
     )

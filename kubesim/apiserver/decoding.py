@@ -23,7 +23,7 @@ _GO_TYPES = {"time": "string", "quantity": "string"}
 _ZEROS = {"int32": 0, "int64": 0, "bool": False, "string": ""}
 
 
-def decode(kind: Kind, obj: Obj) -> Obj:
+def decode_object(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
     ``obj``: as the client sends it; not changed.
@@ -54,7 +54,7 @@ def _format_path(unknown: UnknownField) -> str:
 
 
 def _copy_decoded(shape: str, value: Any) -> Any:
-    """A copy of a value of the right type, as Go's decoder leaves it."""
+    """Return a copy of a value of the right type, as Go's decoder leaves it."""
     items: Iterable[tuple[str, str, Any]]
     if shape == "any":
         return clone(value)
@@ -80,7 +80,7 @@ def _zero(shape: str) -> Any:
 
 
 def _explain_mismatch(root: str, mistake: WrongType) -> str:
-    """What Go's JSON decoder says of a value of a wrong type."""
+    """Return what Go's JSON decoder says of a value of a wrong type."""
     is_integer = mistake.shape.startswith("int")
     if mistake.shape == "time" and mistake.why:
         return f'parsing time "{mistake.value}" as "2006-01-02T15:04:05Z07:00": {mistake.why}'
@@ -98,7 +98,7 @@ def _explain_mismatch(root: str, mistake: WrongType) -> str:
 
 
 def _go_path(root: str, path: schema.Path) -> str:
-    """The path as Go's decoder has it: without indices, and without the keys of maps."""
+    """Return the path as Go's decoder has it: without indices, and without the keys of maps."""
     shape, names = root, []
     for segment in path:
         if shape.startswith(LIST):
@@ -112,7 +112,7 @@ def _go_path(root: str, path: schema.Path) -> str:
 
 
 def _go_type(shape: str) -> str:
-    """``[]v1.DeviceRequest`` for ``[]resource/v1.DeviceRequest``."""
+    """Return ``[]v1.DeviceRequest`` for ``[]resource/v1.DeviceRequest``."""
     for prefix in (LIST, MAP):
         if shape.startswith(prefix):
             return prefix + _go_type(shape[len(prefix) :])

@@ -10,17 +10,17 @@ from typing import Any
 
 from kube.slices import results_of
 from kube.values import Obj, device_key
-from kubesim.apiserver.conversion import device_requests, devices
+from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
-from kubesim.pods import containers
-from kubesim.store import keep
+from kubesim.pods import list_containers
+from kubesim.store import retain_items
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
 _WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
 
 
-def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
+def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
     """Complete a new object in its stored version, in place.
 
     Args:
@@ -49,10 +49,10 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
 
 
 def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
-    """What is filled in at every write. ``flat``: it came in v1beta1."""
+    """Fill in what is filled in at every write. ``flat``: it came in v1beta1."""
     for request in device_requests(obj):
         _default_request(request, flat=flat)
-    for device in devices(obj):
+    for device in list_devices(obj):
         for taint in device.get("taints") or []:
             _default_taint(taint, clock)
     if obj["kind"] in _WORKLOADS:
@@ -65,7 +65,7 @@ def drop_deallocated(new: Obj, old: Obj) -> None:
     """Drop a claim's reports on devices that it has no more (``dropDeallocatedStatusDevices``)."""
     deallocated = {*map(device_key, results_of(old))}.difference(map(device_key, results_of(new)))
     if any(device_key(report) in deallocated for report in new["status"].get("devices") or []):
-        keep(new["status"], "devices", lambda report: device_key(report) not in deallocated)
+        retain_items(new["status"], "devices", lambda report: device_key(report) not in deallocated)
 
 
 def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
@@ -76,7 +76,7 @@ def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
         # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).
         same_time = taint.get("timeAdded") == old_taint["timeAdded"]
         if same_time and taint.get("effect") != old_taint["effect"]:
-            taint["timeAdded"] = clock.timestamp()
+            taint["timeAdded"] = clock.format_timestamp()
 
 
 def _default_request(request: Obj, *, flat: bool) -> None:
@@ -99,7 +99,7 @@ def _default_request(request: Obj, *, flat: bool) -> None:
 
 def _default_taint(taint: Any, clock: VirtualClock) -> None:
     if isinstance(taint, dict):
-        taint.setdefault("timeAdded", clock.timestamp())
+        taint.setdefault("timeAdded", clock.format_timestamp())
 
 
 def _set_defaults(obj: Obj, **defaults: Any) -> None:
@@ -117,7 +117,7 @@ def _default_pod_spec(spec: Obj) -> Obj:
         securityContext={},
         enableServiceLinks=True,
     )
-    for container in containers(spec):
+    for container in list_containers(spec):
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
@@ -131,7 +131,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _default_requests_to_limits(requirements: Obj) -> None:
-    """Requests default to limits."""
+    """Default requests to limits."""
     if requirements.get("limits"):
         requests = requirements.setdefault("requests", {})
         for name, amount in requirements["limits"].items():

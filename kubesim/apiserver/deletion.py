@@ -14,7 +14,7 @@ from kube.errors import Cause
 from kube.values import Obj
 from kubesim.clock import VirtualClock
 from kubesim.resources import KINDS, Kind
-from kubesim.store import Store, forbidden, namespace_of, not_found
+from kubesim.store import Store, namespace_of, new_forbidden, not_found
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
@@ -24,8 +24,8 @@ FOREGROUND: Final = "foregroundDeletion"  # Finalizer: what belongs to the objec
 _FINALIZERS: Final = {"Background": [], "Foreground": [FOREGROUND], "Orphan": [ORPHAN]}
 
 
-def finalizers(obj: Obj, propagation: str | None) -> list[str]:
-    """An object's finalizers once it is deleted; without a policy they stay as they are."""
+def finalizers_after_deletion(obj: Obj, propagation: str | None) -> list[str]:
+    """Return an object's finalizers once it is deleted; without a policy they stay as they are."""
     present: list[str] = obj["metadata"].get("finalizers") or []
     if propagation is None:
         return present
@@ -34,7 +34,7 @@ def finalizers(obj: Obj, propagation: str | None) -> list[str]:
     ] + _FINALIZERS[propagation]
 
 
-def mark(obj: Obj, grace: int, moment: str, new_finalizers: list[str]) -> None:
+def mark_deleted(obj: Obj, grace: int, moment: str, new_finalizers: list[str]) -> None:
     """Note that an object is being deleted. ``grace``: seconds that it has."""
     meta = obj["metadata"]
     meta["deletionTimestamp"] = moment
@@ -49,7 +49,7 @@ def mark(obj: Obj, grace: int, moment: str, new_finalizers: list[str]) -> None:
 
 
 def pod_grace(pod: Obj, requested_grace: int | None) -> int:
-    """Seconds (``podStrategy.CheckGracefulDelete``): none for a pod that does not run."""
+    """Return the seconds of ``podStrategy.CheckGracefulDelete``: 0 for a pod that does not run."""
     phase = (pod.get("status") or {}).get("phase")
     if not pod["spec"].get("nodeName") or phase in {"Failed", "Succeeded"}:
         return 0
@@ -59,11 +59,11 @@ def pod_grace(pod: Obj, requested_grace: int | None) -> int:
     return 1 if grace < 0 else int(grace)
 
 
-def delete(
+def delete_object(
     store: Store, clock: VirtualClock, obj: Obj, grace_seconds: int | None, propagation: str | None
 ) -> None:
     """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry)."""
-    meta, new_finalizers = obj["metadata"], finalizers(obj, propagation)
+    meta, new_finalizers = obj["metadata"], finalizers_after_deletion(obj, propagation)
     grace = pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
     if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
         if new_finalizers != (meta.get("finalizers") or []):
@@ -74,12 +74,12 @@ def delete(
         return
     if grace:
         clock.wake_in(grace)
-    moment = clock.timestamp(grace)
-    store.modify(obj, lambda new: mark(new, grace, moment, new_finalizers))
+    moment = clock.format_timestamp(grace)
+    store.modify(obj, lambda new: mark_deleted(new, grace, moment, new_finalizers))
 
 
 def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
-    """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
+    """Return the labels of a new object's namespace (the admission plugin NamespaceLifecycle).
 
     Raises ApiError: 404, there is no such namespace; 403, it is being deleted.
     """
@@ -90,7 +90,7 @@ def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
     if stored_namespace is None:
         raise not_found(KINDS["Namespace"], namespace)
     if "deletionTimestamp" in stored_namespace["metadata"]:
-        raise forbidden(
+        raise new_forbidden(
             obj,
             f"unable to create new content in namespace {namespace} because it is being terminated",
             Cause(

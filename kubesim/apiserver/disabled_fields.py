@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kube.values import Obj
 from kubesim import pods
-from kubesim.apiserver.conversion import claim_devices, device_requests, devices
-from kubesim.store import Store, forbidden, name_of
+from kubesim.apiserver.conversion import claim_devices, device_requests, list_devices
+from kubesim.store import Store, name_of, new_forbidden
 from reference_allocator.api import NodeSelector
 from reference_allocator.rules.node_eligibility import selector_matches
 
@@ -51,7 +51,7 @@ _ATTRIBUTE_FIELDS: Final = dict.fromkeys(
 )
 
 
-def drop(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
+def drop_disabled_fields(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
     """Drop what is off from a new or changed object in its stored version, in place.
 
     What belongs to a gate stays if there was something of it before the change, in ``old``.
@@ -68,18 +68,18 @@ def drop(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
 
 
 def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """Each part of an object that may have fields of gates, and these fields."""
+    """Yield each part of an object that may have fields of gates, and these fields."""
     spec = obj.get("spec") or {}
     if obj["kind"] == "DeviceClass":
         yield spec, {"extendedResourceName": ("DRAExtendedResource",)}
     elif obj["kind"] == "Pod":
         gate = ("DynamicResourceAllocation",)
         yield spec, {"resourceClaims": gate}
-        for container in pods.containers(spec):
+        for container in pods.list_containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
-        for device in devices(obj):
+        for device in list_devices(obj):
             yield from _list_gated_device_fields(device)
     for request in device_requests(obj):
         yield request, {"firstAvailable": ("DRAPrioritizedList",)}
@@ -102,7 +102,7 @@ def _list_gated_device_fields(device: Obj) -> Iterator[tuple[Any, Mapping[str, A
         yield consumed, {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
 
 
-def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
+def admit_slice(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
     """Refuse a slice with devices of a node's own resources where the node does not know of them.
 
     Raises ApiError: 403 Forbidden.
@@ -110,14 +110,14 @@ def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
     if obj["kind"] != "ResourceSlice" or not gates.get(_NODE_FEATURE):
         return
     spec = obj["spec"]
-    for device in devices(obj):
+    for device in list_devices(obj):
         if not device.get("nodeAllocatableResources"):
             continue
         node_selection = device if spec.get("perDeviceNodeSelection") else spec
         for node in _list_device_nodes(store, obj, device, node_selection):
             if _NODE_FEATURE not in ((node.get("status") or {}).get("declaredFeatures") or []):
                 text = f'node "{name_of(node)}" does not support {_NODE_FEATURE} feature'
-                raise forbidden(obj, text)
+                raise new_forbidden(obj, text)
 
 
 def _list_device_nodes(store: Store, obj: Obj, device: Obj, node_selection: Obj) -> Iterator[Obj]:
@@ -125,7 +125,7 @@ def _list_device_nodes(store: Store, obj: Obj, device: Obj, node_selection: Obj)
         node = store.get("Node", "", node_selection["nodeName"])
         if node is None:
             text = f'node "{node_selection["nodeName"]}" not found for device "{device["name"]}"'
-            raise forbidden(obj, text)
+            raise new_forbidden(obj, text)
         yield node
     elif node_selection.get("nodeSelector") or node_selection.get("allNodes"):
         for node in store.all("Node"):
@@ -138,7 +138,7 @@ def _list_device_nodes(store: Store, obj: Obj, device: Obj, node_selection: Obj)
             f'device "{device["name"]}" in ResourceSlice has NodeAllocatableResources but does '
             "not map to any nodes"
         )
-        raise forbidden(obj, text)
+        raise new_forbidden(obj, text)
 
 
 def _drop_disabled(

@@ -52,7 +52,7 @@ class FieldManagers:
     def __init__(self) -> None:
         self._applied: dict[tuple[str, str], dict[str, Fields]] = {}
 
-    def applied(self, request: Request, stored: Obj) -> None:
+    def record_applied(self, request: Request, stored: Obj) -> None:
         """Note what a manager has applied, with the values that came of it (defaults are added)."""
         assert request.manager is not None
         key = stored["metadata"]["uid"], request.subresource
@@ -64,7 +64,7 @@ class FieldManagers:
         self._applied.setdefault(key, {})[request.manager.name] = fields
 
     def change(self, request: Request) -> Callable[[Obj], Obj]:
-        """The change that a request makes of an object.
+        """Return the change that a request makes of an object.
 
         The change raises:
             ApiError: 409, another manager has a field with another value.
@@ -109,7 +109,7 @@ class FieldManagers:
         return new
 
     def _managers(self, live: Obj, subresource: str, live_fields: Fields) -> dict[str, Fields]:
-        """What each manager has of an object: the suite what no other has applied as it is.
+        """Return what each manager has of an object: the suite what no other has applied as it is.
 
         So that of its fields which others have applied since, as they were, the suite has still.
         """
@@ -126,7 +126,7 @@ class FieldManagers:
 
 
 def _list_applied_fields(request: Request) -> Fields:
-    """What a request applies: of the status, or of all else (``GetResetFields``)."""
+    """Return what a request applies: of the status, or of all else (``GetResetFields``)."""
     status = request.subresource == "status"
     reset_fields = (
         {"apiVersion", "kind", "metadata"} if status else {"apiVersion", "kind", "status"}
@@ -144,7 +144,7 @@ def _names(path: Path) -> tuple[str, ...]:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Every field that can have an owner of its own, with its value."""
+    """Yield every field that can have an owner of its own, with its value."""
     names = _names(path)
     keys = None
     if isinstance(value, list):
@@ -166,7 +166,7 @@ def _key(item: Any, keys: tuple[str, ...]) -> Key:
 
 
 def _new_conflict(conflicts: list[tuple[str, Path]], version: str) -> ApiError:
-    """409, as ``NewConflictError`` of apimachinery's managedfields has it."""
+    """Return the 409 of ``NewConflictError`` of apimachinery's managedfields."""
     causes = [
         Cause(
             _format_path(path), "FieldManagerConflict", f'conflict with "{owner}" using {version}'
@@ -192,7 +192,7 @@ def _format_key(key: Key) -> str:
 
 
 def _find_holder(obj: Any, path: Path, *, make: bool) -> Any:
-    """What holds the last part of a path; None if it is not there and not to be made."""
+    """Return what holds the last part of a path; None if it is not there and not to be made."""
     for segment, next_segment in pairwise(path):
         if isinstance(segment, str):
             if segment not in obj:

@@ -12,7 +12,7 @@ from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.apiserver.fieldmanagers import FieldManagers
 from kubesim.apiserver.server import ApiServer, StatusCheck
 from kubesim.cluster import Cluster, set_condition
-from kubesim.resources import KINDS, kind_of, resolve
+from kubesim.resources import KINDS, kind_of, resolve_kind
 from kubesim.store import name_of, namespace_of, not_found
 
 
@@ -45,7 +45,7 @@ class Handler:
         api, ref, body = self._api, request.ref, request.body
         status_check = None
         if request.user is not None:
-            kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+            kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
             target_namespace = ref.namespace or namespace
             attributes = Attributes(
                 request.verb, kind, request.subresource, target_namespace, ref.name
@@ -56,7 +56,7 @@ class Handler:
             case "patch", _ if request.manager is not None:
                 return self._apply(request, namespace, status_check)
             case "patch" | "update" as verb, subresource:
-                change = patches.of(verb, body)
+                change = patches.make_change(verb, body)
                 return api.change(ref, change, subresource, namespace, status_check)
             case "delete", "":
                 self._delete(request, namespace)
@@ -76,7 +76,7 @@ class Handler:
         return None
 
     def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> Obj:
-        """Server-side apply, which creates what is not there (and not a subresource of it).
+        """Apply on the server's side: create what is not there (and not a subresource of it).
 
         To create one must be allowed to, too (``withAuthorization`` of the API server's handlers).
         """
@@ -88,7 +88,7 @@ class Handler:
             change = self.fields.change(request)
             stored = self._api.change(ref, change, subresource, namespace, check)
         if not request.dry_run:
-            self.fields.applied(request, stored)
+            self.fields.record_applied(request, stored)
         return stored
 
     def _delete(self, request: Request, namespace: str) -> None:
@@ -130,7 +130,7 @@ class Handler:
         return self._find_stored(pod)
 
     def _bind(self, pod: Obj, binding: Obj) -> None:
-        """``BindingREST.assignPod`` (pkg/registry/core/pod/storage)."""
+        """Bind a pod as ``BindingREST.assignPod`` does (pkg/registry/core/pod/storage)."""
         node = binding["target"]["name"]
         why = ""
         if "deletionTimestamp" in pod["metadata"]:
@@ -142,7 +142,7 @@ class Handler:
         if why:
             text = f'Operation cannot be fulfilled on pods/binding "{name_of(pod)}": {why}'
             raise ApiError(409, "Conflict", text)
-        now = self._cluster.clock.timestamp()
+        now = self._cluster.clock.format_timestamp()
 
         def bind(new: Obj) -> None:
             new["spec"]["nodeName"] = node

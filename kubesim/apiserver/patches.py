@@ -37,7 +37,7 @@ _ORDER, _DELETE, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$r
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386: null deletes, objects merge, everything else replaces."""
+    """Merge as RFC 7386 says: null deletes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         return clone(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -50,7 +50,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def as_merge_patch(live: Obj, patch: Obj) -> Obj:
-    """The merge patch that does to an object what a strategic merge patch would.
+    """Return the merge patch that does to an object what a strategic merge patch would.
 
     Follows k8s.io/apimachinery/pkg/util/strategicpatch, but that ``$setElementOrder`` is ignored:
     elements stay in their order, and new ones come last.
@@ -94,8 +94,8 @@ def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj
     return list(merged.values())
 
 
-def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
-    """The change that an update, a merge patch or (a list) a JSON patch makes of an object.
+def make_change(verb: str, body: Any) -> Callable[[Obj], Obj]:
+    """Return the change that an update, a merge patch or (a list) a JSON patch makes of an object.
 
     An update without a resourceVersion is one of whatever there is. The change raises:
         ApiError: 422, a path of a JSON patch is not there or its test failed.
@@ -112,7 +112,7 @@ def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
 
 
 def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
-    """RFC 6902, without move."""
+    """Apply a JSON patch (RFC 6902, without move)."""
     changed = clone(obj)
     for operation in operations:
         try:

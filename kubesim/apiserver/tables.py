@@ -19,7 +19,7 @@ _Cells = Callable[[Obj, _Age], Sequence[str]]
 
 
 def claim_state(claim: Obj) -> str:
-    """What a claim is at the moment: pending, allocated, reserved, deleted."""
+    """Return what a claim is at the moment: pending, allocated, reserved, deleted."""
     status = claim.get("status") or {}
     deleted, allocated = "deletionTimestamp" in claim["metadata"], "allocation" in status
     states = {
@@ -52,10 +52,10 @@ _COLUMNS: Final[Mapping[str, tuple[Sequence[str], _Cells]]] = {
 """Kind -> the columns between name and age, and their cells."""
 
 
-def table(
+def build_table(
     kind: str, objects: Sequence[Obj], age_of: Callable[[str], int], metadata: Obj
 ) -> Obj | None:
-    """The Table of some objects of a kind; None: it has none.
+    """Return the Table of some objects of a kind; None: the kind has none.
 
     Args:
         age_of: how many seconds ago a timestamp was.
@@ -98,7 +98,7 @@ def table(
 
 
 def human_duration(seconds: int) -> str:
-    """Seconds as far as a person wants to know them (duration.HumanDuration)."""
+    """Return seconds as far as a person wants to know them (duration.HumanDuration)."""
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:
         return f"{max(seconds, 0)}s"

@@ -35,14 +35,14 @@ _TERM: Final = re.compile(
 )
 
 
-def selects(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
-    """Whether an object has these values in these fields. Raises ApiError."""
+def matches_fields(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
+    """Return whether an object has these values in these fields. Raises ApiError."""
     _check_fields(kind, fields)
     return all(_read_field(obj, field) == value for field, value in fields.items())
 
 
 def field_selector(kind: Kind, text: str) -> Matches:
-    """What a field selector selects.
+    """Return the predicate that a field selector stands for.
 
     Raises ApiError: 400, it is malformed, or there is no selecting by one of its fields.
     """
@@ -55,7 +55,7 @@ def field_selector(kind: Kind, text: str) -> Matches:
 
 
 def label_selector(text: str) -> Matches:
-    """What a label selector selects. Raises ApiError: 400, it is malformed."""
+    """Return the predicate of a label selector. Raises ApiError: 400, it is malformed."""
     # A comma within parentheses does not end a term.
     terms = [
         _TERM.fullmatch(term_text.strip()) for term_text in re.split(r",(?![^()]*\))", text) if text
@@ -99,14 +99,14 @@ Tell = Callable[[str, Obj], None]
 def as_seen(
     change: str, obj: Obj, previous: Obj | None, selects: Matches
 ) -> tuple[str, Obj] | None:
-    """Type and object of the event that a watch has of a change; None: it has none.
+    """Return type and object of the event that a watch has of a change; None: it has none.
 
     What comes to be selected is ADDED, what is selected no longer DELETED, in its last state that
     was selected and with the version of the change.
 
     Args:
         change: DELETED, or anything else.
-        before: as it was, if it was selected.
+        previous: as it was, if it was selected.
     """
     if change != "DELETED" and selects(obj):
         return "ADDED" if previous is None else "MODIFIED", obj

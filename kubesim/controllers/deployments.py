@@ -31,12 +31,14 @@ class DeploymentController(WorkloadController):
     def reconcile(self, deployment: Obj) -> None:
         """Bring pods of the present template in the place of all others."""
         recreates = deployment["spec"]["strategy"]["type"] == "Recreate"
-        (self.recreate if recreates else self.roll)(deployment, *self._replica_sets(deployment))
+        (self.rollout_recreate if recreates else self.rollout_rolling)(
+            deployment, *self._replica_sets(deployment)
+        )
         present, old = self._replica_sets(deployment)
         new = [present] if present is not None else []
         every = [*old, *new]
         available = _sum_status(every, "availableReplicas")
-        self.report(
+        self.update_status(
             deployment,
             {},
             replicas=_sum_status(every, "replicas"),
@@ -46,23 +48,25 @@ class DeploymentController(WorkloadController):
             unavailableReplicas=max(0, _sum_replicas(*every) - available),
         )
 
-    def recreate(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
+    def rollout_recreate(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
         """Make no pod before all of other templates have ended."""
         for replica_set in old:
             self._scale(deployment, replica_set, 0)
-        if any(not pods.is_finished(pod) for replica_set in old for pod in self.owned(replica_set)):
+        if any(
+            not pods.is_finished(pod) for replica_set in old for pod in self.list_owned(replica_set)
+        ):
             return
         present = present or self._add(deployment)
         if present is not None:
             self._scale(deployment, present, int(deployment["spec"]["replicas"]))
 
-    def roll(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
+    def rollout_rolling(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
         """Make pods, as far as there may be too many; then end others, as far as some may miss."""
         present = present or self._add(deployment)
         if present is None:
             return
         replicas = int(deployment["spec"]["replicas"])
-        surge, unavailable = self.limits(deployment)
+        surge, unavailable = self.resolve_fenceposts(deployment)
         size, in_all = _sum_replicas(present), _sum_replicas(present, *old)
         room_for_surge = max(0, replicas + surge - in_all)
         if size != replicas and (size > replicas or room_for_surge):
@@ -77,8 +81,8 @@ class DeploymentController(WorkloadController):
         spare = _sum_status([*old, present], "availableReplicas") - min_available
         self._shrink(deployment, old, spare, _sum_replicas)
 
-    def limits(self, deployment: Obj) -> tuple[int, int]:
-        """How many pods a rolling update may have too many, and too few (``ResolveFenceposts``)."""
+    def resolve_fenceposts(self, deployment: Obj) -> tuple[int, int]:
+        """Return how many pods a rolling update may have too many, and too few."""
         rolling, replicas = (
             deployment["spec"]["strategy"]["rollingUpdate"],
             _sum_replicas(deployment),
@@ -88,9 +92,9 @@ class DeploymentController(WorkloadController):
         return surge, unavailable if surge or unavailable else 1
 
     def _replica_sets(self, deployment: Obj) -> tuple[Obj | None, list[Obj]]:
-        """The one of its template, if there is one, and the others, the oldest first."""
+        """Return the ReplicaSet of its template, if there is one, and the others, oldest first."""
         present, old, current_hash = None, [], template_hash(deployment)
-        for replica_set in self.owned(deployment, "ReplicaSet"):
+        for replica_set in self.list_owned(deployment, "ReplicaSet"):
             if (replica_set["metadata"].get("labels") or {}).get(_HASH) == current_hash:
                 present = replica_set
             else:
@@ -116,7 +120,7 @@ class DeploymentController(WorkloadController):
             return replica_set
         direction = "up" if size > old_size else "down"
         text = f"Scaled {direction} replica set {name} from {old_size} to {size}"
-        self.event(deployment, "ScalingReplicaSet", text)
+        self.record_event(deployment, "ScalingReplicaSet", text)
         return self._store.modify(replica_set, lambda new: new["spec"].update(replicas=size))
 
     def _add(self, deployment: Obj) -> Obj | None:
@@ -142,27 +146,27 @@ class DeploymentController(WorkloadController):
             return self._api.create(replica_set, namespace_of(deployment))
         except ApiError as error:
             text = f'Failed to create new replica set "{name}": {error.message}'
-            self.event(deployment, "ReplicaSetCreateError", text, "Warning")
+            self.record_event(deployment, "ReplicaSetCreateError", text, "Warning")
             return None
 
 
 def _resolve_percentage(number: int | str, of: int, rounded: Callable[[float], int]) -> int:
-    """A number, or a percentage of another one."""
+    """Return a number, or a percentage of another one."""
     if isinstance(number, int):
         return number
     return rounded(int(number.removesuffix("%")) * of / 100)
 
 
 def _sum_replicas(*workloads: Obj) -> int:
-    """How many pods they should have."""
+    """Return how many pods they should have."""
     return sum(int(workload["spec"]["replicas"]) for workload in workloads)
 
 
 def _sum_status(sets: Sequence[Obj], field: str) -> int:
-    """A number of their status, in all."""
+    """Return a number of their status, in all."""
     return sum((replica_set.get("status") or {}).get(field, 0) for replica_set in sets)
 
 
 def _count_unavailable(replica_set: Obj) -> int:
-    """How many of its pods are not available."""
+    """Return how many of its pods are not available."""
     return _sum_replicas(replica_set) - _sum_status([replica_set], "availableReplicas")

@@ -10,7 +10,7 @@ from kubesim.apiserver.deletion import FOREGROUND, ORPHAN
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.resources import KINDS
-from kubesim.store import keep, name_of, uid_of
+from kubesim.store import name_of, retain_items, uid_of
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
@@ -32,11 +32,11 @@ class GarbageCollector:
         self._orphaned_at: dict[str, float] = {}
 
     def restart(self) -> None:
-        """Pods of gone nodes are waited for anew."""
+        """Forget since when pods of gone nodes are waited for."""
         self._orphaned_at.clear()
 
     def sync(self) -> None:
-        for listed in self._store.everything():
+        for listed in self._store.iterate_objects():
             obj = self._store.by_uid(uid_of(listed))
             if obj is None:
                 continue  # It went with one before it.
@@ -45,12 +45,12 @@ class GarbageCollector:
                 if self.is_ownerless(obj):
                     self._api.delete_stored(obj)
             elif ORPHAN in finalizers:
-                self.orphan(obj)
+                self.orphan_owned(obj)
             elif FOREGROUND in finalizers:
                 self.delete_owned(obj)
         self._collect_orphaned_pods()
 
-    def orphan(self, owner: Obj) -> None:
+    def orphan_owned(self, owner: Obj) -> None:
         """Let an object go, and none of those that it owns."""
         for obj in self._list_owned(owner):
             self._store.modify(obj, lambda new: _remove_owner(new, owner))
@@ -72,7 +72,7 @@ class GarbageCollector:
         uid = uid_of(owner)
         return [
             obj
-            for obj in self._store.everything()
+            for obj in self._store.iterate_objects()
             if any(
                 reference["uid"] == uid
                 for reference in obj["metadata"].get("ownerReferences") or []
@@ -80,7 +80,7 @@ class GarbageCollector:
         ]
 
     def _is_solid_owner(self, reference: Obj) -> bool:
-        """Whether an owner is there, and does not wait for what it owns."""
+        """Return whether an owner is there, and does not wait for what it owns."""
         owner = self._store.by_uid(reference["uid"])
         if owner is None:
             return False
@@ -88,7 +88,7 @@ class GarbageCollector:
         return not pods.is_deleted(owner) or FOREGROUND not in (meta.get("finalizers") or [])
 
     def is_ownerless(self, obj: Obj) -> bool:
-        """An object that has owners, all of which are gone."""
+        """Return whether an object has owners, all of which are gone."""
         owners = obj["metadata"].get("ownerReferences")
         return bool(owners) and not any(map(self._owner_exists, owners))
 
@@ -114,7 +114,7 @@ class GarbageCollector:
 
 
 def _blocks_owner_deletion(obj: Obj, owner: Obj) -> bool:
-    """Whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
+    """Return whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
     references = obj["metadata"]["ownerReferences"]
     return any(
         reference["uid"] == uid_of(owner) and reference.get("blockOwnerDeletion")
@@ -123,7 +123,7 @@ def _blocks_owner_deletion(obj: Obj, owner: Obj) -> bool:
 
 
 def _remove_owner(obj: Obj, owner: Obj) -> None:
-    keep(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
+    retain_items(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
 
 
 class NamespaceController:

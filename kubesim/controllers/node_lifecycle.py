@@ -47,7 +47,7 @@ class NodeLifecycleController:
         for kubelet in self._kubelets:
             self._monitor_node_health(kubelet)
         for node_to_taint in self._store.all("Node"):
-            self.taint(node_to_taint)
+            self.taint_node(node_to_taint)
         noticed_earlier, self._noticed = self._noticed, {}
         for pod in self._store.all("Pod"):
             node = self._store.get("Node", "", pod["spec"].get("nodeName") or "")
@@ -65,10 +65,10 @@ class NodeLifecycleController:
             clock.wake_in(remaining_seconds)
         elif _ready_status(node) != "Unknown":
             unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
-            now = clock.timestamp()
+            now = clock.format_timestamp()
             self._store.modify(node, lambda new: set_condition(new["status"], unknown, now))
 
-    def taint(self, node: Obj) -> None:
+    def taint_node(self, node: Obj) -> None:
         """Give a node the taints that go with its condition, and take back the others."""
         condition_taint = _TAINTS.get(_ready_status(node))
         present = taints_of(node)
@@ -81,7 +81,7 @@ class NodeLifecycleController:
             if all(
                 (taint["key"], taint["effect"]) != (condition_taint, effect) for taint in new_taints
             ):
-                added = {"timeAdded": self._cluster.clock.timestamp()}
+                added = {"timeAdded": self._cluster.clock.format_timestamp()}
                 new_taints.append(
                     {
                         "key": condition_taint,
@@ -108,13 +108,13 @@ class NodeLifecycleController:
 
 
 def taints_of(node: Obj, *effects: str) -> list[Obj]:
-    """The taints of a node, those with these effects, or all."""
+    """Return the taints of a node, those with these effects, or all."""
     node_taints = (node.get("spec") or {}).get("taints") or []
     return [taint for taint in node_taints if not effects or taint["effect"] in effects]
 
 
 def tolerated_for(pod: Obj, node: Obj) -> float | None:
-    """Seconds for which a pod tolerates all taints NoExecute of its node, None without end.
+    """Return seconds for which a pod tolerates all taints NoExecute of its node, None without end.
 
     Of several tolerations of a taint the first counts (``GetMatchingTolerations``).
     """
@@ -135,7 +135,7 @@ def tolerated_for(pod: Obj, node: Obj) -> float | None:
 
 
 def _ready_status(node: Obj) -> str:
-    """The status of the condition Ready; empty without it."""
+    """Return the status of the condition Ready; empty without it."""
     for condition in (node.get("status") or {}).get("conditions") or []:
         if condition["type"] == "Ready":
             return str(condition["status"])

@@ -28,15 +28,15 @@ class StatefulSetController(WorkloadController):
 
     def reconcile(self, stateful_set: Obj) -> None:
         """Take the next step towards its pods, then say how many there are."""
-        self.step(stateful_set, self._pods_by_ordinal(stateful_set))
+        self.update_stateful_set(stateful_set, self._pods_by_ordinal(stateful_set))
         self._update_status(stateful_set)
 
-    def step(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
+    def update_stateful_set(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
         """Make pods, end those that are too many, then those of another template.
 
-        In order, each of them waits for the one before; ``there``: ordinal -> pod.
+        In order, each of them waits for the one before; ``pods_by_ordinal``: ordinal -> pod.
         """
-        ordinals, ordered = self.ordinals(stateful_set), self.in_order(stateful_set)
+        ordinals, ordered = self.list_ordinals(stateful_set), self.in_order(stateful_set)
         for ordinal in ordinals:
             if (
                 not self._process_replica(stateful_set, ordinal, pods_by_ordinal.get(ordinal))
@@ -47,31 +47,31 @@ class StatefulSetController(WorkloadController):
         if ordered and condemned:
             self.end_last([pods_by_ordinal[ordinal] for ordinal in condemned])
             return
-        self.delete(*(pods_by_ordinal[ordinal] for ordinal in condemned))
+        self.delete_pods(*(pods_by_ordinal[ordinal] for ordinal in condemned))
         if stateful_set["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self.roll(stateful_set, self._pods_by_ordinal(stateful_set))
+            self.replace_outdated(stateful_set, self._pods_by_ordinal(stateful_set))
 
-    def ordinals(self, stateful_set: Obj) -> range:
-        """The numbers of the pods that it should have."""
+    def list_ordinals(self, stateful_set: Obj) -> range:
+        """Return the numbers of the pods that it should have."""
         spec = stateful_set["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
         return range(start, start + int(spec["replicas"]))
 
     def in_order(self, stateful_set: Obj) -> bool:
-        """Whether each pod waits for the one before (``podManagementPolicy``)."""
+        """Return whether each pod waits for the one before (``podManagementPolicy``)."""
         policy: str = stateful_set["spec"]["podManagementPolicy"]
         return policy == "OrderedReady"
 
     def pod_name(self, stateful_set: Obj, ordinal: int) -> str:
-        """What its pod of a number is called, each time that it is made."""
+        """Return what its pod of a number is called, each time that it is made."""
         return f"{name_of(stateful_set)}-{ordinal}"
 
     def _process_replica(self, stateful_set: Obj, ordinal: int, pod: Obj | None) -> bool:
-        """Have a pod of a number; whether it is available (``processReplica``)."""
+        """Make the pod of a number; return whether it is available (``processReplica``)."""
         if pod is None:
             self._make(stateful_set, ordinal)
         elif pods.is_finished(pod):
-            self.delete(pod)
+            self.delete_pods(pod)
         else:
             return _is_available(pod)
         return False
@@ -93,11 +93,11 @@ class StatefulSetController(WorkloadController):
         last, broken = condemned[0], [pod for pod in condemned if not _is_available(pod)]
         waited_for = bool(broken) and last in broken and last is not broken[-1]
         if not waited_for:
-            self.delete(last)
+            self.delete_pods(last)
 
-    def roll(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
+    def replace_outdated(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
         """End the last pod of another template, if all after it are available."""
-        for ordinal in reversed(self.ordinals(stateful_set)):
+        for ordinal in reversed(self.list_ordinals(stateful_set)):
             pod = pods_by_ordinal.get(ordinal)
             if pod is None:
                 return
@@ -108,10 +108,10 @@ class StatefulSetController(WorkloadController):
                 return
 
     def _pods_by_ordinal(self, stateful_set: Obj) -> dict[int, Obj]:
-        """Ordinal -> pod."""
+        """Return ordinal -> pod."""
         return {
             int(name_of(pod).rpartition("-")[2]): pod
-            for pod in self.owned(stateful_set)
+            for pod in self.list_owned(stateful_set)
             if name_of(pod).rpartition("-")[2].isdecimal()
         }
 
@@ -127,7 +127,7 @@ class StatefulSetController(WorkloadController):
         updated = sum(1 for pod in lasting_pods if _is_of(pod, update))
         if {len(all_pods), ready, updated} == {int(stateful_set["spec"]["replicas"])}:
             current = update
-        self.report(
+        self.update_status(
             stateful_set,
             {
                 "replicas": len(all_pods),

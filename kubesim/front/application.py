@@ -28,8 +28,8 @@ from kubesim.apiserver import conversion, patches
 from kubesim.front import body as bodies
 from kubesim.front.backend import Backend
 from kubesim.front.call import Call, read_call, wanted_of
-from kubesim.front.discovery import discovery
-from kubesim.front.watching import watch
+from kubesim.front.discovery import answer_discovery
+from kubesim.front.watching import stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
@@ -37,7 +37,7 @@ _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
 
 
 def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> User | None:
-    """In whose name a request is made; None may do everything.
+    """Return in whose name a request is made; None may do everything.
 
     ``tokens``: bearer token -> the account that it is of, None for the administrator.
     Raises ApiError: 401 without a known token; 403 where an account impersonates another, or
@@ -81,13 +81,13 @@ class Application:
         self._remaining_lists: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
 
     def before(self, method: str, call: Call | None) -> None:
-        """Called before a request is carried out; ``call`` is None for one of discovery.
+        """Do something before a request is carried out; ``call`` is None for one of discovery.
 
         Raises ApiError: it is refused.
         """
 
     def refused(self, method: str, path: str, error: ApiError) -> None:
-        """Called when a request was refused."""
+        """Do something after a request was refused."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -95,13 +95,13 @@ class Application:
             response = await self._answer_request(request)
         except ApiError as error:
             self.refused(request.method, request.url.path, error)
-            response = JSONResponse(bodies.status(error), error.code)
+            response = JSONResponse(bodies.build_status(error), error.code)
         except ClientDisconnect:
             return
         except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
             _LOG.exception("%s %s", request.method, request.url.path)
             broken = ApiError(500, "InternalError", "an error on the server: see its log")
-            response = JSONResponse(bodies.status(broken), broken.code)
+            response = JSONResponse(bodies.build_status(broken), broken.code)
         await response(scope, receive, send)
 
     async def _answer_request(self, request: Request) -> Response:
@@ -118,28 +118,28 @@ class Application:
             raise ApiError(406, "NotAcceptable", "only application/json can be answered")
         discovered = None
         if method == "GET":
-            discovered = discovery(path, self.backend.kubernetes, self.backend.gates)
+            discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates)
         call = None if discovered else self._read_call(method, path, query, user)
         await run_in_threadpool(self.before, method, call)
         if call is None:
             return JSONResponse(discovered)
         if call.is_watch:
-            seconds = min(call.number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
+            seconds = min(call.read_number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
             self._authorize(call)
             # What cannot be understood is refused before the stream begins.
-            call.selection()
-            call.number("resourceVersion")
+            call.build_selection()
+            call.read_number("resourceVersion")
             return StreamingResponse(
-                watch(self.backend, call, seconds), media_type="application/json"
+                stream_watch(self.backend, call, seconds), media_type="application/json"
             )
         content_type = request.headers.get("content-type", "")
         # In a thread, because others are answered meanwhile.
-        body = await run_in_threadpool(bodies.decode, method, content_type, data)
+        body = await run_in_threadpool(bodies.decode_body, method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
         if method == "GET" and "as=Table" in request.headers.get("accept", ""):
             rows = [result] if call.name else result["items"]
             meta = {} if call.name else result["metadata"]
-            result = self.backend.api.table(call.kind.name, rows, meta) or result
+            result = self.backend.api.build_table(call.kind.name, rows, meta) or result
         return JSONResponse(result, 201 if method == "POST" else 200)
 
     def _read_call(
@@ -226,7 +226,7 @@ class Application:
         )
 
     def _build_patch_request(self, call: Call, content_type: str, body: Any) -> ApiRequest:
-        """The request that a patch is; a strategic one as a merge patch of what there is."""
+        """Return the request that a patch is; a strategic one as a merge patch of what there is."""
         manager = None
         if content_type.startswith(bodies.APPLY):
             if not call.query.get("fieldManager"):
@@ -239,11 +239,11 @@ class Application:
         return self._build_request(call, "patch", body, manager)
 
     def _list(self, call: Call) -> Obj:
-        """A list, or the page of it that ``limit`` and ``continue`` ask for.
+        """Return a list, or the page of it that ``limit`` and ``continue`` ask for.
 
         What is left of a list is kept as it is for later pages, until too many others were begun.
         """
-        token, limit = call.query.get("continue", ""), call.number("limit")
+        token, limit = call.query.get("continue", ""), call.read_number("limit")
         if not token:
             revision, remaining = self.backend.store.revision, self.backend.select(call)
         elif token in self._remaining_lists:

@@ -37,11 +37,11 @@ class Event:
 
     @property
     def revision(self) -> int:
-        """Of the store, after the change."""
+        """The revision of the store after the change."""
         return int(self.obj["metadata"]["resourceVersion"])
 
-    def seen(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
-        """The event as a watch of some objects has it; None: it has none of it."""
+    def as_watch_event(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
+        """Return the event as a watch of some objects has it; None: it has none of it."""
         if self.obj["kind"] != kind:
             return None
         selected_before = self.old if self.old is not None and selects(self.old) else None
@@ -59,14 +59,14 @@ class History:
         self._history_grown = threading.Condition(lock)
         self._events: deque[Event] = deque(maxlen=capacity)
         self._oldest = store.revision
-        self._objects_by_uid = {uid_of(obj): obj for obj in store.everything()}
+        self._objects_by_uid = {uid_of(obj): obj for obj in store.iterate_objects()}
         self._followers: list[Callable[[Event | None], None]] = []
         self.closed = False
         for kind in KINDS:
             store.listen(kind, self._record_change)
 
-    def since(self, revision: int) -> list[Event]:
-        """The events after a revision of the store, oldest first. Raises ApiError."""
+    def events_since(self, revision: int) -> list[Event]:
+        """Return the events after a revision of the store, oldest first. Raises ApiError."""
         if revision < self._oldest:
             text = f"too old resource version: {revision} ({self._oldest})"
             raise ApiError(410, "Expired", text)
@@ -132,12 +132,12 @@ class Backend:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Held by a request that changes something."""
+        """Hold the lock for a request that changes something."""
         with self.lock:
             yield
 
     def select(self, call: Call) -> list[Obj]:
-        """The stored objects that a call selects, in the order of their keys in etcd."""
-        selects = call.selection()
+        """Return the stored objects that a call selects, in the order of their keys in etcd."""
+        selects = call.build_selection()
         selected = [obj for obj in self.store.all(call.kind.name) if selects(obj)]
         return sorted(selected, key=lambda obj: (namespace_of(obj), name_of(obj)))

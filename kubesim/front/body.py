@@ -24,8 +24,8 @@ _PATCHES: Final = frozenset({APPLY, JSON_PATCH, STRATEGIC, "application/merge-pa
 _OBJECTS: Final = frozenset({"application/json", "application/yaml", protobuf.CONTENT_TYPE})
 
 
-def decode(method: str, content_type: str, data: bytes) -> Any:
-    """The body of a request: an object, or a list that is a JSON patch; {} where there is none.
+def decode_body(method: str, content_type: str, data: bytes) -> Any:
+    """Return the body of a request: an object, or a list (a JSON patch); {} where there is none.
 
     Raises ApiError: 415, another type than the method takes; 400, it cannot be decoded.
     """
@@ -38,7 +38,7 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
         raise ApiError(415, "UnsupportedMediaType", f"{kind} is not one of {accepted}")
     try:
         if kind == protobuf.CONTENT_TYPE:
-            return protobuf.decode(data)
+            return protobuf.decode_protobuf(data)
         body = strictyaml.load(data.decode()) if kind.endswith("yaml") else _decode_json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
@@ -48,7 +48,7 @@ def decode(method: str, content_type: str, data: bytes) -> Any:
 
 
 def _decode_json(data: bytes) -> Any:
-    """A JSON value that can be answered again. Raises ValueError or RecursionError.
+    """Return a JSON value that can be answered again. Raises ValueError or RecursionError.
 
     As encoding/json of Go has it, what is no Unicode becomes U+FFFD (half of a surrogate pair, too,
     which only an escape can name), and a number that no float64 can hold is refused.
@@ -64,7 +64,7 @@ def _decode_json(data: bytes) -> Any:
 
 
 def check_object(call: Call, body: Obj) -> Obj:
-    """An object with the kind and the namespace of the path. Raises ApiError."""
+    """Return an object with the kind and the namespace of the path. Raises ApiError."""
     typed = {"apiVersion": call.api_version, "kind": call.kind.name}
     meta = {} if body.get("metadata") is None else body["metadata"]
     if not isinstance(meta, dict):
@@ -83,7 +83,7 @@ def check_object(call: Call, body: Obj) -> Obj:
 
 
 def without_unknown_fields(call: Call, body: Obj) -> Obj:
-    """A body as ``fieldValidation=Ignore`` or ``Warn`` has it: unknown fields are dropped."""
+    """Drop unknown fields of a body where ``fieldValidation`` is ``Ignore`` or ``Warn``."""
     if call.query.get("fieldValidation", "Strict") == "Strict":
         return body
     root = schema.roots().get(f"{call.api_version}/{call.kind.name}", "")
@@ -97,8 +97,8 @@ def without_unknown_fields(call: Call, body: Obj) -> Obj:
     return body
 
 
-def status(error: ApiError) -> Obj:
-    """The ``metav1.Status`` of a refusal."""
+def build_status(error: ApiError) -> Obj:
+    """Return the ``metav1.Status`` of a refusal."""
     causes = [
         {"field": cause.field, "reason": cause.reason, "message": cause.message}
         for cause in error.causes

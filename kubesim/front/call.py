@@ -57,15 +57,15 @@ class Call:
         verb = _verb_of(self.method, self.name, watches=self.is_watch)
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
-    def number(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number. Raises ApiError: 400, it is none."""
+    def read_number(self, name: str, default: int = 0) -> int:
+        """Return a parameter that is a whole number. Raises ApiError: 400, it is none."""
         text = self.query.get(name) or str(default)
         if not re.fullmatch(r"\d{1,18}", text):
             raise ApiError(400, "BadRequest", f'Invalid value: "{text}": {name} must be a number')
         return int(text)
 
-    def selection(self) -> Selection:
-        """Which objects of the kind are meant. Raises ApiError: 400, a selector cannot be used."""
+    def build_selection(self) -> Selection:
+        """Return which objects of the kind are meant. Raises ApiError: 400, a bad selector."""
         return Selection(self)
 
 
@@ -77,7 +77,7 @@ def _verb_of(method: str, name: str, *, watches: bool) -> str:
 
 
 def wanted_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttributes:
-    """What an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
+    """Return what an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
     match = _PATH.fullmatch(path)
     if match is None:
         return PathAttributes(method.lower(), path)
@@ -101,7 +101,7 @@ class Selection:
         self._name = call.name
 
     def __call__(self, obj: Obj) -> bool:
-        """Whether an object is one of them."""
+        """Return whether an object is one of them."""
         return (
             self._namespace in ("", namespace_of(obj))
             and self._name in ("", obj["metadata"]["name"])
@@ -117,7 +117,7 @@ def read_call(
     gates: Mapping[str, bool],
     user: User | None = None,
 ) -> Call:
-    """The call that a request is. Raises ApiError: 404, there is no such resource."""
+    """Return the call that a request is. Raises ApiError: 404, there is no such resource."""
     if namespace_status := _NAMESPACE_STATUS.fullmatch(path):
         return Call(
             method,

@@ -37,8 +37,8 @@ _POD_SUBRESOURCES: Final = {
 }
 
 
-def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
-    """What a path of discovery answers; None for any other path.
+def answer_discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
+    """Return what a path of discovery answers; None for any other path.
 
     ``kubernetes``: the version of the server, for example 1.37.1.
     """
@@ -126,7 +126,7 @@ def _list_resources(api_version: str, kinds: list[Kind]) -> Obj:
 
 
 def _build_openapi(api_version: str, kinds: list[Kind]) -> Obj:
-    """A document whose operations say that ``fieldValidation`` is known, and no more."""
+    """Return a document whose operations say that ``fieldValidation`` is known, and no more."""
     parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
     paths = {}
     for kind in kinds:

@@ -35,8 +35,8 @@ def _load_numbers() -> Mapping[str, Mapping[str, str]]:
     return numbers
 
 
-def decode(data: bytes) -> dict[str, Any]:
-    """The object in a request's body, as JSON would have it. Raises ValueError."""
+def decode_protobuf(data: bytes) -> dict[str, Any]:
+    """Return the object in a request's body, as JSON would have it. Raises ValueError."""
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as Kubernetes' protobuf does")
     envelope = dict(_read_fields(data[len(_MAGIC) :]))
@@ -142,7 +142,7 @@ def _require_bytes(value: int | bytes) -> bytes:
 
 
 def _read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field on the wire."""
+    """Yield number and value of each field on the wire."""
     offset = 0
     while offset < len(data):
         tag, offset = _read_varint(data, offset)

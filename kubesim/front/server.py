@@ -38,7 +38,7 @@ class Connection(H11Protocol):
     Attributes:
         header_seconds: from the connection, or from the first byte of a later request
             (``ReadHeaderTimeout`` in pkg/server/secure_serving.go of k8s.io/apiserver).
-        most_waiting: connections of a server without the headers of a request.
+        max_waiting: connections of a server without the headers of a request.
         headers_due: ends the connection; None while it does not wait for headers.
     """
 

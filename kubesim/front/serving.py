@@ -37,7 +37,7 @@ _LONGEST_WAIT: Final = 1.0
 
 
 def seconds_since_epoch() -> float:
-    """The present in virtual time."""
+    """Return the present in virtual time."""
     return time.time() - EPOCH.timestamp()
 
 
@@ -63,7 +63,7 @@ class RealTime(Backend):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Held by a request that changes something; what follows from that happens at the end."""
+        """Hold the lock for a request that changes something; what follows happens at the end."""
         with self._changed:
             self._catch_up()
             yield
@@ -75,7 +75,7 @@ class RealTime(Backend):
         with self._changed:
             while True:
                 self._catch_up()
-                due = self._world.clock.next()
+                due = self._world.clock.next_moment()
                 wait_seconds = _LONGEST_WAIT if due is None else max(0.0, due - self._now())
                 self._changed.wait(min(wait_seconds, _LONGEST_WAIT))
 
@@ -93,7 +93,7 @@ class Served:
     Args:
         name: part of its context's name.
         folder: where its files are while it runs; nothing else is in it.
-        what: what it is, in messages.
+        description: what it is, in messages.
         how_to_end: what ends it, in messages; ``{pid}`` stands for its process.
 
     Raises UsageError: the name is none that can be a file name and a context name.
@@ -165,7 +165,7 @@ class Served:
             ) from None
 
     def process(self) -> Identity | None:
-        """The process that serves it; None where none does."""
+        """Return the process that serves it; None where none does."""
         try:
             identity = Identity(**json.loads(self._record.read_text()))
         except (OSError, ValueError, TypeError):

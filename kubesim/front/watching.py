@@ -14,14 +14,14 @@ from kube.values import Obj
 from kubesim.apiserver import conversion
 from kubesim.apiserver.watches import Matches
 from kubesim.front.backend import Backend, Event
-from kubesim.front.body import status
+from kubesim.front.body import build_status
 from kubesim.front.call import Call
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
-async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[bytes]:
-    """One line of JSON for each event, for a time or until the backend's history is closed."""
+async def stream_watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[bytes]:
+    """Yield a line of JSON for each event, for a time or until the backend's history is closed."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -34,7 +34,7 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
         revision, lines = await run_in_threadpool(_list_initial_lines, backend, call)
         for line in lines:
             yield line
-        selects = call.selection()
+        selects = call.build_selection()
         while True:
             async with asyncio.timeout_at(deadline):
                 event = await queue.get()
@@ -51,20 +51,20 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
 
 
 def _list_initial_lines(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
-    """Up to which revision, and with which lines a watch begins.
+    """Return up to which revision, and with which lines a watch begins.
 
     These are all objects, or the events after a resourceVersion.
     """
     initial = call.query.get("sendInitialEvents") == "true"
-    after = call.number("resourceVersion")
-    selects = call.selection()
+    after = call.read_number("resourceVersion")
+    selects = call.build_selection()
     with backend.lock:
         revision = backend.store.revision
         if after and not initial:
             try:
-                events = backend.history.since(after)
+                events = backend.history.events_since(after)
             except ApiError as error:
-                return revision, [_format_line("ERROR", status(error))]
+                return revision, [_format_line("ERROR", build_status(error))]
             return revision, [_format_event(event, call, selects) for event in events]
         selected = [conversion.to_version(obj, call.api_version) for obj in backend.select(call)]
     lines = [_format_line("ADDED", obj) for obj in selected]
@@ -78,8 +78,8 @@ def _format_line(kind: str, obj: Obj) -> bytes:
 
 
 def _format_event(event: Event, call: Call, selects: Matches) -> bytes:
-    """An event as a watch has it; empty where it has none of it."""
-    watch_event = event.seen(call.kind.name, selects)
+    """Return an event as a watch has it; empty where it has none of it."""
+    watch_event = event.as_watch_event(call.kind.name, selects)
     return (
         b""
         if watch_event is None

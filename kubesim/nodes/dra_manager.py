@@ -87,15 +87,20 @@ class DRAManager:
                 )
             if "allocation" not in claim["status"]:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            for name in self.asked(claim["status"]["allocation"], _PREPARE):
+            for name in self.list_drivers_to_call(claim["status"]["allocation"], _PREPARE):
                 self._find_registered_driver(name)
             claims.append(claim)
         entries = [self._entry_for(claim, pod) for claim in claims]
         with self._count_driver_calls(_PREPARE):
             for entry, claim in zip(entries, claims, strict=True):
                 if not entry.complete:
-                    entry.unprepare = self.asked(claim["status"]["allocation"], _UNPREPARE)
-            batches = [self.asked(claim["status"]["allocation"], _PREPARE) for claim in claims]
+                    entry.unprepare = self.list_drivers_to_call(
+                        claim["status"]["allocation"], _UNPREPARE
+                    )
+            batches = [
+                self.list_drivers_to_call(claim["status"]["allocation"], _PREPARE)
+                for claim in claims
+            ]
             for driver in self._order_drivers(batches):
                 for entry, claim, names in zip(entries, claims, batches, strict=True):
                     if not entry.complete and driver.name in names:
@@ -104,7 +109,7 @@ class DRAManager:
             entry.complete = True
 
     def restart(self) -> None:
-        """The kubelet knows the claims from its checkpoint, but not that they are prepared."""
+        """Keep the claims, which the checkpoint has, but not that they are prepared."""
         for entry in self.prepared.values():
             entry.complete = False
 
@@ -154,8 +159,8 @@ class DRAManager:
                     grpc_status_code="OK",
                 )
 
-    def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
-        """What a container of a prepared pod gets through CDI. Raises NotPreparedError."""
+    def resolve_edits(self, pod: Obj, container: Obj) -> ContainerEdits:
+        """Return what a container of a prepared pod gets through CDI. Raises NotPreparedError."""
         ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
         if not ids or not self.drivers:
             return ContainerEdits({}, ())
@@ -165,7 +170,7 @@ class DRAManager:
             raise NotPreparedError(f"CDI device injection failed: {error}") from None
 
     def _order_drivers(self, batches: Iterable[Sequence[str]]) -> list[NodeDriver]:
-        """The drivers that are asked, in the order in which claims name them.
+        """Return the drivers that are asked, in the order in which claims name them.
 
         A kubelet has no order: it goes over a map.
         """
@@ -180,7 +185,7 @@ class DRAManager:
         raise NotPreparedError(f"DRA driver {name} is not registered")
 
     def _entry_for(self, claim: Obj, pod: Obj) -> Prepared:
-        """A kubelet knows claims by their names: one waits until its namesake is unprepared."""
+        """Return the entry of a claim; one waits until its namesake is unprepared."""
         key = (namespace_of(claim), name_of(claim))
         for uid, entry_of_namesake in self.prepared.items():
             if entry_of_namesake.claim == key and uid != uid_of(claim):
@@ -192,8 +197,8 @@ class DRAManager:
         entry.pods.add(uid_of(pod))
         return entry
 
-    def asked(self, allocation: Obj, operation: str) -> list[str]:
-        """The drivers of an allocation that have a device for which an operation is not skipped."""
+    def list_drivers_to_call(self, allocation: Obj, operation: str) -> list[str]:
+        """Return an allocation's drivers with a device for which an operation is not skipped."""
         skipping_allowed = self._cluster.gates.get("DRAOptionalNodeOperations")
         drivers = {
             result["driver"]: None
@@ -221,7 +226,7 @@ class DRAManager:
             raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
 
     def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
-        """Pod claim name -> claim; the special claim for extended resources has no name."""
+        """Yield pod claim name -> claim; the special claim for extended resources has no name."""
         for entry, claim in self._cluster.claims_of(pod):
             yield entry["name"], claim
         special = self._extended_claim_status_of(pod)
@@ -233,7 +238,7 @@ class DRAManager:
         return status
 
     def cdi_device_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
-        """The CDI devices of the claims and requests that a container names."""
+        """Yield the CDI devices of the claims and requests that a container names."""
         named_requests = [
             (entry["name"], entry.get("request") or "")
             for entry in (container.get("resources") or {}).get("claims") or []
@@ -249,7 +254,7 @@ class DRAManager:
                 yield from self.devices_of(uid_of(claims[name]), request)
 
     def allocated_resources_status(self, pod: Obj, container: Obj) -> list[Obj]:
-        """``allocatedResourcesStatus`` of a container: the health of what it was given.
+        """Return ``allocatedResourcesStatus`` of a container: the health of what it was given.
 
         Source: pkg/kubelet/cm/dra/manager.go, UpdateAllocatedResourcesStatus.
         """
@@ -288,7 +293,7 @@ class DRAManager:
         return entry
 
     def devices_of(self, claim_uid: str, request: str = "") -> Iterator[str]:
-        """The CDI devices of a prepared claim, or of one of its requests."""
+        """Yield the CDI devices of a prepared claim, or of one of its requests."""
         for devices in self.prepared[claim_uid].devices.values():
             for device in devices:
                 if _is_for(device, request):
@@ -296,5 +301,5 @@ class DRAManager:
 
 
 def _is_for(device: PreparedDevice, request: str) -> bool:
-    """Whether a device is given to who names a request, or none."""
+    """Return whether a device is given to who names a request, or none."""
     return not request or not device.request_names or request in device.request_names

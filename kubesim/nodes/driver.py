@@ -78,7 +78,7 @@ class NodeDriver(ABC):
         self._publish({})
 
     def health(self, device: str) -> tuple[Health, str]:
-        """The health that the driver reports to the kubelet, with a message."""
+        """Return the health that the driver reports to the kubelet, with a message."""
         return self.known_health(device) if self.stopped_at is None else ("Unknown", "")
 
     @abstractmethod
@@ -87,11 +87,11 @@ class NodeDriver(ABC):
 
     @abstractmethod
     def known_health(self, device: str) -> tuple[Health, str]:
-        """The health of a device as a driver that runs knows it, and a message."""
+        """Return the health of a device as a driver that runs knows it, and a message."""
 
     @abstractmethod
     def claim_of(self, spec_file: Path) -> str | None:
-        """The uid of the claim that a CDI spec of this driver is for; None: it is not its own."""
+        """Return the uid of the claim that a CDI spec is for; None: it is not this driver's."""
 
     def _publish(self, further_taints: Mapping[str, Sequence[Obj]]) -> None:
         """Publish taints beside those that are fixed: device -> taints."""
@@ -100,20 +100,20 @@ class NodeDriver(ABC):
 
     @abstractmethod
     def prepare(self, claim: Obj) -> Sequence[PreparedDevice]:
-        """NodePrepareResources for one claim. Raises DriverError: it could not be prepared."""
+        """Answer NodePrepareResources for one claim. Raises DriverError: it could not."""
 
     @abstractmethod
     def unprepare(self, uid: str) -> None:
-        """NodeUnprepareResources for one claim. Raises DriverError: it could not be unprepared."""
+        """Answer NodeUnprepareResources for one claim. Raises DriverError: it could not."""
 
     def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
         """Start again, with what is on disk."""
 
     def start_next(self) -> None:  # noqa: B027 -- as restart
-        """A second instance begins, with what is on disk, and is asked from now on."""
+        """Begin a second instance, with what is on disk, which is asked from now on."""
 
     def end_next(self) -> None:  # noqa: B027 -- as restart
-        """The second instance ends at once, and the first is asked again."""
+        """End the second instance at once; the first is asked again."""
 
     def reboot(self) -> None:
         """Lose what lies in memory: ``/run``, and with it the CDI specs."""
@@ -121,16 +121,16 @@ class NodeDriver(ABC):
             path.unlink()
 
     def edits(self, cdi_device_ids: Iterable[str]) -> ContainerEdits:
-        """What a container with these CDI devices gets. Raises UnresolvableError."""
+        """Return what a container with these CDI devices gets. Raises UnresolvableError."""
         return resolve(self._cdi_root, cdi_device_ids)
 
     def specs(self) -> list[tuple[str, Obj]]:
-        """Name and content of the CDI specs on disk."""
+        """Return name and content of the CDI specs on disk."""
         paths = sorted(self._cdi_root.glob("*.json"))
         return [(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
     def spec_files(self) -> Mapping[str, list[str]]:
-        """Claim uid -> names of the CDI specs on disk that are for it."""
+        """Return claim uid -> names of the CDI specs on disk that are for it."""
         files_by_claim: dict[str, list[str]] = {}
         for path in sorted(self._cdi_root.glob("*.json")):
             uid = self.claim_of(path)
@@ -190,8 +190,8 @@ class SlicePublisher:
             elif present["spec"] != stored:
                 self._store.replace({**clone(present), "spec": stored})
 
-    def change(self, node: str, slices: Sequence[Obj]) -> None:
-        """The driver of a node publishes these slices from now on, or others of their names."""
+    def change_slices(self, node: str, slices: Sequence[Obj]) -> None:
+        """Publish these slices of a node's driver from now on, or others of their names."""
         new = {name_of(item): item for item in slices}
         published_names = {name_of(item) for _, item in self._published}
         self._published = (
@@ -204,7 +204,7 @@ class SlicePublisher:
                 continue
             owned_slice = _set_owner(changed_slice, self._store.get("Node", "", node))
             self._stored[name] = self._api.change(
-                Ref.of(changed_slice), patches.of("update", owned_slice), None, ""
+                Ref.of(changed_slice), patches.make_change("update", owned_slice), None, ""
             )["spec"]
 
 

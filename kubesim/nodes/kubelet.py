@@ -73,7 +73,7 @@ class Kubelet:
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
     def observe(self, namespace: str, pod: str, container: str) -> ContainerView | None:
-        """What a container saw in its latest run; also after its pod is gone."""
+        """Return what a container saw in its latest run; also after its pod is gone."""
         uid, view = self._views.get((namespace, pod, container), ("", None))
         present = self._store.get("Pod", namespace, pod)
         return view if present is None or uid_of(present) == uid else None
@@ -124,7 +124,7 @@ class Kubelet:
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
         run.problem, run.attempts = message, run.attempts + 1
         run.retry_at = self._cluster.clock.wake_in(delay)
-        self._cluster.event(run.pod, "Warning", reason, message, "kubelet")
+        self._cluster.record_event(run.pod, "Warning", reason, message, "kubelet")
 
     def _run_containers(self, run: PodRun) -> None:
         for container in run.pod["spec"].get("initContainers") or []:
@@ -158,7 +158,7 @@ class Kubelet:
             return
         now = self._cluster.clock.now
         try:
-            edits = self.dra_manager.edits(run.pod, container)
+            edits = self.dra_manager.resolve_edits(run.pod, container)
         except NotPreparedError as error:
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
@@ -205,7 +205,7 @@ class Kubelet:
     def _report(self, run: PodRun) -> None:
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
-        status = podstatus.build(run, self._cluster.clock, self.runtime)
+        status = podstatus.build_pod_status(run, self._cluster.clock, self.runtime)
         for container_status, container in zip(
             status["containerStatuses"], run.pod["spec"]["containers"], strict=True
         ):
@@ -215,7 +215,7 @@ class Kubelet:
             run.pod = self._store.modify(run.pod, lambda new: new.update(status=status))
 
     def stop(self) -> None:
-        """End; containers run on."""
+        """End the kubelet; containers run on."""
         self.stopped_at = self._cluster.clock.now
 
     def start(self) -> None:
@@ -238,17 +238,17 @@ class Kubelet:
         node = self._store.get("Node", "", self.node)
         if node is not None:
             ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-            now = self._cluster.clock.timestamp()
+            now = self._cluster.clock.format_timestamp()
             self._store.modify(node, lambda new: set_condition(new["status"], ready, now))
 
     def stop_driver(self, role: str = _OWN) -> None:
-        """One of the node's drivers ends."""
+        """End one of the node's drivers."""
         driver = self._driver_of_role(role)
         driver.stopped_at = self._cluster.clock.now
         self._wipes.setdefault(driver.name, self._cluster.clock.wake_in(_WIPING_DELAY))
 
     def start_driver(self, role: str = _OWN) -> None:
-        """It starts with what it has kept, or for the first time, and registers."""
+        """Start a driver with what it has kept, or for the first time; it registers."""
         if role != _OWN and self.other is None:
             assert self.make_other is not None
             self.other = self.make_other()
@@ -265,14 +265,14 @@ class Kubelet:
         return driver
 
     def remove_other(self) -> None:
-        """The other driver ended for good: what it has published goes at once."""
+        """Remove the other driver, which ended for good: what it has published goes at once."""
         if self.other is not None:
             self.wipe_slices(self.other.name)
             self.dra_manager.drivers.remove(self.other)
             self.other = None
 
     def register_next_driver(self) -> None:
-        """An instance of the driver's next version registers, and gets all calls from now on.
+        """Register an instance of the driver's next version, which gets all calls from now on.
 
         The newest instance that is connected is called (``get`` of
         pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
@@ -283,11 +283,11 @@ class Kubelet:
         self._wipes.pop(driver.name, None)
 
     def lose_next_driver(self) -> None:
-        """That instance crashes, and the one before it gets the calls again."""
+        """End that instance, which crashes; the one before it gets the calls again."""
         self._driver_of_role(_OWN).end_next()
 
     def switch_off(self) -> None:
-        """The node loses its containers, and what its drivers have in memory."""
+        """Switch the node off: its containers go, and what its drivers have in memory."""
         now = self._cluster.clock.now
         for run in self._pods.values():
             run.prepared = False

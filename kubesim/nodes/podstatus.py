@@ -52,7 +52,7 @@ class PodRun:
 
     def stop(self, clock: VirtualClock, grace: float) -> None:
         """Tell all containers to end, after their hook ``preStop`` has slept."""
-        for container in pods.containers(self.pod["spec"]):
+        for container in pods.list_containers(self.pod["spec"]):
             current = self.runs.get(container["name"])
             if current is not None and current.ends_at is None:
                 hook = (container.get("lifecycle") or {}).get("preStop") or {}
@@ -61,7 +61,7 @@ class PodRun:
 
 
 def has_ended(run: PodRun, now: float) -> bool:
-    """Whether all containers of a pod have ended for good."""
+    """Return whether all containers of a pod have ended for good."""
     spec = run.pod["spec"]
     if run.overdue:
         return all(current.has_ended(now) for current in run.runs.values())
@@ -72,15 +72,15 @@ def has_ended(run: PodRun, now: float) -> bool:
     return all_ended and spec["restartPolicy"] != "Always"
 
 
-def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
-    """The new ``status``; what others wrote into it stays.
+def build_pod_status(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
+    """Return the new ``status``; what others wrote into it stays.
 
     A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
     mergePodStatus).
     """
     status: Obj = clone(run.pod["status"])
     spec, terminating = run.pod["spec"], run.deadline is not None
-    status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
+    status.setdefault("startTime", clock.format_timestamp(run.started_at - clock.now))
     status.setdefault("hostIP", "192.0.2.1")
     if run.prepared:
         status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
@@ -110,7 +110,7 @@ def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
     ):
         state = "True" if value else "False"
         condition = {"type": name, "status": state, "lastProbeTime": None, **extra}
-        set_condition(status, condition, clock.timestamp())
+        set_condition(status, condition, clock.format_timestamp())
     return status
 
 
@@ -152,7 +152,7 @@ def _build_waiting_state(container: Obj, pod: PodRun, runtime: ContainerRuntime)
 
 
 def _build_run_state(run: Run, clock: VirtualClock) -> Obj:
-    started = clock.timestamp(run.started_at - clock.now)
+    started = clock.format_timestamp(run.started_at - clock.now)
     if not run.has_ended(clock.now):
         return {"running": {"startedAt": started}}
     ended = run.ends_at if run.ends_at is not None else clock.now
@@ -161,7 +161,7 @@ def _build_run_state(run: Run, clock: VirtualClock) -> Obj:
             "exitCode": 0,
             "reason": "Completed",
             "startedAt": started,
-            "finishedAt": clock.timestamp(ended - clock.now),
+            "finishedAt": clock.format_timestamp(ended - clock.now),
         }
     }
 
@@ -178,8 +178,8 @@ class PodResources:
     def __init__(self, manager: DRAManager) -> None:
         self._manager = manager
 
-    def listed(self, pod: Obj, container: str) -> Sequence[ListedClaim] | None:
-        """The claims of a container of a pod of the node; None: it is not listed."""
+    def list_claims(self, pod: Obj, container: str) -> Sequence[ListedClaim] | None:
+        """Return the claims of a container of a pod of the node; None: it is not listed."""
         spec = pod["spec"]
         sidecars = [
             listed_container
@@ -194,7 +194,7 @@ class PodResources:
         return None
 
     def claims_of(self, pod: Obj, container: Obj) -> list[Obj]:
-        """The claims that a container names, or has for extended resources."""
+        """Return the claims that a container names, or has for extended resources."""
         named = {entry["name"] for entry in (container.get("resources") or {}).get("claims") or []}
         special = pod["status"].get("extendedResourceClaimStatus") or {}
         mappings = special.get("requestMappings") or []

@@ -22,14 +22,14 @@ class Listers:
         self._cluster = cluster
 
     def resource_slices(self) -> list[Obj]:
-        """All ResourceSlices, with the taints of DeviceTaintRules."""
-        return self._cluster.slices()
+        """Return all ResourceSlices, with the taints of DeviceTaintRules."""
+        return self._cluster.list_slices()
 
     def device_classes(self) -> list[Obj]:
         return self._cluster.store.all("DeviceClass")
 
-    def claims(self) -> list[Obj]:
-        """All ResourceClaims; those that are allocated say which devices are in use."""
+    def resource_claims(self) -> list[Obj]:
+        """Return all ResourceClaims; those that are allocated say which devices are in use."""
         return self._cluster.store.all("ResourceClaim")
 
 
@@ -43,8 +43,8 @@ class AllocatorCache:
         self._classes: dict[Hashable, Obj] = {}
         self._claims: dict[Hashable, Obj] = {}
 
-    def allocator(self) -> Allocator:
-        """The allocator.
+    def update_allocator(self) -> Allocator:
+        """Bring the allocator up to date, and return it.
 
         Raises InputError: an object in the store has not the form that the allocator expects.
         """
@@ -65,7 +65,7 @@ class AllocatorCache:
         )
         _follow(
             self._claims,
-            listers.claims(),
+            listers.resource_claims(),
             _key,
             index.put_claim,
             lambda obj: index.remove_claim(*_key(obj)),

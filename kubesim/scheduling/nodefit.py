@@ -1,4 +1,4 @@
-"""Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
+"""Checks whether a node suits a pod, devices aside, and says what the scheduler says if not.
 
 The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices
 take of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the plugin
@@ -43,10 +43,10 @@ STALE_EXTENDED_CLAIM: Final = Misfit("cannot schedule extended resource claim")
 """What an earlier attempt made for the pod is still there."""
 
 
-def misfits(
+def list_misfits(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
-    """Why a pod cannot run on a node; empty if it can.
+    """Return why a pod cannot run on a node; empty if it can.
 
     ``backed_by_devices``: extended resources that a DeviceClass provides.
 
@@ -65,12 +65,12 @@ def misfits(
 
 
 def prefilter_message(nodes: int, reason: str) -> str:
-    """No node was looked at, for a reason that concerns the pod itself."""
+    """Return the message where no node was looked at, for a reason of the pod itself."""
     return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
 
 
 def filter_message(nodes: Mapping[str, Sequence[Misfit]], preemption: str = "") -> str:
-    """Each node was looked at.
+    """Return the message where each node was looked at.
 
     Args:
         nodes: node -> why it does not suit.
@@ -98,11 +98,11 @@ def _list_lacking_resources(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    used = sum(map(requests, others), Counter[str]())
+    used = sum(map(sum_requests, others), Counter[str]())
     lacking = []
     if len(others) + 1 > amount_of(allocatable.get("pods", "0")):
         lacking.append(Misfit("Too many pods", resolvable=True))
-    for name, amount in requests(pod).items():
+    for name, amount in sum_requests(pod).items():
         free = amount_of(allocatable.get(name, "0")) - used[name]
         from_devices = name in backed_by_devices and not amount_of(allocatable.get(name, "0"))
         if amount > free and not from_devices:
@@ -111,19 +111,19 @@ def _list_lacking_resources(
     return lacking
 
 
-def requests(pod: Obj) -> Counter[str]:
-    """What a pod takes of its node, in units of 1e-9.
+def sum_requests(pod: Obj) -> Counter[str]:
+    """Return what a pod takes of its node, in units of 1e-9.
 
     That is what its containers ask for, and what its devices take of the node's own resources,
     once that is in its status.
     """
     claim_statuses = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
     of_devices = {name: quantity.nanos for name, quantity in sum_demand(claim_statuses).items()}
-    return pods.requests(pod) + Counter(of_devices)
+    return pods.sum_requests(pod) + Counter(of_devices)
 
 
 def amount_of(quantity: str) -> int:
-    """A quantity in units of 1e-9."""
+    """Return a quantity in units of 1e-9."""
     return parse_quantity(quantity).nanos
 
 
@@ -133,8 +133,8 @@ class NodeAllocatable:
 
     slices: Sequence[api.ResourceSlice]
 
-    def shared(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
-        """Why an allocated claim cannot be used by one more pod; empty if it can.
+    def check_sharing(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
+        """Return why an allocated claim cannot be used by one more pod; empty if it can.
 
         Args:
             claims: the pod's allocated claims, and whether others have reserved it and the pod
@@ -153,10 +153,10 @@ class NodeAllocatable:
                 return [Misfit(text)]
         return []
 
-    def fit(
+    def check_claims(
         self, pod: Obj, claims: Sequence[PodClaim], node: Obj, others: Iterable[Obj]
     ) -> tuple[list[Obj], list[Misfit]]:
-        """What the claims come to on a node, and why the node has too little; empty if it has not.
+        """Return what the claims come to on a node, and why the node has too little, if it has.
 
         Args:
             claims: all its claims, with the allocations that they have or are to get.
@@ -175,9 +175,9 @@ class NodeAllocatable:
             name: parse_quantity(str(amount))
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
         }
-        pod_requests = _quantities(pods.requests(pod))
+        pod_requests = _quantities(pods.sum_requests(pod))
         device_demand = allocatable.sum_demand(statuses)
-        used = sum(map(requests, others), Counter[str]())
+        used = sum(map(sum_requests, others), Counter[str]())
         reasons = allocatable.list_insufficient_resources(
             pod_requests, device_demand, node_resources, _quantities(used)
         )

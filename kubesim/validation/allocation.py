@@ -20,18 +20,18 @@ from kubesim.validation import names
 from kubesim.validation.conditions import check_conditions
 from kubesim.validation.constraints import check_references, request_names
 from kubesim.validation.device import check_binding
-from kubesim.validation.device_requests import claim_config, toleration
+from kubesim.validation.device_requests import check_claim_config, check_toleration
 from kubesim.validation.errors import (
     FieldError,
-    each,
-    fields,
+    accept_any,
+    check_each,
+    check_fields,
+    check_unique,
     forbidden,
     invalid,
-    needed,
     one_of,
-    there,
+    require,
     too_long,
-    unique,
 )
 from kubesim.validation.nodes import check_node_selector
 from kubesim.validation.resource_slice import check_skipped
@@ -47,7 +47,7 @@ _NO_LIMIT: Final = 1 << 31
 
 
 def admin_refusal(path: str) -> FieldError:
-    """Admin access in a namespace that is not labeled for it."""
+    """Return the error of admin access in a namespace that is not labeled for it."""
     return forbidden(
         path,
         f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing"
@@ -56,7 +56,7 @@ def admin_refusal(path: str) -> FieldError:
 
 
 def check_admin_status(new: Obj, old: Obj, labels: Mapping[str, str]) -> Iterator[FieldError]:
-    """Admin access that a claim's status did not have; ``labels``: those of its namespace."""
+    """Check admin access that a claim's status did not have; ``labels``: of its namespace."""
     granted, requested = (
         [item.get("adminAccess") for item in results_of(claim)] for claim in (old, new)
     )
@@ -65,13 +65,13 @@ def check_admin_status(new: Obj, old: Obj, labels: Mapping[str, str]) -> Iterato
 
 
 def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A change of a claim's status: reservations need an allocation, which never changes."""
+    """Check a claim's new status: reservations need an allocation, which never changes."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
-    yield from unique(users, RESERVED_FOR_MAX, _check_user, "status.reservedFor", by="uid")
+    yield from check_unique(users, RESERVED_FOR_MAX, _check_user, "status.reservedFor", by="uid")
     allocated = {_device_key(result) for result in results_of(new)}
     check, reports = partial(_check_report, allocated=allocated), status.get("devices") or []
-    yield from unique(reports, _NO_LIMIT, check, "status.devices", by=_device_key)
+    yield from check_unique(reports, _NO_LIMIT, check, "status.devices", by=_device_key)
     if users and status.get("allocation") is None:
         detail = "may not be specified when `allocated` is not set"
         yield forbidden("status.reservedFor", detail)
@@ -91,11 +91,13 @@ def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
 
 
 def _check_user(user: Obj, path: str) -> Iterator[FieldError]:
-    yield from fields(user, path, dict.fromkeys(("resource", "name", "uid"), needed(there)))
+    yield from check_fields(
+        user, path, dict.fromkeys(("resource", "name", "uid"), require(accept_any))
+    )
 
 
 def _check_allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
-    """The allocation of a claim that had none."""
+    """Check the allocation of a claim that had none."""
     devices = allocation.get("devices") or {}
     subrequests = request_names((claim["spec"].get("devices") or {}).get("requests") or [])
     for field, limit, check in (
@@ -110,7 +112,7 @@ def _check_allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
             partial(_check_config, subrequests=subrequests),
         ),
     ):
-        yield from each(devices.get(field) or [], limit, check, f"{_PATH}.devices.{field}")
+        yield from check_each(devices.get(field) or [], limit, check, f"{_PATH}.devices.{field}")
     selector = allocation.get("nodeSelector")
     if selector is not None:
         yield from check_node_selector(selector, f"{_PATH}.nodeSelector")
@@ -119,10 +121,10 @@ def _check_allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
 def _check_result(result: Obj, path: str, subrequests: dict[str, set[str]]) -> Iterator[FieldError]:
     for error in check_references([result.get("request") or ""], "", subrequests):
         yield FieldError(f"{path}.request", error.reason, error.body)
-    yield from fields(result, path, names.DEVICE)
+    yield from check_fields(result, path, names.DEVICE)
     yield from check_binding(result, path)
     for index, tolerated in enumerate(result.get("tolerations") or []):
-        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
+        yield from check_toleration(tolerated, f"{path}.tolerations[{index}]")
     share = result.get("shareID")
     if share is not None and not _UUID.fullmatch(share):
         detail = (
@@ -134,12 +136,12 @@ def _check_result(result: Obj, path: str, subrequests: dict[str, set[str]]) -> I
 
 
 def _check_config(config: Obj, path: str, subrequests: dict[str, set[str]]) -> Iterator[FieldError]:
-    yield from fields(config, path, {"source": one_of("FromClaim", "FromClass")})
-    yield from claim_config(config, path, subrequests)
+    yield from check_fields(config, path, {"source": one_of("FromClaim", "FromClass")})
+    yield from check_claim_config(config, path, subrequests)
 
 
 def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]:
-    yield from fields(device, path, names.DEVICE)
+    yield from check_fields(device, path, names.DEVICE)
     if device.get("shareID") is not None and not _UUID.fullmatch(device["shareID"]):
         detail = "must be a lowercase UUID in 8-4-4-4-12 format"
         yield invalid(f"{path}.shareID", device["shareID"], detail)
@@ -155,7 +157,9 @@ def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[Field
     for field, limit in _NETWORK_MAX.items():
         if len((network.get(field) or "").encode()) > limit:
             yield too_long(f"{path}.{field}", limit)
-    yield from unique(network.get("ips") or [], _IPS_MAX, _check_address, f"{path}.ips", by=str)
+    yield from check_unique(
+        network.get("ips") or [], _IPS_MAX, _check_address, f"{path}.ips", by=str
+    )
 
 
 def _device_key(device: Obj) -> str:

@@ -46,9 +46,9 @@ def _check_label_rule(rule: Obj, path: str) -> Iterator[FieldError]:
                 yield required(f"{path}.values", detail)
         case operator:
             yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from names.label_key(rule.get("key") or "", f"{path}.key")
+    yield from names.check_label_key(rule.get("key") or "", f"{path}.key")
     for index, value in enumerate(values):
-        yield from names.label_value(value, f"{path}.values[{index}]")
+        yield from names.check_label_value(value, f"{path}.values[{index}]")
 
 
 def _check_field_rule(rule: Obj, path: str) -> Iterator[FieldError]:
@@ -63,13 +63,13 @@ def _check_field_rule(rule: Obj, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.key", key, "not a valid field selector key")
     else:
         for index, value in enumerate(values):
-            yield from names.subdomain(value, f"{path}.values[{index}]")
+            yield from names.check_subdomain(value, f"{path}.values[{index}]")
 
 
 def check_node_allocatable(
     resources: Mapping[str, Obj], capacity: Mapping[str, Any], path: str
 ) -> Iterator[FieldError]:
-    """Resource -> how much of it a device with this capacity takes."""
+    """Check resource -> how much of it a device with this capacity takes."""
     for name, demand in resources.items():
         inner = f"{path}[{name}]"
         if name not in _RESOURCES and not name.startswith("hugepages-"):

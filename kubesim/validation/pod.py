@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kube.values import Obj
-from kubesim.pods import containers
+from kubesim.pods import list_containers
 from kubesim.validation import names
 from kubesim.validation.errors import (
     FieldError,
+    accept_any,
+    check_fields,
     duplicate,
-    fields,
     forbidden,
     invalid,
-    needed,
     not_found,
     not_supported,
+    require,
     required,
-    there,
 )
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -36,12 +36,12 @@ _KEPT: Final = (
 
 
 def is_mirror(pod: Obj) -> bool:
-    """Whether a pod stands for a static pod of a kubelet."""
+    """Return whether a pod stands for a static pod of a kubelet."""
     return "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
 
 
 def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldError]:
-    """A pod's or pod template's spec, defaults applied; ``path`` is its field path."""
+    """Check a pod's or pod template's spec, defaults applied; ``path`` is its field path."""
     pod_claims = spec.get("resourceClaims") or []
     claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
     if mirror:
@@ -68,11 +68,11 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
     if policy not in _RESTART_POLICIES:
         yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     if spec.get("nodeName"):
-        yield from names.subdomain(spec["nodeName"], f"{path}.nodeName")
+        yield from names.check_subdomain(spec["nodeName"], f"{path}.nodeName")
 
 
 def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A pod's spec is immutable but for the node it is bound to and a few others."""
+    """Check that a pod's spec has not changed but for the node it is bound to and a few others."""
     allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
     if all(gate in (old.get("schedulingGates") or []) for gate in new.get("schedulingGates") or []):
         allowed.add("schedulingGates")  # They may be removed.
@@ -107,7 +107,7 @@ def _check_pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
         if name in names_so_far:
             yield duplicate(f"{inner}.name", name)
         else:
-            yield from needed(names.label)(name, f"{inner}.name")
+            yield from require(names.check_label)(name, f"{inner}.name")
         names_so_far |= {name} - {""}
         # What the API server prints is its internal type, which has no JSON names.
         internal_form = {
@@ -123,11 +123,13 @@ def _check_pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
             yield invalid(inner, internal_form, f"must specify one of: {choices}")
         for field in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(field) is not None:
-                yield from names.subdomain(claim[field], f"{inner}.{field}")
+                yield from names.check_subdomain(claim[field], f"{inner}.{field}")
 
 
 def _check_container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
-    yield from fields(container, path, {"name": needed(names.label), "image": needed(there)})
+    yield from check_fields(
+        container, path, {"name": require(names.check_label), "image": require(accept_any)}
+    )
     resources = container.get("resources") or {}
     yield from _check_extended_resources(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"
@@ -135,7 +137,7 @@ def _check_container(container: Obj, claim_names: set[str], path: str) -> Iterat
 
 
 def _check_extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
-    """Requests of what cannot be overcommitted must equal its limits."""
+    """Check that requests of what cannot be overcommitted equal its limits."""
     limits, requests = (
         {name: amount for name, amount in (resources.get(f) or {}).items() if _is_extended(name)}
         for f in ("limits", "requests")
@@ -172,7 +174,7 @@ def _check_container_claims(
         else:
             key = f"{name}/{request}" if request else name
             if request:
-                yield from names.label(request, f"{inner}.request")
+                yield from names.check_label(request, f"{inner}.request")
             if key in claims_so_far:
                 yield duplicate(inner, key)
             elif not request and any(other.startswith(f"{name}/") for other in claims_so_far):
@@ -192,7 +194,7 @@ def keep_claims(new: Obj, old: Obj) -> None:
 
 
 def check_status(pod: Obj) -> Iterator[FieldError]:
-    """A changed status of a pod, as far as it is about claims."""
+    """Check a changed status of a pod, as far as it is about claims."""
     spec, status = pod["spec"], pod["status"]
     entries = {claim["name"] for claim in spec.get("resourceClaims") or []}
     status_names: set[str] = set()
@@ -205,7 +207,7 @@ def check_status(pod: Obj) -> Iterator[FieldError]:
             yield duplicate(f"{path}.name", name)
         status_names.add(name)
         if claim_status.get("resourceClaimName") is not None:
-            yield from names.subdomain(
+            yield from names.check_subdomain(
                 claim_status["resourceClaimName"], f"{path}.resourceClaimName"
             )
     if status.get("extendedResourceClaimStatus") is not None:
@@ -217,7 +219,8 @@ def check_status(pod: Obj) -> Iterator[FieldError]:
 
 def _check_extended_claim_status(claim_status: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
     requests = {
-        one["name"]: (one.get("resources") or {}).get("requests") or {} for one in containers(spec)
+        one["name"]: (one.get("resources") or {}).get("requests") or {}
+        for one in list_containers(spec)
     }
     mappings = claim_status.get("requestMappings") or []
     if not mappings:
@@ -235,11 +238,11 @@ def _check_extended_claim_status(claim_status: Obj, spec: Obj, path: str) -> Ite
             entry = entry_path.format(".resources.requests")
             detail = f"must match the extended resource name of an entry in {entry}"
             yield invalid(f"{inner}.resourceName", resource, detail)
-        yield from names.label(request, f"{path}.requestName")
+        yield from names.check_label(request, f"{path}.requestName")
         if key in keys_so_far:
             for field, value in key.items():
                 yield duplicate(f"{inner}.{field}", value)
         keys_so_far.append(key)
-    yield from needed(names.subdomain)(
+    yield from require(names.check_subdomain)(
         claim_status.get("resourceClaimName"), f"{path}.resourceClaimName"
     )

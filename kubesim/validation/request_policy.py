@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kube.values import Obj
-from kubesim.validation.errors import FieldError, forbidden, invalid, required, unique
+from kubesim.validation.errors import FieldError, check_unique, forbidden, invalid, required
 from reference_allocator.api.quantity import Quantity, parse_quantity
 
 _VALUES_MAX: Final = 10
@@ -20,7 +20,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 def check_policy(policy: Obj, capacity: Any, path: str) -> Iterator[FieldError]:
-    """A new or changed policy of a capacity of which there is ``most``."""
+    """Check a new or changed policy of a capacity of which there is ``capacity``."""
     values, valid_range = policy.get("validValues") or [], policy.get("validRange")
     if values and valid_range is not None:
         detail = (
@@ -61,7 +61,7 @@ def _check_valid_values(
         if capacity < value:
             yield invalid(path, str(value), f"option is larger than capacity value: {capacity}")
 
-    yield from unique(values, _VALUES_MAX, check, path, lambda value: str(value.nanos), str)
+    yield from check_unique(values, _VALUES_MAX, check, path, lambda value: str(value.nanos), str)
     if default not in values or len(values) > _VALUES_MAX:
         detail = "default value is not valid according to the requestPolicy"
         yield invalid(path, str(default), detail)

@@ -15,12 +15,12 @@ from kubesim.validation.conditions import check_conditions
 from kubesim.validation.device import check_counters, check_device, check_taint
 from kubesim.validation.errors import (
     FieldError,
+    check_fields,
+    check_unique,
     duplicate,
-    fields,
     invalid,
     not_supported,
     required,
-    unique,
 )
 from kubesim.validation.nodes import check_node_selector
 from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
@@ -29,14 +29,14 @@ _NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources"
 
 
 def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldError]:
-    """A new slice, or one that was ``old`` before it was changed."""
+    """Check a new slice, or one that was ``old`` before it was changed."""
     spec = resource_slice.get("spec") or {}
     old_devices = {
         device["name"]: device for device in ((old or {}).get("spec") or {}).get("devices") or []
     }
-    yield from names.driver(spec.get("driver") or "", "spec.driver")
+    yield from names.check_driver_name(spec.get("driver") or "", "spec.driver")
     pool = spec.get("pool") or {}
-    yield from names.pool(pool.get("name") or "", "spec.pool.name")
+    yield from names.check_pool_name(pool.get("name") or "", "spec.pool.name")
     if (pool.get("resourceSliceCount") or 0) <= 0:
         count = pool.get("resourceSliceCount") or 0
         yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
@@ -53,16 +53,16 @@ def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldEr
         old_device = old_devices.get(device.get("name") or "")
         yield from check_device(device, old_device, path, per_device=per_device)
 
-    yield from unique(devices, devices_max(devices), check, "spec.devices")
+    yield from check_unique(devices, devices_max(devices), check, "spec.devices")
     counters = partial(check_counters, field="name")
-    yield from unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
+    yield from check_unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
     if spec.get("partitionTypeAttribute") is not None:
         yield from _check_partition_type(spec, spec["partitionTypeAttribute"])
     yield from check_skipped(spec.get("skipNodeOperations") or [], "spec.skipNodeOperations")
 
 
 def _check_partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
-    """``validatePartitionTypeAttribute``: devices that consume counters say what they are."""
+    """Check that devices that consume counters say what they are (partitionTypeAttribute)."""
     devices = list(enumerate(spec.get("devices") or []))
     partitions = [(index, device) for index, device in devices if device.get("consumesCounters")]
     path = "spec.partitionTypeAttribute"
@@ -70,7 +70,7 @@ def _check_partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
         detail = "may only be set on a slice which declares devices that consume counters"
         yield invalid(path, name, detail)
         return
-    problems = list(names.fully_qualified(name, path))
+    problems = list(names.check_fully_qualified_name(name, path))
     yield from problems
     bare = name.removeprefix(f"{spec.get('driver')}/")
     for index, device in () if problems else partitions:
@@ -89,7 +89,7 @@ def _check_partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
 
 
 def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
-    """What the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
+    """Check what the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
     for index, operation in enumerate(operations):
         if operation in operations[:index]:
             yield duplicate(f"{path}[{index}]", operation)
@@ -103,24 +103,24 @@ def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
 
 
 def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
-    """A new or changed DeviceTaintRule: what it selects, and the taint."""
+    """Check a new or changed DeviceTaintRule: what it selects, and the taint."""
     spec = rule.get("spec") or {}
     selector = spec.get("deviceSelector") or {}
     named = {
         field: check for field, check in names.DEVICE.items() if selector.get(field) is not None
     }
-    yield from fields(selector, "spec.deviceSelector", named)
+    yield from check_fields(selector, "spec.deviceSelector", named)
     yield from check_taint(spec.get("taint") or {}, "spec.taint")
 
 
 def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
-    """A changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
+    """Check a changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
     status = rule.get("status") or {}
     yield from check_conditions(status.get("conditions") or [], "status.conditions")
 
 
 def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """The parts of a slice that identify it do not change."""
+    """Check that the parts of a slice that identify it have not changed."""
     yield from check_slice(new, old)
     new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     for path, value, old_value in (
@@ -137,7 +137,7 @@ def _check_node_selection(spec: Obj) -> Iterator[FieldError]:
     if spec.get("nodeName") is not None:
         if spec["nodeName"]:
             chosen_fields.append("`nodeName`")
-            yield from names.subdomain(spec["nodeName"], "spec.nodeName")
+            yield from names.check_subdomain(spec["nodeName"], "spec.nodeName")
         else:
             detail = "must be either unset or set to a non-empty string"
             yield invalid("spec.nodeName", "", detail)

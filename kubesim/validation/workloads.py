@@ -27,7 +27,7 @@ def check_job(job: Obj) -> Iterator[FieldError]:
     yield from _check_not_negative(spec, "parallelism", "completions", "backoffLimit")
     template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
-    yield from names.labels(labels, "spec.template.metadata.labels")
+    yield from names.check_labels(labels, "spec.template.metadata.labels")
     yield from check_spec(template["spec"], "spec.template.spec")
     policy = template["spec"].get("restartPolicy") or ""
     path = "spec.template.spec.restartPolicy"
@@ -38,7 +38,7 @@ def check_job(job: Obj) -> Iterator[FieldError]:
 
 
 def check_selecting(workload: Obj) -> Iterator[FieldError]:
-    """A new workload that selects its pods by labels, defaults applied.
+    """Check a new workload that selects its pods by labels, defaults applied.
 
     See ``ValidateDaemonSetSpec``, ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec`` and
     ``ValidateStatefulSetSpec``.
@@ -64,7 +64,7 @@ def check_selecting(workload: Obj) -> Iterator[FieldError]:
 
 
 def check_change(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A changed workload that selects its pods by labels."""
+    """Check a changed workload that selects its pods by labels."""
     stateful = new["kind"] == "StatefulSet"
     for field in ("selector", *(_STATEFUL_KEEPS if stateful else ())):
         if new["spec"].get(field) != old["spec"].get(field):
@@ -85,7 +85,7 @@ def _check_stateful_set(spec: Obj) -> Iterator[FieldError]:
 
 
 def _check_strategy(strategy: Obj) -> Iterator[FieldError]:
-    """``ValidateDeploymentStrategy``."""
+    """Check what ``ValidateDeploymentStrategy`` checks."""
     path, rolling = "spec.strategy.rollingUpdate", strategy.get("rollingUpdate") or {}
     if strategy["type"] == "Recreate":
         if strategy.get("rollingUpdate") is not None:
@@ -101,7 +101,7 @@ def _check_strategy(strategy: Obj) -> Iterator[FieldError]:
 
 
 def _check_count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
-    """``ValidatePositiveIntOrPercent``."""
+    """Check what ``ValidatePositiveIntOrPercent`` checks."""
     if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
         detail = "a valid percent string must be a numeric string followed by an ending '%'"
         yield invalid(path, value, detail)
@@ -127,7 +127,7 @@ def check_priority_class(new: Obj) -> Iterator[FieldError]:
 
 
 def check_priority_class_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A change: neither the value nor the policy can be changed."""
+    """Check that a change leaves the value and the policy as they are."""
     if new.get("value") != old["value"]:
         yield forbidden("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old["preemptionPolicy"]:

@@ -52,7 +52,7 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
         original(name)
         due[name] = world.clock.wake_in(_WIPING_DELAY)
 
-    replace(world.components, "replace", driver_replaced)
+    replace(world.components, "replace_driver", driver_replaced)
     for kubelet in world.kubelets:
 
         def sync(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:

@@ -49,7 +49,7 @@ class Rights(Authorizer):
         policy = self._policy
         allowed = next((one for one in wanted if policy is None or policy.allows(one)), None)
         if allowed is None and len(self._refused) < _MOST:
-            self._refused[wanted[0].refusal(user)] = None
+            self._refused[wanted[0].explain_refusal(user)] = None
         if len(self._used) < _MOST:
             self._used[_key(allowed or wanted[0])] = None
         return allowed is not None

@@ -32,13 +32,13 @@ def samples(world: World, component: str, name: str, node: str | None) -> Sequen
         if kubelet is None:
             return None
         component = kubelet.component
-    if not world.components.runs(component):
+    if not world.components.is_running(component):
         return None
     if name == PREPARED and kubelet is not None:
         return _prepared(kubelet)
     if name == CLAIMS:
         return _claims(world.cluster.store.all("ResourceClaim"))
-    return world.cluster.counts.samples(component, name)
+    return world.cluster.counts.list_samples(component, name)
 
 
 def _prepared(kubelet: Kubelet) -> list[Sample]:
@@ -112,9 +112,9 @@ class ReferenceObservation:
             kubelet = next((item for item in self._world.kubelets if item.node == node), None)
             if found is None or kubelet is None:
                 return None
-            if not self._world.components.runs(kubelet.component):
+            if not self._world.components.is_running(kubelet.component):
                 return None
-            return kubelet.pod_resources.listed(found, container)
+            return kubelet.pod_resources.list_claims(found, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
         with self._lock:

@@ -19,7 +19,7 @@ Original = Callable[[Evictor, Obj], list[Eviction]]
 
 
 def evictions(change: Callable[[Original, Evictor, Obj], list[Eviction]]) -> Mutation:
-    return lambda world: replace(part(world, EvictionController), "evictions", change)
+    return lambda world: replace(part(world, EvictionController), "list_evictions", change)
 
 
 def last_taint(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -136,7 +136,7 @@ def without_condition(
 def says(change: Callable[[Obj, Obj], None]) -> Mutation:
     """Something is wrong in the condition of a rule; told the condition and the rule."""
 
-    @instead("EvictionController.reporter.condition")
+    @instead("EvictionController.reporter.build_condition")
     def mutate(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
         said = original(rule)
         change(said, rule)
