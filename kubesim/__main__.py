@@ -81,7 +81,7 @@ def serve(
 
 
 def _gate(text: str) -> tuple[str, bool]:
-    """A feature gate and its value. Raises UsageError."""
+    """Return a feature gate and its value. Raises UsageError."""
     gate, _, value = text.partition("=")
     if not gate or value not in {"true", "false"}:
         raise UsageError(f"--feature-gate {text!r}: must be NAME=true or NAME=false")

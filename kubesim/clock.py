@@ -26,8 +26,8 @@ class VirtualClock:
         heapq.heappush(self._due, moment)
         return moment
 
-    def next(self) -> float | None:
-        """The next moment somebody asked for, None when nothing is due."""
+    def next_moment(self) -> float | None:
+        """Return the next moment somebody asked for, None when nothing is due."""
         while self._due and self._due[0] <= self.now:
             heapq.heappop(self._due)
         return self._due[0] if self._due else None
@@ -38,11 +38,11 @@ class VirtualClock:
 
     @staticmethod
     def seconds_of(timestamp: str) -> float:
-        """The moment that a timestamp names, in seconds since `EPOCH`."""
+        """Return the moment that a timestamp names, in seconds since `EPOCH`."""
         moment = datetime.fromisoformat(timestamp)
         return (moment.astimezone(UTC) - EPOCH).total_seconds()
 
-    def timestamp(self, offset: float = 0.0) -> str:
-        """The present as ``metav1.Time`` prints it (RFC 3339, whole seconds, UTC)."""
+    def format_timestamp(self, offset: float = 0.0) -> str:
+        """Return the present as ``metav1.Time`` prints it (RFC 3339, whole seconds, UTC)."""
         moment = EPOCH + timedelta(seconds=int(self.now + offset))
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -27,8 +27,8 @@ class Counts:
     def count(self, component: str, metric: str, **labels: str) -> None:
         self._series[component, metric, tuple(sorted(labels.items()))] += 1
 
-    def created(self, component: str, claim: Obj, *, success: bool) -> None:
-        """A claim was made for a pod, or refused.
+    def count_created_claim(self, component: str, claim: Obj, *, success: bool) -> None:
+        """Count a claim that was made for a pod, or refused.
 
         The labels are those of getClaimCreateMetricLabels
         (pkg/controller/resourceclaim/controller.go).
@@ -43,21 +43,21 @@ class Counts:
         )
 
     def forget(self, component: str) -> None:
-        """A new process counts from 0."""
+        """Let the counters of a new process begin at 0."""
         for series in [series for series in self._series if series[0] == component]:
             del self._series[series]
 
-    def samples(self, component: str, metric: str) -> list[Sample]:
-        """The series of a metric; one without an event is not there, as in Go's client library."""
+    def list_samples(self, component: str, metric: str) -> list[Sample]:
+        """Return the series of a metric; one without an event is not there, as in Go's library."""
         return [
             Sample(dict(labels), float(value))
-            for (of, name, labels), value in self._series.items()
-            if (of, name) == (component, metric)
+            for (series_component, name, labels), value in self._series.items()
+            if (series_component, name) == (component, metric)
         ]
 
 
 def admin_access(claim: Obj) -> str:
-    """``true`` where some request asks for it; alternatives cannot."""
+    """Return ``true`` where some request asks for it; alternatives cannot."""
     requests = (claim["spec"].get("devices") or {}).get("requests") or []
     asks = ((request.get("exactly") or {}).get("adminAccess") for request in requests)
     return str(any(asks)).lower()
@@ -85,8 +85,8 @@ class Cluster:
     counts: Counts = field(default_factory=Counts)
     log: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_LOG_LINES))
 
-    def slices(self) -> list[Obj]:
-        """All ResourceSlices, with the taints of DeviceTaintRules where there are such rules.
+    def list_slices(self) -> list[Obj]:
+        """Return all ResourceSlices, with the taints of DeviceTaintRules if there are any.
 
         That is how the scheduler sees them (the slice tracker of
         k8s.io/dynamic-resource-allocation/resourceslice/tracker).
@@ -98,30 +98,33 @@ class Cluster:
         return [dict(item) for item in apply_taint_rules(slices, rules)]
 
     def claims_of(self, pod: Mapping[str, Any]) -> Iterator[tuple[Obj, Obj | None]]:
-        """Each entry of ``spec.resourceClaims`` with its claim, None where there is none.
+        """Yield each entry of ``spec.resourceClaims`` with its claim, None where there is none.
 
         An entry without a claim name in the pod's status needs no claim, and is left out.
         """
         for entry in pod["spec"].get("resourceClaims") or []:
             name = pods.claim_name(pod, entry)
             if name is None:
-                if all(known["name"] != entry["name"] for known in pods.claim_statuses(pod)):
+                if all(
+                    claim_status["name"] != entry["name"]
+                    for claim_status in pods.claim_statuses(pod)
+                ):
                     yield entry, None
             else:
                 yield entry, self.store.get("ResourceClaim", namespace_of(pod), name)
 
     def extended_claim_of(self, pod: Mapping[str, Any]) -> Obj | None:
-        """The claim that the scheduler made for a pod's extended resources, None without one."""
-        made = pod["status"].get("extendedResourceClaimStatus")
-        if made is None:
+        """Return the claim that the scheduler made for a pod's extended resources, or None."""
+        claim_status = pod["status"].get("extendedResourceClaimStatus")
+        if claim_status is None:
             return None
-        return self.store.get("ResourceClaim", namespace_of(pod), made["resourceClaimName"])
+        return self.store.get("ResourceClaim", namespace_of(pod), claim_status["resourceClaimName"])
 
     def note(self, namespace: str, text: str) -> None:
         """Keep a line for the diagnostics of a namespace, with the virtual time."""
         self.log.append((namespace, f"{self.clock.now:10.3f} {text}"))
 
-    def event(
+    def record_event(
         self, obj: Mapping[str, Any], level: str, reason: str, message: str, component: str
     ) -> None:
         """Record an Event for a namespaced object; the same one again only counts.
@@ -133,14 +136,14 @@ class Cluster:
         """
         namespace = namespace_of(obj)
         self.note(namespace, f"{component}: {reason} {obj['kind']} {name_of(obj)}: {message}")
-        now = self.clock.timestamp()
+        now = self.clock.format_timestamp()
         for event in self.store.all("Event", namespace):
             same = event["involvedObject"]["uid"] == uid_of(obj)
             if same and event["reason"] == reason and event["message"] == message:
-                again = {"count": event["count"] + 1, "lastTimestamp": now}
-                self.store.replace({**clone(event), **again})
+                recurrence = {"count": event["count"] + 1, "lastTimestamp": now}
+                self.store.replace({**clone(event), **recurrence})
                 return
-        event_uid = self.identity.uid("Event", namespace, f"{name_of(obj)}/{reason}")
+        event_uid = self.identity.generate_uid("Event", namespace, f"{name_of(obj)}/{reason}")
         self.store.add(
             {
                 "apiVersion": "v1",

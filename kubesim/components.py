@@ -36,7 +36,7 @@ class Components:
         control_plane: component -> its parts that keep something in memory.
         kubelets: of the nodes that have one; each stands for all that runs on its node.
 
-    ``beside``: drivers whose next version runs beside them, each with whether that is registered.
+    ``next_drivers``: drivers whose next version runs beside them, each with whether it registered.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Components:
     ) -> None:
         self._control_plane = control_plane
         self._kubelets = {kubelet.node: kubelet for kubelet in kubelets}
-        self.beside: dict[str, bool] = {}
-        self._brought: set[str] = set()
+        self.next_drivers: dict[str, bool] = {}
+        self._started_others: set[str] = set()
         on_nodes = [
             f"{kubelet.node}/{role}"
             for kubelet in kubelets
@@ -56,8 +56,8 @@ class Components:
         self.down = {name for name in on_nodes if role_of(name) == OTHER_DRIVER}
         self.names = (*sorted(API), MANAGER, SCHEDULER, *on_nodes)
 
-    def runs(self, name: str) -> bool:
-        """Whether a part can do anything; the empty name is that of one that nobody stops."""
+    def is_running(self, name: str) -> bool:
+        """Return whether a part can do anything; the empty name: one that nobody stops."""
         return name not in self.down and not self.down & API
 
     def disturb(self, name: str, action: str) -> None:
@@ -71,50 +71,50 @@ class Components:
         elif action == "killNext":
             self.kill_next(name)
         elif action == "replace":
-            self.replace(name)
+            self.replace_driver(name)
         elif action == REMOVE:
-            self.remove(name)
+            self.remove_driver(name)
 
-    def serves(self, driver: str) -> bool:
-        """Whether an instance of a driver runs that the kubelet has registered."""
-        return driver not in self.down or self.beside.get(driver, False)
+    def has_registered_instance(self, driver: str) -> bool:
+        """Return whether an instance of a driver runs that the kubelet has registered."""
+        return driver not in self.down or self.next_drivers.get(driver, False)
 
     def start_next(self, driver: str, *, registers: bool = True) -> None:
         """Start a driver's next version beside it; nothing happens if one is there."""
-        if driver not in self.beside:
-            self.beside[driver] = registers
+        if driver not in self.next_drivers:
+            self.next_drivers[driver] = registers
             if registers:
                 self._kubelet_of(driver).register_next_driver()
 
     def kill_next(self, driver: str) -> None:
         """End what was started beside a driver; nothing happens if nothing was."""
-        if self.beside.pop(driver, False):
+        if self.next_drivers.pop(driver, False):
             self._kubelet_of(driver).lose_next_driver()
             if driver in self.down:
                 self._kubelet_of(driver).stop_driver()
 
-    def replace(self, driver: str) -> None:
-        """Have a driver's next version take its place. Raises TargetError."""
+    def replace_driver(self, driver: str) -> None:
+        """Replace a driver by its next version. Raises TargetError."""
         self.start_next(driver)
-        if not self.beside[driver]:
+        if not self.next_drivers[driver]:
             raise TargetError(
                 f"{driver}: what runs beside it never registers, and replaces nothing"
             )
         self.stop(driver)
-        self.beside.pop(driver)
+        self.next_drivers.pop(driver)
         self.down.discard(driver)
 
-    def remove(self, driver: str) -> None:
+    def remove_driver(self, driver: str) -> None:
         """End the other driver of a node, and have nothing left of it."""
-        if driver in self._brought:
+        if driver in self._started_others:
             self.stop(driver)
-            self._brought.discard(driver)
+            self._started_others.discard(driver)
             self._kubelet_of(driver).remove_other()
 
     def _roles_of(self, node: str) -> list[str]:
-        """What is switched off and on with a node."""
-        brought = f"{node}/{OTHER_DRIVER}" in self._brought
-        return [role for role in _ON_NODES if role != OTHER_DRIVER or brought]
+        """Return the roles that are switched off and on with a node."""
+        other_was_started = f"{node}/{OTHER_DRIVER}" in self._started_others
+        return [role for role in _ON_NODES if role != OTHER_DRIVER or other_was_started]
 
     def _kubelet_of(self, component: str) -> Kubelet:
         return self._kubelets[component.rpartition("/")[0]]
@@ -131,7 +131,7 @@ class Components:
         if role == "kubelet":
             kubelet.stop()
         elif role == "driver":
-            if not self.serves(name):
+            if not self.has_registered_instance(name):
                 kubelet.stop_driver()
         elif role == OTHER_DRIVER:
             kubelet.stop_driver(role)
@@ -139,8 +139,8 @@ class Components:
             kubelet.runtime_runs = False
         elif role == "node":
             self.kill_next(f"{node}/driver")
-            for one in reversed(self._roles_of(node)):
-                self.stop(f"{node}/{one}")
+            for role_on_node in reversed(self._roles_of(node)):
+                self.stop(f"{node}/{role_on_node}")
             kubelet.switch_off()
 
     def start(self, name: str) -> None:
@@ -149,8 +149,8 @@ class Components:
         if name not in self.down:
             return
         self.down.discard(name)
-        for part in self._control_plane.get(name, ()):
-            part.restart()
+        for controller in self._control_plane.get(name, ()):
+            controller.restart()
         node, _, role = name.rpartition("/")
         kubelet = self._kubelets.get(node)
         if kubelet is None:
@@ -160,10 +160,10 @@ class Components:
         elif role == "driver":
             kubelet.start_driver()
         elif role == OTHER_DRIVER:
-            self._brought.add(name)
+            self._started_others.add(name)
             kubelet.start_driver(role)
         elif role == "containerd":
             kubelet.runtime_runs = True
         elif role == "node":
-            for one in self._roles_of(node):
-                self.start(f"{node}/{one}")
+            for role_on_node in self._roles_of(node):
+                self.start(f"{node}/{role_on_node}")

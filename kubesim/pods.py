@@ -16,17 +16,17 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 
 
 def is_deleted(obj: Mapping[str, Any]) -> bool:
-    """Deletion was asked for."""
+    """Return whether deletion was asked for."""
     return "deletionTimestamp" in obj["metadata"]
 
 
 def is_active(pod: Mapping[str, Any]) -> bool:
-    """The pod counts for its controller (``IsPodActive``): neither done nor being deleted."""
+    """Return whether a pod counts for its controller (``IsPodActive``): not done, not deleted."""
     return not is_finished(pod) and not is_deleted(pod)
 
 
 def will_not_run(pod: Mapping[str, Any]) -> bool:
-    """The pod is done, or was deleted before it got a node (``isPodDone`` upstream)."""
+    """Return whether a pod is done, or was deleted before it got a node (``isPodDone``)."""
     return is_finished(pod) or (is_deleted(pod) and not pod["spec"].get("nodeName"))
 
 
@@ -35,41 +35,43 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
-def priority(pod: Mapping[str, Any]) -> int:
-    """``spec.priority``, 0 as long as admission has not set it."""
+def priority_of(pod: Mapping[str, Any]) -> int:
+    """Return ``spec.priority``, 0 as long as admission has not set it."""
     return int(pod["spec"].get("priority") or 0)
 
 
-def containers(spec: Mapping[str, Any]) -> list[Obj]:
-    """Init containers, then containers, of a pod's spec."""
+def list_containers(spec: Mapping[str, Any]) -> list[Obj]:
+    """Return init containers, then containers, of a pod's spec."""
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
-def requests(pod: Mapping[str, Any]) -> Counter[str]:
-    """What the containers of a pod ask for at most at any time, in units of 1e-9.
+def sum_requests(pod: Mapping[str, Any]) -> Counter[str]:
+    """Return what the containers of a pod ask for at most at any time, in units of 1e-9.
 
     Init containers run one after the other before the containers; those that go on running
     (sidecars) run beside all that start after them (``aggregateContainerResourcesByFn`` of
     k8s.io/component-helpers/resource).
     """
-    going_on: Counter[str] = Counter()
-    most: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
     for container in pod["spec"].get("initContainers") or []:
-        most |= going_on + _requests(container)
+        peak |= running + _requests(container)
         if container.get("restartPolicy") == "Always":
-            going_on += _requests(container)
+            running += _requests(container)
     for container in pod["spec"].get("containers") or []:
-        going_on += _requests(container)
-    return most | going_on
+        running += _requests(container)
+    return peak | running
 
 
 def _requests(container: Mapping[str, Any]) -> Counter[str]:
-    found = (container.get("resources") or {}).get("requests") or {}
-    return Counter({name: parse_quantity(amount).nanos for name, amount in found.items()})
+    container_requests = (container.get("resources") or {}).get("requests") or {}
+    return Counter(
+        {name: parse_quantity(amount).nanos for name, amount in container_requests.items()}
+    )
 
 
 def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | None:
-    """The ResourceClaim behind an entry of ``spec.resourceClaims``, None as long as it has none."""
+    """Return the ResourceClaim behind an entry of ``spec.resourceClaims``, None without one."""
     direct = pod_claim.get("resourceClaimName")
     if direct is not None:
         return str(direct)
@@ -81,22 +83,22 @@ def claim_name(pod: Mapping[str, Any], pod_claim: Mapping[str, Any]) -> str | No
 
 
 def claim_statuses(pod: Mapping[str, Any]) -> list[Obj]:
-    """What is known of the claims that are made for the pod."""
+    """Return what is known of the claims that are made for the pod."""
     return pod["status"].get("resourceClaimStatuses") or []
 
 
 def is_reserved(claim: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
-    """The pod is in ``status.reservedFor``."""
+    """Return whether the pod is in ``status.reservedFor``."""
     return any(user["uid"] == uid_of(pod) for user in claim["status"].get("reservedFor") or [])
 
 
-def reservation(pod: Mapping[str, Any]) -> Obj:
-    """The entry for ``status.reservedFor``."""
+def consumer_reference(pod: Mapping[str, Any]) -> Obj:
+    """Return the entry for ``status.reservedFor``."""
     return {"resource": "pods", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
 
 
 def is_controlled_by(obj: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
-    """``owner`` is the object's controller."""
+    """Return whether ``owner`` is the object's controller."""
     return any(
         reference["uid"] == uid_of(owner) and reference.get("controller")
         for reference in obj["metadata"].get("ownerReferences") or []

@@ -34,11 +34,11 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        return self.at(self.versions[0])
+        return self.api_version_in(self.versions[0])
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        return tuple(self.at(version) for version in self.versions)
+        return tuple(self.api_version_in(version) for version in self.versions)
 
     @property
     def resource(self) -> str:
@@ -51,16 +51,16 @@ class Kind:
         return f"{self.name}.{self.group}" if self.group else self.name
 
     def is_served(self, gates: Mapping[str, bool]) -> bool:
-        """Whether an API server with these feature gates has it."""
+        """Return whether an API server with these feature gates has it."""
         return all(gates.get(gate, False) for gate in self.gates)
 
-    def at(self, version: str) -> str:
-        """``apiVersion`` of one of the versions."""
+    def api_version_in(self, version: str) -> str:
+        """Return ``apiVersion`` of one of the versions."""
         return f"{self.group}/{version}" if self.group else version
 
 
 def _kind(name: str, *, generation: bool = False, gates: tuple[str, ...] = ()) -> Kind:
-    """A kind of the table of the API's types, which has its group and versions."""
+    """Return a kind of the table of the API's types, which has its group and versions."""
     apis = [root.rpartition("/")[0] for root in schema.roots() if root.endswith(f"/{name}")]
     group, versions = apis[0].rpartition("/")[0], [api.rpartition("/")[2] for api in apis]
     versions.sort(key=lambda version: (version == "v1", version), reverse=True)
@@ -93,14 +93,14 @@ KINDS: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _ALL}
 
 
 def served_apis(gates: Mapping[str, bool]) -> frozenset[str]:
-    """The group/versions that are served with these feature gates."""
+    """Return the group/versions that are served with these feature gates."""
     return frozenset(
         version for kind in _ALL if kind.is_served(gates) for version in kind.api_versions
     )
 
 
-def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
-    """The kind that an object or reference names.
+def resolve_kind(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
+    """Return the kind that an object or reference names.
 
     Args:
         api_version: its ``apiVersion``.
@@ -115,7 +115,7 @@ def resolve(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
 
 
 def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
-    """The kind of an object with ``apiVersion`` and ``kind``.
+    """Return the kind of an object with ``apiVersion`` and ``kind``.
 
     Raises ApiError: 400 BadRequest without them, 404 NotFound when it is not served.
     """
@@ -124,4 +124,4 @@ def kind_of(obj: Mapping[str, Any], gates: Mapping[str, bool]) -> Kind:
         raise ApiError(400, "BadRequest", "Object 'Kind' is missing in the request")
     if not isinstance(api_version, str) or not api_version:
         raise ApiError(400, "BadRequest", "Object 'apiVersion' is missing in the request")
-    return resolve(api_version, name, gates)
+    return resolve_kind(api_version, name, gates)

@@ -28,7 +28,7 @@ _CONTAINERS: Final = frozenset({dict, list})
 
 
 def clone(value: T) -> T:
-    """A deep copy of JSON (much faster than ``copy.deepcopy``, which has to expect anything)."""
+    """Return a deep copy of JSON (much faster than ``copy.deepcopy``, which expects anything)."""
     # Most values are scalars: to look at their type here saves a call for each.
     if isinstance(value, dict):
         return {  # type: ignore[return-value]
@@ -46,7 +46,7 @@ def name_of(obj: Mapping[str, Any]) -> str:
 
 
 def namespace_of(obj: Mapping[str, Any]) -> str:
-    """``metadata.namespace``, empty for a cluster-scoped object."""
+    """Return ``metadata.namespace``, empty for a cluster-scoped object."""
     return str(obj["metadata"].get("namespace", ""))
 
 
@@ -54,29 +54,29 @@ def uid_of(obj: Mapping[str, Any]) -> str:
     return str(obj["metadata"]["uid"])
 
 
-def keep(holder: Obj, field: str, wanted: Callable[[Any], bool]) -> None:
+def retain_items(holder: Obj, field: str, is_kept: Callable[[Any], bool]) -> None:
     """Leave in a list what is wanted, in place; without any the field goes."""
-    left = [item for item in holder.get(field) or [] if wanted(item)]
-    if left:
-        holder[field] = left
+    kept_items = [item for item in holder.get(field) or [] if is_kept(item)]
+    if kept_items:
+        holder[field] = kept_items
     else:
         holder.pop(field, None)
 
 
 def not_found(kind: Kind, name: str) -> ApiError:
-    """404, in the words of ``apierrors.NewNotFound``."""
+    """Return 404, in the words of ``apierrors.NewNotFound``."""
     return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')
 
 
-def forbidden(obj: Mapping[str, Any], why: str, *causes: Cause) -> ApiError:
-    """403 for a new or changed object, in the words of ``apierrors.NewForbidden``."""
+def new_forbidden(obj: Mapping[str, Any], why: str, *causes: Cause) -> ApiError:
+    """Return 403 for a new or changed object, in the words of ``apierrors.NewForbidden``."""
     name = obj["metadata"].get("name") or ""
     text = f'{KINDS[obj["kind"]].resource} "{name}" is forbidden: {why}'
     return ApiError(403, "Forbidden", text, causes)
 
 
-def _wanted(obj: Obj) -> Any:
-    """What ``metadata.generation`` counts changes of: the spec, but not a pod's binding."""
+def _desired_state(obj: Obj) -> Any:
+    """Return what ``metadata.generation`` counts changes of: the spec, but not a pod's binding."""
     spec = obj.get("spec")
     if obj["kind"] == "Pod" and spec:
         return {field: value for field, value in spec.items() if field != "nodeName"}
@@ -94,12 +94,12 @@ class Identity:
         self._seed = seed
         self._uses: dict[tuple[str, ...], int] = {}
 
-    def uid(self, kind: str, namespace: str, name: str) -> str:
-        """A version 4 uid for a new object; another one for each incarnation of a name."""
+    def generate_uid(self, kind: str, namespace: str, name: str) -> str:
+        """Return a version 4 uid for a new object; another one for each incarnation of a name."""
         return str(uuid.UUID(bytes=self._digest("uid", kind, namespace, name)[:16], version=4))
 
     def generate_name(self, kind: str, namespace: str, base: str) -> str:
-        """``generateName`` plus five characters, cut to 63 characters as the API server does."""
+        """Return ``generateName`` plus five characters, cut to 63 as the API server does."""
         digest = self._digest("name", kind, namespace, base)
         suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_SUFFIX_LENGTH])
         return base[:_MAX_BASE] + suffix
@@ -124,8 +124,8 @@ class Store:
         self._dry = False
         self.revision = 0
 
-    def age(self, timestamp: str) -> int:
-        """How many seconds ago a timestamp was."""
+    def seconds_since(self, timestamp: str) -> int:
+        """Return how many seconds ago a timestamp was."""
         return int(self._clock.now - self._clock.seconds_of(timestamp))
 
     def listen(self, kind: str, listener: Callable[[str, Obj], None]) -> None:
@@ -137,33 +137,35 @@ class Store:
 
     @contextmanager
     def dry_run(self) -> Iterator[None]:
-        """Whatever is stored meanwhile is not."""
+        """Store nothing of what is stored meanwhile."""
         self._dry = True
         try:
             yield
         finally:
             self._dry = False
 
-    def changed(self, kind: str) -> int:
-        """Revision at which an object of this kind changed last."""
+    def revision_of_kind(self, kind: str) -> int:
+        """Return the revision at which an object of this kind changed last."""
         return self._changed[kind]
 
     def get(self, kind: str, namespace: str, name: str) -> Obj | None:
-        """The stored object (not to be changed), or None."""
+        """Return the stored object (not to be changed), or None."""
         return self._objects[kind].get((namespace, name))
 
     def by_uid(self, uid: str) -> Obj | None:
         return self._by_uid.get(uid)
 
     def all(self, kind: str, namespace: str | None = None) -> list[Obj]:
-        """Objects of a kind in order of creation, of one namespace or of all."""
+        """Return objects of a kind in order of creation, of one namespace or of all."""
         objects = self._objects[kind]
         if namespace is None:
             return list(objects.values())
-        return [obj for (place, _), obj in objects.items() if place == namespace]
+        return [
+            obj for (object_namespace, _), obj in objects.items() if object_namespace == namespace
+        ]
 
-    def everything(self) -> Iterator[Obj]:
-        """Every object, kinds in the order of :data:`KINDS`."""
+    def iterate_objects(self) -> Iterator[Obj]:
+        """Yield every object, kinds in the order of :data:`KINDS`."""
         for objects in self._objects.values():
             yield from list(objects.values())
 
@@ -185,8 +187,8 @@ class Store:
         if (namespace, name) in self._objects[kind.name]:
             message = f'{kind.resource} "{name}" already exists'
             raise ApiError(409, "AlreadyExists", message)
-        meta["uid"] = self._identity.uid(kind.name, namespace, name)
-        meta["creationTimestamp"] = self._clock.timestamp()
+        meta["uid"] = self._identity.generate_uid(kind.name, namespace, name)
+        meta["creationTimestamp"] = self._clock.format_timestamp()
         if kind.generation:
             meta["generation"] = 1
         self._put(kind, obj)
@@ -203,7 +205,7 @@ class Store:
         if new == old:
             return old
         meta = new["metadata"]
-        if kind.generation and _wanted(new) != _wanted(old):
+        if kind.generation and _desired_state(new) != _desired_state(old):
             meta["generation"] = meta.get("generation", 1) + 1
         if not meta.get("finalizers"):
             meta.pop("finalizers", None)
@@ -229,8 +231,8 @@ class Store:
             self.revision += 1
             self._changed[kind] = self.revision
             version = {"resourceVersion": str(self.revision)}
-            gone = {**removed, "metadata": {**removed["metadata"], **version}}
-            self._tell("DELETED", gone)
+            last_state = {**removed, "metadata": {**removed["metadata"], **version}}
+            self._notify_listeners("DELETED", last_state)
 
     def _put(self, kind: Kind, obj: Obj) -> None:
         if self._dry:
@@ -240,8 +242,8 @@ class Store:
         self._changed[kind.name] = self.revision
         self._objects[kind.name][namespace_of(obj), name_of(obj)] = obj
         self._by_uid[uid_of(obj)] = obj
-        self._tell("MODIFIED", obj)
+        self._notify_listeners("MODIFIED", obj)
 
-    def _tell(self, change: str, obj: Obj) -> None:
+    def _notify_listeners(self, change: str, obj: Obj) -> None:
         for listener in self._listeners.get(obj["kind"], ()):
             listener(change, obj)

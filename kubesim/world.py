@@ -33,7 +33,7 @@ from kubesim.controllers.workloads import ReplicaSetController
 from kubesim.nodes.containers import AnyCommand, ContainerRuntime
 from kubesim.nodes.driver import NodeDriver, SlicePublisher
 from kubesim.nodes.kubelet import Kubelet
-from kubesim.nodes.node import Node, hold, node_object
+from kubesim.nodes.node import Node, hold_devices, node_object
 from kubesim.scheduling.binding import SCHEDULER as DEFAULT_SCHEDULER
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import Identity, Store
@@ -62,14 +62,15 @@ class Controller(Protocol):
 class Part:
     """Something that takes turns.
 
-    ``component``: whose process it is part of; empty: nobody stops it. ``seen``: moment and
-    revision of the last change that concerned it; ``asked``: of the last change of all.
+    ``component``: whose process it is part of; empty: nobody stops it. ``last_relevant_change``:
+    moment and revision of the last change that concerned it; ``last_checked_change``: of the last
+    change of all.
     """
 
     component: str
     controller: Controller
-    seen: tuple[float, int] = _NEVER
-    asked: tuple[float, int] = _NEVER
+    last_relevant_change: tuple[float, int] = _NEVER
+    last_checked_change: tuple[float, int] = _NEVER
 
 
 class World:
@@ -115,8 +116,8 @@ class World:
         self.clock = VirtualClock(start)
         identity = Identity(seed)
         store = Store(self.clock, identity)
-        for kind, hear in (listeners or {}).items():
-            store.listen(kind, hear)
+        for kind, listener in (listeners or {}).items():
+            store.listen(kind, listener)
         features = Features.for_version(kubernetes_version, gates)
         minor = minor_of(kubernetes_version)
         self.cluster = Cluster(self.clock, identity, store, features, gates, minor)
@@ -137,18 +138,20 @@ class World:
                 make_other = (others or {}).get(node.name)
                 kubelet = Kubelet(self.cluster, self.api, node.name, driver, make_other, runtime)
                 self.kubelets.append(kubelet)
-        gone = frozenset(node.name for node in nodes if not node.ready)
-        self.publisher = SlicePublisher(self.cluster, self.api, published, gone, self._publishes)
+        unready_nodes = frozenset(node.name for node in nodes if not node.ready)
+        self.publisher = SlicePublisher(
+            self.cluster, self.api, published, unready_nodes, self._publishes
+        )
         self.other_publisher = SlicePublisher(
-            self.cluster, self.api, (), gone, partial(self._publishes, role=OTHER_DRIVER)
+            self.cluster, self.api, (), unready_nodes, partial(self._publishes, role=OTHER_DRIVER)
         )
         self._known_slices = {
             (name, "driver"): driver.slices
             for name, driver in drivers.items()
             if driver is not None
         }
-        self._parts = self._rows()
-        remembering = {
+        self._parts = self._build_parts()
+        components_with_memory = {
             name: [
                 part.controller
                 for part in self._parts
@@ -156,15 +159,15 @@ class World:
             ]
             for name in (MANAGER, SCHEDULER)
         }
-        self.components = Components(remembering, self.kubelets)
+        self.components = Components(components_with_memory, self.kubelets)
         for node in nodes:
             driver = drivers.get(node.name)
             if node.ready and driver is not None and node.held:
-                hold(self.api, node.name, driver, node.held, runtime.holding)
+                hold_devices(self.api, node.name, driver, node.held, runtime.holding)
         self.settle()
 
-    def _rows(self) -> list[Part]:
-        """All parts, in the order of their turns.
+    def _build_parts(self) -> list[Part]:
+        """Return all parts, in the order of their turns.
 
         None has to follow another one: where all have settled is the same in any order (a test has
         them take turns in the reverse order). The order is fixed so that two runs are the same, and
@@ -200,17 +203,17 @@ class World:
 
         Raises TargetError: the parts keep undoing each other's work, a defect of the reference.
         """
-        running = [part for part in self._parts if self.components.runs(part.component)]
+        running = [part for part in self._parts if self.components.is_running(part.component)]
         for _ in range(_MAX_ROUNDS):
             worked = False
             for part in running:
                 present = self.clock.now, self.cluster.store.revision
-                if part.asked == present:
+                if part.last_checked_change == present:
                     continue
-                part.asked = present
+                part.last_checked_change = present
                 newest = self._newest(part)
-                if part.seen != newest:
-                    part.seen = newest
+                if part.last_relevant_change != newest:
+                    part.last_relevant_change = newest
                     part.controller.sync()
                     worked = True
             if not worked:
@@ -222,7 +225,7 @@ class World:
 
         Returns False when ``limit`` was reached before anything was due.
         """
-        moment = self.clock.next()
+        moment = self.clock.next_moment()
         if moment is None or moment > limit:
             self.clock.advance(limit)
             return False
@@ -231,8 +234,10 @@ class World:
         return True
 
     def _newest(self, part: Part) -> tuple[float, int]:
-        """The present moment and the revision of the last change that concerns a part."""
-        return self.clock.now, max(map(self.cluster.store.changed, part.controller.watches))
+        """Return the present moment and the revision of the last change that concerns a part."""
+        return self.clock.now, max(
+            map(self.cluster.store.revision_of_kind, part.controller.watches)
+        )
 
     def fault(self, component: str, action: str) -> None:
         """Disturb a component; see `Faults.disturb`."""
@@ -240,18 +245,18 @@ class World:
         self._look_again()
 
     def set_health(self, kubelet: Kubelet, device: str, health: Health) -> None:
-        """Have the driver of a kubelet's node find a device healthy or not."""
+        """Let the driver of a kubelet's node find a device healthy or not."""
         assert kubelet.driver is not None
         kubelet.driver.set_health(device, health)
         self._look_again()
 
     def _look_again(self) -> None:
-        """Who was started, reaches the API server again or heard news looks at everything."""
+        """Let all look again: one was started, reaches the API server again or heard news."""
         for kubelet in self.kubelets:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         for part in self._parts:
-            part.seen = part.asked = _NEVER
+            part.last_relevant_change = part.last_checked_change = _NEVER
         self.settle()
 
     def _publish(
@@ -261,8 +266,8 @@ class World:
             return
         if driver.slices != self._known_slices.get((node, role)):
             self._known_slices[node, role] = driver.slices
-            publisher.change(node, driver.slices)
+            publisher.change_slices(node, driver.slices)
 
     def _publishes(self, node: str | None, role: str = "driver") -> bool:
-        """Whether a driver of a node runs."""
-        return node is None or self.components.serves(f"{node}/{role}")
+        """Return whether a driver of a node runs."""
+        return node is None or self.components.has_registered_instance(f"{node}/{role}")

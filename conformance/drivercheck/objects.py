@@ -157,7 +157,9 @@ class Objects(Backend):
     def change(self, obj: Obj, subresource: str = "", **fields: Any) -> Obj:
         """Change fields of an object, as somebody else would."""
         with self.lock:
-            return self.api.change(Ref.of(obj), patches.of("patch", fields), subresource, NAMESPACE)
+            return self.api.change(
+                Ref.of(obj), patches.make_change("patch", fields), subresource, NAMESPACE
+            )
 
     def delete(self, obj: Obj) -> None:
         """Delete an object, whatever its finalizers say; one that is gone is not an error."""

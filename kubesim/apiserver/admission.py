@@ -15,7 +15,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.conversion import device_requests
 from kubesim.cluster import Cluster
-from kubesim.store import Store, clone, forbidden, name_of, namespace_of
+from kubesim.store import Store, clone, name_of, namespace_of, new_forbidden
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from reference_allocator.api.quantity import parse_quantity
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
@@ -27,31 +27,33 @@ def set_priority(store: Store, pod: Obj) -> None:
     Raises ApiError: 403 Forbidden: there is no such class, or the pod says another priority.
     """
     spec = pod["spec"]
-    wanted = spec.get("priorityClassName")
-    if wanted:
-        found = store.get("PriorityClass", "", wanted)
-        if found is None:
-            raise forbidden(pod, f"no PriorityClass with name {wanted} was found")
+    class_name = spec.get("priorityClassName")
+    if class_name:
+        priority_class = store.get("PriorityClass", "", class_name)
+        if priority_class is None:
+            raise new_forbidden(pod, f"no PriorityClass with name {class_name} was found")
     else:
         defaults = [c for c in store.all("PriorityClass") if c.get("globalDefault")]
-        found = min(defaults, key=lambda c: int(c["value"]), default=None)
-        if found is not None:
-            spec["priorityClassName"] = name_of(found)
-    value = found["value"] if found is not None else 0
+        priority_class = min(defaults, key=lambda c: int(c["value"]), default=None)
+        if priority_class is not None:
+            spec["priorityClassName"] = name_of(priority_class)
+    value = priority_class["value"] if priority_class is not None else 0
     if spec.get("priority", value) != value:
         text = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {value} from the given PriorityClass name"
         )
-        raise forbidden(pod, text)
-    policy = found["preemptionPolicy"] if found is not None else "PreemptLowerPriority"
+        raise new_forbidden(pod, text)
+    policy = (
+        priority_class["preemptionPolicy"] if priority_class is not None else "PreemptLowerPriority"
+    )
     if spec.get("preemptionPolicy", policy) != policy:
         text = (
             f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be "
             f"provided in pod spec; priority admission controller computed {policy} from the given "
             "PriorityClass name"
         )
-        raise forbidden(pod, text)
+        raise new_forbidden(pod, text)
     spec["priority"], spec["preemptionPolicy"] = value, policy
 
 
@@ -74,21 +76,25 @@ class Quotas:
 
         Raises ApiError: 403 Forbidden.
         """
-        wanted = self.usage_of(obj)
+        requested = self.usage_of(obj)
         for quota in self._cluster.store.all("ResourceQuota", namespace_of(obj)):
             hard = quota["status"].get("hard") or {}
-            limited = sorted(hard.keys() & wanted.keys())
+            limited = sorted(hard.keys() & requested.keys())
             used = self.used_in(namespace_of(obj))
-            over = [name for name in limited if used[name] + wanted[name] > _amount(hard[name])]
+            over = [name for name in limited if used[name] + requested[name] > _amount(hard[name])]
             if over:
                 texts = (
                     f"{title}: {','.join(f'{name}={amounts[name]}' for name in over)}"
-                    for title, amounts in (("requested", wanted), ("used", used), ("limited", hard))
+                    for title, amounts in (
+                        ("requested", requested),
+                        ("used", used),
+                        ("limited", hard),
+                    )
                 )
-                raise forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
+                raise new_forbidden(obj, f"exceeded quota: {name_of(quota)}, {', '.join(texts)}")
 
     def used_in(self, namespace: str) -> Usage:
-        """What the claims and pods of a namespace use of whatever a quota can limit."""
+        """Return what the claims and pods of a namespace use of whatever a quota can limit."""
         used: Usage = Counter()
         for claim in self._cluster.store.all("ResourceClaim", namespace):
             used += self.usage_of(claim)
@@ -98,12 +104,12 @@ class Quotas:
         return used
 
     def usage_of(self, obj: Obj) -> Usage:
-        """What one object counts for; nothing if no quota counts its kind."""
+        """Return what one object counts for; nothing if no quota counts its kind."""
         match obj["kind"]:
             case "Pod":
-                return _of_pod(obj)
+                return _pod_usage(obj)
             case "ResourceClaim":
-                return _of_claim(self._cluster, obj)
+                return _claim_usage(self._cluster, obj)
         return Counter()
 
 
@@ -124,57 +130,63 @@ class QuotaController:
             self._store.replace({**clone(quota), "status": status})
 
 
-def _of_pod(pod: Obj) -> Usage:
-    """Extended resources that the containers ask for."""
-    wanted = {name: n for name, n in pods.requests(pod).items() if is_extended_resource(name)}
-    return Counter({f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in wanted.items()})
+def _pod_usage(pod: Obj) -> Usage:
+    """Return extended resources that the containers ask for."""
+    extended_amounts = {
+        name: n for name, n in pods.sum_requests(pod).items() if is_extended_resource(name)
+    }
+    return Counter(
+        {f"{_REQUESTS}{name}": nanos // _ONE for name, nanos in extended_amounts.items()}
+    )
 
 
-def _of_claim(cluster: Cluster, claim: Obj) -> Usage:
+def _claim_usage(cluster: Cluster, claim: Obj) -> Usage:
     used: Usage = Counter({_COUNT: 1})
     for request in device_requests(claim):
         if request.get("exactly"):
-            used += _of_class(request["exactly"])
+            used += _class_usage(request["exactly"])
             continue
-        most: Usage = Counter()  # of each class the worst case
+        worst_case: Usage = Counter()  # of each class the worst case
         for alternative in request.get("firstAvailable") or []:
-            most |= _of_class(alternative)
-        used += most
+            worst_case |= _class_usage(alternative)
+        used += worst_case
     if cluster.gates.get("DRAExtendedResource"):
-        _extended(cluster, claim, used)
+        _add_extended_usage(cluster, claim, used)
     return used
 
 
-def _of_class(wanted: Mapping[str, Any]) -> Usage:
-    everything = wanted.get("allocationMode") == "All"
-    amount = ALLOCATION_RESULTS_MAX if everything else int(wanted.get("count", 1))
-    return Counter({f"{wanted['deviceClassName']}{_OF_CLASS}": amount})
+def _class_usage(device_request: Mapping[str, Any]) -> Usage:
+    everything = device_request.get("allocationMode") == "All"
+    amount = ALLOCATION_RESULTS_MAX if everything else int(device_request.get("count", 1))
+    return Counter({f"{device_request['deviceClassName']}{_OF_CLASS}": amount})
 
 
-def _extended(cluster: Cluster, claim: Obj, used: Usage) -> None:
-    """Devices of a class count for its extended resources too, but for what the pod counts."""
-    pod = _pod_served(cluster, claim)
-    counted: Usage = _of_pod(pod) if pod is not None else Counter()
+def _add_extended_usage(cluster: Cluster, claim: Obj, used: Usage) -> None:
+    """Count devices of a class for its extended resources too, but for what the pod counts."""
+    pod = _find_pod_served(cluster, claim)
+    counted: Usage = _pod_usage(pod) if pod is not None else Counter()
     for name, amount in list(used.items()):
         if not name.endswith(_OF_CLASS):
             continue
         class_name = name.removesuffix(_OF_CLASS)
-        found = cluster.store.get("DeviceClass", "", class_name)
-        extended = (found or {"spec": {}})["spec"].get("extendedResourceName")
+        device_class = cluster.store.get("DeviceClass", "", class_name)
+        extended = (device_class or {"spec": {}})["spec"].get("extendedResourceName")
         resources = [f"{IMPLICIT_PREFIX}{class_name}", *([extended] if extended else [])]
         names = [f"{_REQUESTS}{resource}" for resource in resources]
-        used.update({each: max(0, amount - counted[each]) for each in names})
+        used.update({quota_name: max(0, amount - counted[quota_name]) for quota_name in names})
 
 
-def _pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
-    """The pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
+def _find_pod_served(cluster: Cluster, claim: Obj) -> Obj | None:
+    """Return the pod for whose extended resources a claim was made (``getVerifiedPodUsage``).
 
     Unlike upstream every claim is believed that says so while the pod names none, not the oldest.
     """
     meta = claim["metadata"]
     if (meta.get("annotations") or {}).get(ANNOTATION) != "true":
         return None
-    owners = [one for one in meta.get("ownerReferences") or [] if one.get("controller")]
+    owners = [
+        reference for reference in meta.get("ownerReferences") or [] if reference.get("controller")
+    ]
     pod = cluster.store.by_uid(owners[0]["uid"]) if owners else None
     if pod is None or pod["kind"] != "Pod":
         return None

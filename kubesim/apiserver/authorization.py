@@ -35,12 +35,12 @@ class Attributes:
         return f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
 
     @property
-    def place(self) -> str:
+    def role_namespace(self) -> str:
         """The namespace whose Roles count beside ClusterRoles; empty: none's."""
         return self.namespace if self.kind.namespaced else ""
 
     def covered_by(self, rule: Obj) -> bool:
-        """Whether a PolicyRule covers it (``RuleAllows`` of plugin/pkg/auth/authorizer/rbac)."""
+        """Return whether a PolicyRule covers it (``RuleAllows`` of the authorizer rbac)."""
 
         def has(field: str, *values: str) -> bool:
             return not {"*", *values}.isdisjoint(rule.get(field) or ())
@@ -54,13 +54,17 @@ class Attributes:
             and (not names or self.name in names)
         )
 
-    def refusal(self, user: User) -> str:
-        """``ForbiddenStatusError`` of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters."""
+    def explain_refusal(self, user: User) -> str:
+        """Return the text of ``ForbiddenStatusError`` (k8s.io/apiserver, responsewriters)."""
         name = f' "{self.name}"' if self.name else ""
-        place = f'in the namespace "{self.place}"' if self.place else "at the cluster scope"
+        scope = (
+            f'in the namespace "{self.role_namespace}"'
+            if self.role_namespace
+            else "at the cluster scope"
+        )
         return (
             f'{self.kind.resource}{name} is forbidden: User "{user}" cannot {self.verb} resource'
-            f' "{self.resource}" in API group "{self.kind.group}" {place}'
+            f' "{self.resource}" in API group "{self.kind.group}" {scope}'
         )
 
 
@@ -70,10 +74,10 @@ class PathAttributes:
 
     verb: str
     path: str
-    place: str = ""
+    role_namespace: str = ""
 
     def covered_by(self, rule: Obj) -> bool:
-        """Whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end only)."""
+        """Return whether a PolicyRule covers it (``NonResourceURLMatches``: ``*`` at the end)."""
         verbs, paths = (rule.get(field) or () for field in ("verbs", "nonResourceURLs"))
         return not {"*", self.verb}.isdisjoint(verbs) and any(
             path in ("*", self.path)
@@ -81,11 +85,11 @@ class PathAttributes:
             for path in paths
         )
 
-    def refusal(self, user: User) -> str:
+    def explain_refusal(self, user: User) -> str:
         return f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"'
 
 
-Wanted = Attributes | PathAttributes
+RequestAttributes = Attributes | PathAttributes
 
 
 class Authorizer:
@@ -99,20 +103,22 @@ class Authorizer:
         """Give an account rules of a Role in its own namespace."""
         self._rules[user.namespace, user.name] = tuple(rules)
 
-    def allows(self, user: User, *wanted: Wanted) -> bool:
-        """Whether some rule allows one of them. No Role allows what is in all namespaces."""
+    def allows(self, user: User, *wanted: RequestAttributes) -> bool:
+        """Return whether some rule allows one of them; no Role allows what is in all namespaces."""
         rules = self._rules.get((user.namespace, user.name), ())
         return any(
-            one.place == user.namespace and one.covered_by(rule) for one in wanted for rule in rules
+            attributes.role_namespace == user.namespace and attributes.covered_by(rule)
+            for attributes in wanted
+            for rule in rules
         )
 
-    def check(self, user: User, wanted: Wanted) -> None:
+    def check(self, user: User, wanted: RequestAttributes) -> None:
         """Refuse what an account may not do. Raises ApiError: 403."""
         if not self.allows(user, wanted):
-            raise ApiError(403, "Forbidden", wanted.refusal(user))
+            raise ApiError(403, "Forbidden", wanted.explain_refusal(user))
 
     def of_status(self, user: User, wanted: Attributes) -> StatusCheck | None:
-        """What a change of a claim's status asks for beside ``resourceclaims/status``.
+        """Return the check of what a change of a claim's status needs beside its own right.
 
         ``AuthorizedForBinding`` and ``AuthorizedForDeviceStatus`` (pkg/registry/resource/utils.go).
         """
@@ -122,28 +128,28 @@ class Authorizer:
 
         def check(new: Obj, old: Obj) -> list[FieldError]:
             return [
-                *self._binding(user, wanted, new["status"], old["status"]),
-                *self._devices(user, wanted, new["status"], old["status"]),
+                *self._check_binding(user, wanted, new["status"], old["status"]),
+                *self._check_device_reports(user, wanted, new["status"], old["status"]),
             ]
 
         return check
 
-    def _binding(
+    def _check_binding(
         self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
     ) -> list[FieldError]:
         if all(new.get(field) == old.get(field) for field in ("allocation", "reservedFor")):
             return []
-        asked = Attributes(wanted.verb, wanted.kind, "binding", "")
-        if self.allows(user, asked):
+        binding_attributes = Attributes(wanted.verb, wanted.kind, "binding", "")
+        if self.allows(user, binding_attributes):
             return []
         text = (
             "changing status.allocation or status.reservedFor requires"
             f' resource="resourceclaims/binding", verb="{wanted.verb}" permission:'
-            f" {asked.refusal(user)}"
+            f" {binding_attributes.explain_refusal(user)}"
         )
         return [forbidden("status.allocation", text)]
 
-    def _devices(
+    def _check_device_reports(
         self, user: User, wanted: Attributes, new: Mapping[str, Any], old: Mapping[str, Any]
     ) -> list[FieldError]:
         if "allocation" not in new:
@@ -153,22 +159,23 @@ class Authorizer:
             verbs.insert(0, f"associated-node:{wanted.verb}")
         errors = []
         for driver in sorted(_changed_drivers(new, old)):
-            asked = [
+            driver_attributes = [
                 Attributes(verb, wanted.kind, "driver", wanted.namespace, driver) for verb in verbs
             ]
-            if not self.allows(user, *asked):
+            if not self.allows(user, *driver_attributes):
                 text = (
                     'changing status.devices requires resource="resourceclaims/driver",'
-                    f' verb="[{" ".join(verbs)}]" permission: {asked[0].refusal(user)}'
+                    f' verb="[{" ".join(verbs)}]" permission: '
+                    f"{driver_attributes[0].explain_refusal(user)}"
                 )
                 errors.append(forbidden("status.devices", text))
         return errors
 
 
 def _changed_drivers(new: Mapping[str, Any], old: Mapping[str, Any]) -> set[str]:
-    """Drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
-    before, after = (
+    """Return drivers of devices whose report is new, changed or gone (``getModifiedDrivers``)."""
+    old_reports, new_reports = (
         {device_key(item): item for item in status.get("devices") or []} for status in (old, new)
     )
-    keys = before.keys() | after.keys()
-    return {str(key[0]) for key in keys if before.get(key) != after.get(key)}
+    keys = old_reports.keys() | new_reports.keys()
+    return {str(key[0]) for key in keys if old_reports.get(key) != new_reports.get(key)}

@@ -19,34 +19,34 @@ _FLAT = f"{DRA_GROUP}/v1beta1"
 
 
 def to_storage(obj: Obj) -> Obj:
-    """A copy of a decoded object in the version that the store keeps."""
+    """Return a copy of a decoded object in the version that the store keeps."""
     new = clone(obj)
     if obj["apiVersion"] == _FLAT:
         for request in device_requests(new):
             exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
             if exactly:
                 request["exactly"] = exactly
-        for device in devices(new):
+        for device in list_devices(new):
             device.update(device.pop("basic", None) or {})
     new["apiVersion"] = KINDS[obj["kind"]].api_version
     return new
 
 
 def to_version(obj: Obj, api_version: str) -> Obj:
-    """A copy of a stored object in a served version."""
+    """Return a copy of a stored object in a served version."""
     new = clone(obj)
     new["apiVersion"] = api_version
     if api_version == _FLAT:
         for request in device_requests(new):
             request.update(request.pop("exactly", None) or {})
-        for device in devices(new):
+        for device in list_devices(new):
             basic = {name: device.pop(name) for name in list(device) if name != "name"}
             device["basic"] = basic
     return new
 
 
 def claim_devices(obj: Obj) -> Obj:
-    """``spec.devices`` of a claim or claim template, empty for any other kind."""
+    """Return ``spec.devices`` of a claim or claim template, empty for any other kind."""
     if obj["kind"] not in {"ResourceClaim", "ResourceClaimTemplate"}:
         return {}
     spec = obj.get("spec") or {}
@@ -56,12 +56,12 @@ def claim_devices(obj: Obj) -> Obj:
 
 
 def device_requests(obj: Obj) -> list[Any]:
-    """The requests of a claim or claim template, empty for any other kind."""
+    """Return the requests of a claim or claim template, empty for any other kind."""
     return claim_devices(obj).get("requests") or []
 
 
-def devices(obj: Obj) -> list[Any]:
-    """The devices of a slice, empty for any other kind."""
+def list_devices(obj: Obj) -> list[Any]:
+    """Return the devices of a slice, empty for any other kind."""
     if obj["kind"] != "ResourceSlice":
         return []
     return (obj.get("spec") or {}).get("devices") or []

@@ -23,7 +23,7 @@ _GO_TYPES = {"time": "string", "quantity": "string"}
 _ZEROS = {"int32": 0, "int64": 0, "bool": False, "string": ""}
 
 
-def decode(kind: Kind, obj: Obj) -> Obj:
+def decode_object(kind: Kind, obj: Obj) -> Obj:
     """Refuse values of a wrong type, then unknown fields, as the API server does.
 
     ``obj``: as the client sends it; not changed.
@@ -37,22 +37,24 @@ def decode(kind: Kind, obj: Obj) -> Obj:
     unknown: list[UnknownField] = []
     for mistake in schema.find_mistakes(root, obj):
         if isinstance(mistake, WrongType):
-            raise _refusal(kind, obj, _mismatch(root, mistake))
+            raise _new_bad_request(kind, obj, _explain_mismatch(root, mistake))
         unknown.append(mistake)
     if unknown:
-        listed = ", ".join(f'unknown field "{_path(item)}"' for item in unknown)
-        raise _refusal(kind, obj, f"strict decoding error: {listed}")
-    decoded: Obj = _decoded(root, obj)
+        listed = ", ".join(f'unknown field "{_format_path(item)}"' for item in unknown)
+        raise _new_bad_request(kind, obj, f"strict decoding error: {listed}")
+    decoded: Obj = _copy_decoded(root, obj)
     return decoded
 
 
-def _path(unknown: UnknownField) -> str:
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in unknown.path)
-    return "".join(parts).lstrip(".")
+def _format_path(unknown: UnknownField) -> str:
+    segments = (
+        f"[{segment}]" if isinstance(segment, int) else f".{segment}" for segment in unknown.path
+    )
+    return "".join(segments).lstrip(".")
 
 
-def _decoded(shape: str, value: Any) -> Any:
-    """A copy of a value of the right type, as Go's decoder leaves it."""
+def _copy_decoded(shape: str, value: Any) -> Any:
+    """Return a copy of a value of the right type, as Go's decoder leaves it."""
     items: Iterable[tuple[str, str, Any]]
     if shape == "any":
         return clone(value)
@@ -60,7 +62,7 @@ def _decoded(shape: str, value: Any) -> Any:
         return str(parse_quantity(str(value).strip()))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return [_zero(inner) if item is None else _decoded(inner, item) for item in value]
+        return [_zero(inner) if item is None else _copy_decoded(inner, item) for item in value]
     if shape.startswith(MAP):
         items = ((key, shape[len(MAP) :], item) for key, item in value.items())
     elif shape in schema.types():
@@ -68,7 +70,7 @@ def _decoded(shape: str, value: Any) -> Any:
         items = ((key, fields[key], item) for key, item in value.items())
     else:
         return value
-    return {key: _decoded(inner, item) for key, inner, item in items if item is not None}
+    return {key: _copy_decoded(inner, item) for key, inner, item in items if item is not None}
 
 
 def _zero(shape: str) -> Any:
@@ -77,47 +79,47 @@ def _zero(shape: str) -> Any:
     return [] if shape.startswith(LIST) else _ZEROS.get(shape)
 
 
-def _mismatch(root: str, mistake: WrongType) -> str:
-    """What Go's JSON decoder says of a value of a wrong type."""
+def _explain_mismatch(root: str, mistake: WrongType) -> str:
+    """Return what Go's JSON decoder says of a value of a wrong type."""
     is_integer = mistake.shape.startswith("int")
     if mistake.shape == "time" and mistake.why:
         return f'parsing time "{mistake.value}" as "2006-01-02T15:04:05Z07:00": {mistake.why}'
     if mistake.why and not is_integer:
         return mistake.why
     value = mistake.value
-    found = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
-    if is_integer and found == "number":
-        found = f"number {value}"
+    found_type = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
+    if is_integer and found_type == "number":
+        found_type = f"number {value}"
     struct = _go_type(mistake.owner).rpartition(".")[2]
     return (
-        f"json: cannot unmarshal {found} into Go struct field"
+        f"json: cannot unmarshal {found_type} into Go struct field"
         f" {struct}.{_go_path(root, mistake.path)} of type {_go_type(mistake.shape)}"
     )
 
 
 def _go_path(root: str, path: schema.Path) -> str:
-    """The path as Go's decoder has it: without indices, and without the keys of maps."""
+    """Return the path as Go's decoder has it: without indices, and without the keys of maps."""
     shape, names = root, []
-    for part in path:
+    for segment in path:
         if shape.startswith(LIST):
             shape = shape[len(LIST) :]
         elif shape.startswith(MAP):
             shape = shape[len(MAP) :]
         else:
-            names.append(str(part))
-            shape = schema.types()[shape][str(part)]
+            names.append(str(segment))
+            shape = schema.types()[shape][str(segment)]
     return ".".join(names)
 
 
 def _go_type(shape: str) -> str:
-    """``[]v1.DeviceRequest`` for ``[]resource/v1.DeviceRequest``."""
+    """Return ``[]v1.DeviceRequest`` for ``[]resource/v1.DeviceRequest``."""
     for prefix in (LIST, MAP):
         if shape.startswith(prefix):
             return prefix + _go_type(shape[len(prefix) :])
     return _GO_TYPES.get(shape, shape.rpartition("/")[2])
 
 
-def _refusal(kind: Kind, obj: Obj, why: str) -> ApiError:
+def _new_bad_request(kind: Kind, obj: Obj, why: str) -> ApiError:
     version = obj["apiVersion"]
     return ApiError(
         400,

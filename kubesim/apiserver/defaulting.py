@@ -10,30 +10,30 @@ from typing import Any
 
 from kube.slices import results_of
 from kube.values import Obj, device_key
-from kubesim.apiserver.conversion import device_requests, devices
+from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
-from kubesim.pods import containers
-from kubesim.store import keep
+from kubesim.pods import list_containers
+from kubesim.store import retain_items
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
 _WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
 
 
-def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
+def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
     """Complete a new object in its stored version, in place.
 
     Args:
         clock: virtual time.
         submitted_as: ``apiVersion`` that the client used; v1beta1 has rules of its own.
     """
-    _complete(obj, clock, flat=submitted_as.endswith("/v1beta1"))
+    _set_defaults_of_kind(obj, clock, flat=submitted_as.endswith("/v1beta1"))
     if obj["kind"] in _WITH_STATUS:
         obj["status"] = {}
     match obj["kind"]:
         case "Pod":
-            obj["spec"] = _pod_spec(obj.get("spec") or {})
-            _tolerations(obj["spec"])
+            obj["spec"] = _default_pod_spec(obj.get("spec") or {})
+            _add_default_tolerations(obj["spec"])
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
         case "DeviceClass":
             obj.setdefault("spec", {})  # no pointer in Go: the field is always there
@@ -48,56 +48,58 @@ def apply(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
                 labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
 
 
-def _complete(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
-    """What is filled in at every write. ``flat``: it came in v1beta1."""
+def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
+    """Fill in what is filled in at every write. ``flat``: it came in v1beta1."""
     for request in device_requests(obj):
-        _device_request(request, flat=flat)
-    for device in devices(obj):
+        _default_request(request, flat=flat)
+    for device in list_devices(obj):
         for taint in device.get("taints") or []:
-            _taint(taint, clock)
+            _default_taint(taint, clock)
     if obj["kind"] in _WORKLOADS:
-        _workload(obj)
+        _default_workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
-        _taint((obj.get("spec") or {}).get("taint"), clock)
+        _default_taint((obj.get("spec") or {}).get("taint"), clock)
 
 
 def drop_deallocated(new: Obj, old: Obj) -> None:
     """Drop a claim's reports on devices that it has no more (``dropDeallocatedStatusDevices``)."""
-    gone = {*map(device_key, results_of(old))}.difference(map(device_key, results_of(new)))
-    if any(device_key(report) in gone for report in new["status"].get("devices") or []):
-        keep(new["status"], "devices", lambda report: device_key(report) not in gone)
+    deallocated = {*map(device_key, results_of(old))}.difference(map(device_key, results_of(new)))
+    if any(device_key(report) in deallocated for report in new["status"].get("devices") or []):
+        retain_items(new["status"], "devices", lambda report: device_key(report) not in deallocated)
 
 
 def apply_to_change(obj: Obj, old: Obj, clock: VirtualClock) -> None:
     """Complete a changed object in its stored version, in place, as far as defaults can matter."""
-    _complete(obj, clock, flat=False)
+    _set_defaults_of_kind(obj, clock, flat=False)
     if obj["kind"] == "DeviceTaintRule":
-        taint, before = obj["spec"].get("taint") or {}, old["spec"]["taint"]
+        taint, old_taint = obj["spec"].get("taint") or {}, old["spec"]["taint"]
         # It says since when there is this effect (registry/resource/devicetaintrule/strategy.go).
-        same_time = taint.get("timeAdded") == before["timeAdded"]
-        if same_time and taint.get("effect") != before["effect"]:
-            taint["timeAdded"] = clock.timestamp()
+        same_time = taint.get("timeAdded") == old_taint["timeAdded"]
+        if same_time and taint.get("effect") != old_taint["effect"]:
+            taint["timeAdded"] = clock.format_timestamp()
 
 
-def _device_request(request: Obj, *, flat: bool) -> None:
+def _default_request(request: Obj, *, flat: bool) -> None:
     exact = [request["exactly"]] if request.get("exactly") is not None else []
     if flat:
         # Without a class such a request should be one of alternatives and gets no defaults.
-        exact = [wanted for wanted in exact if wanted.get("deviceClassName")]
-    for wanted in [*exact, *(request.get("firstAvailable") or [])]:
-        mode = wanted.setdefault("allocationMode", "ExactCount")
+        exact = [
+            device_request for device_request in exact if device_request.get("deviceClassName")
+        ]
+    for device_request in [*exact, *(request.get("firstAvailable") or [])]:
+        mode = device_request.setdefault("allocationMode", "ExactCount")
         # 0 is the same as absent: the field is a plain integer.
-        if not wanted.get("count"):
-            wanted.pop("count", None)
+        if not device_request.get("count"):
+            device_request.pop("count", None)
             if mode == "ExactCount":
-                wanted["count"] = 1
-        for toleration in wanted.get("tolerations") or []:
+                device_request["count"] = 1
+        for toleration in device_request.get("tolerations") or []:
             toleration.setdefault("operator", "Equal")
 
 
-def _taint(taint: Any, clock: VirtualClock) -> None:
+def _default_taint(taint: Any, clock: VirtualClock) -> None:
     if isinstance(taint, dict):
-        taint.setdefault("timeAdded", clock.timestamp())
+        taint.setdefault("timeAdded", clock.format_timestamp())
 
 
 def _set_defaults(obj: Obj, **defaults: Any) -> None:
@@ -105,7 +107,7 @@ def _set_defaults(obj: Obj, **defaults: Any) -> None:
         obj.setdefault(field, value)
 
 
-def _pod_spec(spec: Obj) -> Obj:
+def _default_pod_spec(spec: Obj) -> Obj:
     _set_defaults(
         spec,
         restartPolicy="Always",
@@ -115,11 +117,11 @@ def _pod_spec(spec: Obj) -> Obj:
         securityContext={},
         enableServiceLinks=True,
     )
-    for container in containers(spec):
+    for container in list_containers(spec):
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
-        _resources(container.setdefault("resources", {}))
+        _default_requests_to_limits(container.setdefault("resources", {}))
     return spec
 
 
@@ -128,15 +130,15 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent"
 
 
-def _resources(requirements: Obj) -> None:
-    """Requests default to limits."""
+def _default_requests_to_limits(requirements: Obj) -> None:
+    """Default requests to limits."""
     if requirements.get("limits"):
         requests = requirements.setdefault("requests", {})
         for name, amount in requirements["limits"].items():
             requests.setdefault(name, amount)
 
 
-def _tolerations(spec: Obj) -> None:
+def _add_default_tolerations(spec: Obj) -> None:
     tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(entry.get("key") in {key, None, ""} for entry in tolerations):
@@ -150,7 +152,7 @@ def _tolerations(spec: Obj) -> None:
             )
 
 
-def _workload(obj: Obj) -> None:
+def _default_workload(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     match obj["kind"]:
         case "Job":
@@ -177,4 +179,4 @@ def _workload(obj: Obj) -> None:
                 rolling = strategy.setdefault("rollingUpdate", {})
                 _set_defaults(rolling, maxUnavailable="25%", maxSurge="25%")
     template = spec.setdefault("template", {})
-    template["spec"] = _pod_spec(template.get("spec") or {})
+    template["spec"] = _default_pod_spec(template.get("spec") or {})

@@ -14,7 +14,7 @@ from kube.errors import Cause
 from kube.values import Obj
 from kubesim.clock import VirtualClock
 from kubesim.resources import KINDS, Kind
-from kubesim.store import Store, forbidden, namespace_of, not_found
+from kubesim.store import Store, namespace_of, new_forbidden, not_found
 
 ORPHAN: Final = "orphan"
 """Finalizer: what belongs to the object must lose it as an owner before it goes."""
@@ -24,20 +24,22 @@ FOREGROUND: Final = "foregroundDeletion"  # Finalizer: what belongs to the objec
 _FINALIZERS: Final = {"Background": [], "Foreground": [FOREGROUND], "Orphan": [ORPHAN]}
 
 
-def finalizers(obj: Obj, propagation: str | None) -> list[str]:
-    """An object's finalizers once it is deleted; without a policy they stay as they are."""
+def finalizers_after_deletion(obj: Obj, propagation: str | None) -> list[str]:
+    """Return an object's finalizers once it is deleted; without a policy they stay as they are."""
     present: list[str] = obj["metadata"].get("finalizers") or []
     if propagation is None:
         return present
-    return [one for one in present if one not in {FOREGROUND, ORPHAN}] + _FINALIZERS[propagation]
+    return [
+        finalizer for finalizer in present if finalizer not in {FOREGROUND, ORPHAN}
+    ] + _FINALIZERS[propagation]
 
 
-def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
+def mark_deleted(obj: Obj, grace: int, moment: str, new_finalizers: list[str]) -> None:
     """Note that an object is being deleted. ``grace``: seconds that it has."""
     meta = obj["metadata"]
     meta["deletionTimestamp"] = moment
     meta["deletionGracePeriodSeconds"] = grace
-    meta["finalizers"] = kept
+    meta["finalizers"] = new_finalizers
     if "generation" in meta:
         meta["generation"] += 1
     if obj["kind"] == "Namespace":
@@ -46,47 +48,49 @@ def mark(obj: Obj, grace: int, moment: str, kept: list[str]) -> None:
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
 
-def pod_grace(pod: Obj, wanted: int | None) -> int:
-    """Seconds (``podStrategy.CheckGracefulDelete``): none for a pod that does not run."""
+def pod_grace(pod: Obj, requested_grace: int | None) -> int:
+    """Return the seconds of ``podStrategy.CheckGracefulDelete``: 0 for a pod that does not run."""
     phase = (pod.get("status") or {}).get("phase")
     if not pod["spec"].get("nodeName") or phase in {"Failed", "Succeeded"}:
         return 0
-    grace = pod["spec"]["terminationGracePeriodSeconds"] if wanted is None else wanted
+    grace = (
+        pod["spec"]["terminationGracePeriodSeconds"] if requested_grace is None else requested_grace
+    )
     return 1 if grace < 0 else int(grace)
 
 
-def delete(
+def delete_object(
     store: Store, clock: VirtualClock, obj: Obj, grace_seconds: int | None, propagation: str | None
 ) -> None:
     """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry)."""
-    meta, kept = obj["metadata"], finalizers(obj, propagation)
+    meta, new_finalizers = obj["metadata"], finalizers_after_deletion(obj, propagation)
     grace = pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
     if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
-        if kept != (meta.get("finalizers") or []):
-            store.modify(obj, lambda new: new["metadata"].update(finalizers=kept))
+        if new_finalizers != (meta.get("finalizers") or []):
+            store.modify(obj, lambda new: new["metadata"].update(finalizers=new_finalizers))
         return
-    if not grace and not kept and obj["kind"] != "Namespace":
+    if not grace and not new_finalizers and obj["kind"] != "Namespace":
         store.remove(obj)
         return
     if grace:
         clock.wake_in(grace)
-    moment = clock.timestamp(grace)
-    store.modify(obj, lambda new: mark(new, grace, moment, kept))
+    moment = clock.format_timestamp(grace)
+    store.modify(obj, lambda new: mark_deleted(new, grace, moment, new_finalizers))
 
 
 def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
-    """Labels of a new object's namespace (the admission plugin NamespaceLifecycle).
+    """Return the labels of a new object's namespace (the admission plugin NamespaceLifecycle).
 
     Raises ApiError: 404, there is no such namespace; 403, it is being deleted.
     """
     if not kind.namespaced:
         return {}
     namespace = namespace_of(obj)
-    found = store.get("Namespace", "", namespace)
-    if found is None:
+    stored_namespace = store.get("Namespace", "", namespace)
+    if stored_namespace is None:
         raise not_found(KINDS["Namespace"], namespace)
-    if "deletionTimestamp" in found["metadata"]:
-        raise forbidden(
+    if "deletionTimestamp" in stored_namespace["metadata"]:
+        raise new_forbidden(
             obj,
             f"unable to create new content in namespace {namespace} because it is being terminated",
             Cause(
@@ -95,5 +99,5 @@ def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:
                 f"namespace {namespace} is being terminated",
             ),
         )
-    labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+    labels: Mapping[str, str] = stored_namespace["metadata"].get("labels") or {}
     return labels

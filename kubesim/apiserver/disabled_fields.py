@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kube.values import Obj
 from kubesim import pods
-from kubesim.apiserver.conversion import claim_devices, device_requests, devices
-from kubesim.store import Store, forbidden, name_of
+from kubesim.apiserver.conversion import claim_devices, device_requests, list_devices
+from kubesim.store import Store, name_of, new_forbidden
 from reference_allocator.api import NodeSelector
 from reference_allocator.rules.node_eligibility import selector_matches
 
@@ -51,45 +51,48 @@ _ATTRIBUTE_FIELDS: Final = dict.fromkeys(
 )
 
 
-def drop(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
+def drop_disabled_fields(gates: Mapping[str, bool], obj: Obj, old: Obj | None = None) -> None:
     """Drop what is off from a new or changed object in its stored version, in place.
 
     What belongs to a gate stays if there was something of it before the change, in ``old``.
     """
     used = {
         gate: True
-        for part, fields in (() if old is None else _gated(old))
+        for struct, fields in (() if old is None else _list_gated_fields(old))
         for field, needed in fields.items()
-        if field in part
+        if field in struct
         for gate in needed
     }
-    for part, fields in _gated(obj):
-        _drop({**gates, **used}, part, fields)
+    for struct, fields in _list_gated_fields(obj):
+        _drop_disabled({**gates, **used}, struct, fields)
 
 
-def _gated(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """Each part of an object that may have fields of gates, and these fields."""
+def _list_gated_fields(obj: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Yield each part of an object that may have fields of gates, and these fields."""
     spec = obj.get("spec") or {}
     if obj["kind"] == "DeviceClass":
         yield spec, {"extendedResourceName": ("DRAExtendedResource",)}
     elif obj["kind"] == "Pod":
         gate = ("DynamicResourceAllocation",)
         yield spec, {"resourceClaims": gate}
-        for container in pods.containers(spec):
+        for container in pods.list_containers(spec):
             yield container.get("resources") or {}, {"claims": gate}
     elif obj["kind"] == "ResourceSlice":
         yield spec, _SLICE_FIELDS
-        for device in devices(obj):
-            yield from _gated_of_device(device)
+        for device in list_devices(obj):
+            yield from _list_gated_device_fields(device)
     for request in device_requests(obj):
         yield request, {"firstAvailable": ("DRAPrioritizedList",)}
-        for wanted in (request.get("exactly") or {}, *(request.get("firstAvailable") or [])):
-            yield wanted, _REQUEST_FIELDS
+        for device_request in (
+            request.get("exactly") or {},
+            *(request.get("firstAvailable") or []),
+        ):
+            yield device_request, _REQUEST_FIELDS
     for constraint in claim_devices(obj).get("constraints") or []:
         yield constraint, {"distinctAttribute": ("DRAConsumableCapacity",)}
 
 
-def _gated_of_device(device: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+def _list_gated_device_fields(device: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
     yield device, _DEVICE_FIELDS
     for attribute in (device.get("attributes") or {}).values():
         yield attribute, _ATTRIBUTE_FIELDS
@@ -99,7 +102,7 @@ def _gated_of_device(device: Obj) -> Iterator[tuple[Any, Mapping[str, Any]]]:
         yield consumed, {"compatibilityGroups": ("DRADeviceCompatibilityGroups",)}
 
 
-def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
+def admit_slice(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
     """Refuse a slice with devices of a node's own resources where the node does not know of them.
 
     Raises ApiError: 403 Forbidden.
@@ -107,27 +110,27 @@ def admit(gates: Mapping[str, bool], store: Store, obj: Obj) -> None:
     if obj["kind"] != "ResourceSlice" or not gates.get(_NODE_FEATURE):
         return
     spec = obj["spec"]
-    for device in devices(obj):
+    for device in list_devices(obj):
         if not device.get("nodeAllocatableResources"):
             continue
-        place = device if spec.get("perDeviceNodeSelection") else spec
-        for node in _nodes(store, obj, device, place):
+        node_selection = device if spec.get("perDeviceNodeSelection") else spec
+        for node in _list_device_nodes(store, obj, device, node_selection):
             if _NODE_FEATURE not in ((node.get("status") or {}).get("declaredFeatures") or []):
                 text = f'node "{name_of(node)}" does not support {_NODE_FEATURE} feature'
-                raise forbidden(obj, text)
+                raise new_forbidden(obj, text)
 
 
-def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
-    if place.get("nodeName"):
-        node = store.get("Node", "", place["nodeName"])
+def _list_device_nodes(store: Store, obj: Obj, device: Obj, node_selection: Obj) -> Iterator[Obj]:
+    if node_selection.get("nodeName"):
+        node = store.get("Node", "", node_selection["nodeName"])
         if node is None:
-            text = f'node "{place["nodeName"]}" not found for device "{device["name"]}"'
-            raise forbidden(obj, text)
+            text = f'node "{node_selection["nodeName"]}" not found for device "{device["name"]}"'
+            raise new_forbidden(obj, text)
         yield node
-    elif place.get("nodeSelector") or place.get("allNodes"):
+    elif node_selection.get("nodeSelector") or node_selection.get("allNodes"):
         for node in store.all("Node"):
-            if place.get("allNodes") or selector_matches(
-                NodeSelector.from_dict(place["nodeSelector"]), node
+            if node_selection.get("allNodes") or selector_matches(
+                NodeSelector.from_dict(node_selection["nodeSelector"]), node
             ):
                 yield node
     else:
@@ -135,10 +138,12 @@ def _nodes(store: Store, obj: Obj, device: Obj, place: Obj) -> Iterator[Obj]:
             f'device "{device["name"]}" in ResourceSlice has NodeAllocatableResources but does '
             "not map to any nodes"
         )
-        raise forbidden(obj, text)
+        raise new_forbidden(obj, text)
 
 
-def _drop(gates: Mapping[str, bool], part: Any, fields: Mapping[str, tuple[str, ...]]) -> None:
+def _drop_disabled(
+    gates: Mapping[str, bool], struct: Any, fields: Mapping[str, tuple[str, ...]]
+) -> None:
     for field, needed in fields.items():
-        if field in part and not all(gates.get(gate) for gate in needed):
-            del part[field]
+        if field in struct and not all(gates.get(gate) for gate in needed):
+            del struct[field]

@@ -52,72 +52,86 @@ class FieldManagers:
     def __init__(self) -> None:
         self._applied: dict[tuple[str, str], dict[str, Fields]] = {}
 
-    def applied(self, request: Request, stored: Obj) -> None:
+    def record_applied(self, request: Request, stored: Obj) -> None:
         """Note what a manager has applied, with the values that came of it (defaults are added)."""
         assert request.manager is not None
         key = stored["metadata"]["uid"], request.subresource
-        there = dict(_leaves(stored, ()))
-        fields = {path: there.get(path, value) for path, value in _wanted(request).items()}
+        live_fields = dict(_leaves(stored, ()))
+        fields = {
+            path: live_fields.get(path, value)
+            for path, value in _list_applied_fields(request).items()
+        }
         self._applied.setdefault(key, {})[request.manager.name] = fields
 
     def change(self, request: Request) -> Callable[[Obj], Obj]:
-        """The change that a request makes of an object.
+        """Return the change that a request makes of an object.
 
         The change raises:
             ApiError: 409, another manager has a field with another value.
         """
-        return lambda live: self._changed(live, request)
+        return lambda live: self._merge_applied(live, request)
 
-    def _changed(self, live: Obj, request: Request) -> Obj:
+    def _merge_applied(self, live: Obj, request: Request) -> Obj:
         assert request.manager is not None
-        wanted, name = _wanted(request), request.manager.name
-        there = dict(_leaves(live, ()))
-        managers = self._managers(live, request.subresource, there)
-        before = managers.get(name, {})
-        others = {
-            other: {path for path, value in fields.items() if there.get(path) == value}
+        applied_fields, name = _list_applied_fields(request), request.manager.name
+        live_fields = dict(_leaves(live, ()))
+        managers = self._managers(live, request.subresource, live_fields)
+        earlier_fields = managers.get(name, {})
+        paths_by_manager = {
+            other: {path for path, value in fields.items() if live_fields.get(path) == value}
             for other, fields in managers.items()
             if other != name
         }
-        changed = [path for path, value in wanted.items() if there.get(path, value) != value]
+        changed = [
+            path for path, value in applied_fields.items() if live_fields.get(path, value) != value
+        ]
         conflicts = [
-            (other, path) for path in changed for other, paths in others.items() if path in paths
+            (other, path)
+            for path in changed
+            for other, paths in paths_by_manager.items()
+            if path in paths
         ]
         if conflicts and not request.manager.force:
-            raise _conflict(conflicts, request.ref.api_version)
-        kept = set().union(*others.values())
+            raise _new_conflict(conflicts, request.ref.api_version)
+        paths_of_others = set().union(*paths_by_manager.values())
         new = clone(live)
-        for path, value in before.items():
-            if path not in wanted and path not in kept and there.get(path) == value:
+        for path, value in earlier_fields.items():
+            if (
+                path not in applied_fields
+                and path not in paths_of_others
+                and live_fields.get(path) == value
+            ):
                 _remove(new, path)
-        for path, value in wanted.items():
+        for path, value in applied_fields.items():
             _set(new, path, value)
         if "resourceVersion" in request.body["metadata"]:
             new["metadata"]["resourceVersion"] = request.body["metadata"]["resourceVersion"]
         return new
 
-    def _managers(self, live: Obj, subresource: str, there: Fields) -> dict[str, Fields]:
-        """What each manager has of an object: the suite what no other has applied as it is.
+    def _managers(self, live: Obj, subresource: str, live_fields: Fields) -> dict[str, Fields]:
+        """Return what each manager has of an object: the suite what no other has applied as it is.
 
         So that of its fields which others have applied since, as they were, the suite has still.
         """
         managers = self._applied.setdefault((live["metadata"]["uid"], subresource), {})
         appliers = [fields for name, fields in managers.items() if name != _SUITE]
-        own = managers.get(_SUITE, {})
+        suite_fields = managers.get(_SUITE, {})
         managers[_SUITE] = {
             path: value
-            for path, value in there.items()
-            if (path in own and own[path] == value)
+            for path, value in live_fields.items()
+            if (path in suite_fields and suite_fields[path] == value)
             or not any(path in fields and fields[path] == value for fields in appliers)
         }
         return managers
 
 
-def _wanted(request: Request) -> Fields:
-    """What a request applies: of the status, or of all else (``GetResetFields``)."""
+def _list_applied_fields(request: Request) -> Fields:
+    """Return what a request applies: of the status, or of all else (``GetResetFields``)."""
     status = request.subresource == "status"
-    own = {"apiVersion", "kind", "metadata"} if status else {"apiVersion", "kind", "status"}
-    body = {field: value for field, value in request.body.items() if field not in own}
+    reset_fields = (
+        {"apiVersion", "kind", "metadata"} if status else {"apiVersion", "kind", "status"}
+    )
+    body = {field: value for field, value in request.body.items() if field not in reset_fields}
     fields = dict(_leaves(body, ()))
     unowned = ("name", "namespace", "resourceVersion", "uid")
     return {
@@ -126,11 +140,11 @@ def _wanted(request: Request) -> Fields:
 
 
 def _names(path: Path) -> tuple[str, ...]:
-    return tuple(part for part in path if isinstance(part, str))
+    return tuple(segment for segment in path if isinstance(segment, str))
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    """Every field that can have an owner of its own, with its value."""
+    """Yield every field that can have an owner of its own, with its value."""
     names = _names(path)
     keys = None
     if isinstance(value, list):
@@ -151,42 +165,49 @@ def _key(item: Any, keys: tuple[str, ...]) -> Key:
     return tuple((field, item[field]) for field in keys if field in item)
 
 
-def _conflict(conflicts: list[tuple[str, Path]], version: str) -> ApiError:
-    """409, as ``NewConflictError`` of apimachinery's managedfields has it."""
+def _new_conflict(conflicts: list[tuple[str, Path]], version: str) -> ApiError:
+    """Return the 409 of ``NewConflictError`` of apimachinery's managedfields."""
     causes = [
-        Cause(_told(path), "FieldManagerConflict", f'conflict with "{owner}" using {version}')
+        Cause(
+            _format_path(path), "FieldManagerConflict", f'conflict with "{owner}" using {version}'
+        )
         for owner, path in conflicts
     ]
-    what = "conflict" if len(causes) == 1 else "conflicts"
-    told = "\n".join(f"{cause.message}: {cause.field}" for cause in causes)
-    return ApiError(409, "Conflict", f"Apply failed with {len(causes)} {what}: {told}", causes)
+    noun = "conflict" if len(causes) == 1 else "conflicts"
+    conflict_lines = "\n".join(f"{cause.message}: {cause.field}" for cause in causes)
+    return ApiError(
+        409, "Conflict", f"Apply failed with {len(causes)} {noun}: {conflict_lines}", causes
+    )
 
 
-def _told(path: Path) -> str:
-    return "".join(f".{part}" if isinstance(part, str) else f"[{_listed(part)}]" for part in path)
+def _format_path(path: Path) -> str:
+    return "".join(
+        f".{segment}" if isinstance(segment, str) else f"[{_format_key(segment)}]"
+        for segment in path
+    )
 
 
-def _listed(key: Key) -> str:
+def _format_key(key: Key) -> str:
     return ",".join(f"{field}={json.dumps(value)}" for field, value in key)
 
 
-def _holder(obj: Any, path: Path, *, make: bool) -> Any:
-    """What holds the last part of a path; None if it is not there and not to be made."""
-    for part, after in pairwise(path):
-        if isinstance(part, str):
-            if part not in obj:
+def _find_holder(obj: Any, path: Path, *, make: bool) -> Any:
+    """Return what holds the last part of a path; None if it is not there and not to be made."""
+    for segment, next_segment in pairwise(path):
+        if isinstance(segment, str):
+            if segment not in obj:
                 if not make:
                     return None
-                obj[part] = {} if isinstance(after, str) else []
-            obj = obj[part]
+                obj[segment] = {} if isinstance(next_segment, str) else []
+            obj = obj[segment]
             continue
-        found = next((item for item in obj if set(part) <= {*_scalars(item)}), None)
-        if found is None:
+        element = next((item for item in obj if set(segment) <= {*_scalars(item)}), None)
+        if element is None:
             if not make:
                 return None
-            found = dict(part)
-            obj.append(found)
-        obj = found
+            element = dict(segment)
+            obj.append(element)
+        obj = element
     return obj
 
 
@@ -197,7 +218,7 @@ def _scalars(item: Any) -> list[tuple[str, Any]]:
 
 
 def _set(obj: Obj, path: Path, value: Any) -> None:
-    holder, last = _holder(obj, path, make=True), path[-1]
+    holder, last = _find_holder(obj, path, make=True), path[-1]
     if isinstance(last, str):
         holder[last] = clone(value)
     elif value not in holder:
@@ -206,11 +227,11 @@ def _set(obj: Obj, path: Path, value: Any) -> None:
 
 def _remove(obj: Obj, path: Path) -> None:
     """Take a field away; with a key field of an element, which nobody else has, the element."""
-    *before, last = path
-    element = before[-1] if before and not isinstance(before[-1], str) else ()
+    *parents, last = path
+    element = parents[-1] if parents and not isinstance(parents[-1], str) else ()
     if last in dict(element):
         path, last = path[:-1], path[-2]
-    holder = _holder(obj, path, make=False)
+    holder = _find_holder(obj, path, make=False)
     if isinstance(last, str) and holder is not None:
         holder.pop(last, None)
     elif holder is not None:

@@ -12,7 +12,7 @@ from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.apiserver.fieldmanagers import FieldManagers
 from kubesim.apiserver.server import ApiServer, StatusCheck
 from kubesim.cluster import Cluster, set_condition
-from kubesim.resources import KINDS, kind_of, resolve
+from kubesim.resources import KINDS, kind_of, resolve_kind
 from kubesim.store import name_of, namespace_of, not_found
 
 
@@ -29,8 +29,8 @@ class Handler:
         """Create an object, in the name of an account if one is given. Raises ApiError: refused."""
         if user is not None:
             kind = kind_of(obj, self._cluster.gates)
-            place = obj["metadata"].get("namespace", namespace)
-            self.authorizer.check(user, Attributes("create", kind, "", place))
+            target_namespace = obj["metadata"].get("namespace", namespace)
+            self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
         return self._api.create(obj, namespace)
 
     def handle(self, request: Request, namespace: str) -> Obj | None:
@@ -45,36 +45,38 @@ class Handler:
         api, ref, body = self._api, request.ref, request.body
         status_check = None
         if request.user is not None:
-            kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
-            place = ref.namespace or namespace
-            wanted = Attributes(request.verb, kind, request.subresource, place, ref.name)
-            self.authorizer.check(request.user, wanted)
-            status_check = self.authorizer.of_status(request.user, wanted)
+            kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+            target_namespace = ref.namespace or namespace
+            attributes = Attributes(
+                request.verb, kind, request.subresource, target_namespace, ref.name
+            )
+            self.authorizer.check(request.user, attributes)
+            status_check = self.authorizer.of_status(request.user, attributes)
         match request.verb, request.subresource:
             case "patch", _ if request.manager is not None:
                 return self._apply(request, namespace, status_check)
             case "patch" | "update" as verb, subresource:
-                change = patches.of(verb, body)
+                change = patches.make_change(verb, body)
                 return api.change(ref, change, subresource, namespace, status_check)
             case "delete", "":
                 self._delete(request, namespace)
             case "deletecollection", "":
-                place = ref.namespace or namespace
-                for obj in api.list(ref.api_version, ref.kind, place, request.labels):
+                target_namespace = ref.namespace or namespace
+                for obj in api.list(ref.api_version, ref.kind, target_namespace, request.labels):
                     grace, policy = body.get("gracePeriodSeconds"), body.get("propagationPolicy")
-                    api.delete_stored(self._stored(obj), grace, policy)
+                    api.delete_stored(self._find_stored(obj), grace, policy)
             case "create", "eviction":
                 # policy/v1 without a PodDisruptionBudget, which the reference does not serve.
-                api.delete_stored(self._pod(request, namespace))
+                api.delete_stored(self._find_pod(request, namespace))
             case "create", "binding":
-                self._bind(self._pod(request, namespace), body)
+                self._bind(self._find_pod(request, namespace), body)
             case _:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
         return None
 
     def _apply(self, request: Request, namespace: str, check: StatusCheck | None) -> Obj:
-        """Server-side apply, which creates what is not there (and not a subresource of it).
+        """Apply on the server's side: create what is not there (and not a subresource of it).
 
         To create one must be allowed to, too (``withAuthorization`` of the API server's handlers).
         """
@@ -83,49 +85,52 @@ class Handler:
         if self._api.get(ref, namespace) is None and not subresource:
             stored = self.create(request.body, namespace, request.user)
         else:
-            made = self.fields.change(request)
-            stored = self._api.change(ref, made, subresource, namespace, check)
+            change = self.fields.change(request)
+            stored = self._api.change(ref, change, subresource, namespace, check)
         if not request.dry_run:
-            self.fields.applied(request, stored)
+            self.fields.record_applied(request, stored)
         return stored
 
     def _delete(self, request: Request, namespace: str) -> None:
         ref, options = request.ref, request.body
-        found = self._api.get(ref, namespace)
-        if found is not None:
-            self.check_preconditions(found, options.get("preconditions") or {})
+        live = self._api.get(ref, namespace)
+        if live is not None:
+            self.check_preconditions(live, options.get("preconditions") or {})
         policy = options.get("propagationPolicy")
         self._api.delete(ref, options.get("gracePeriodSeconds"), namespace, policy)
 
-    def check_preconditions(self, obj: Obj, wanted: Obj) -> None:
+    def check_preconditions(self, obj: Obj, preconditions: Obj) -> None:
         """Refuse to delete another object than is meant (``Preconditions.Check`` of storage).
 
         Raises ApiError: 409.
         """
         for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
             is_now = obj["metadata"][field]
-            if wanted.get(field, is_now) != is_now:
+            if preconditions.get(field, is_now) != is_now:
                 kind = kind_of(obj, self._cluster.gates)
-                why = f"{words} in precondition: {wanted[field]}, {words} in object meta: {is_now}"
+                why = (
+                    f"{words} in precondition: {preconditions[field]},"
+                    f" {words} in object meta: {is_now}"
+                )
                 text = (
                     f'Operation cannot be fulfilled on {kind.resource} "{name_of(obj)}":'
                     f" Precondition failed: {why}"
                 )
                 raise ApiError(409, "Conflict", text)
 
-    def _stored(self, obj: Obj) -> Obj:
-        found = self._cluster.store.by_uid(obj["metadata"]["uid"])
-        assert found is not None  # it was just listed
-        return found
+    def _find_stored(self, obj: Obj) -> Obj:
+        stored = self._cluster.store.by_uid(obj["metadata"]["uid"])
+        assert stored is not None  # it was just listed
+        return stored
 
-    def _pod(self, request: Request, namespace: str) -> Obj:
-        found = self._api.get(request.ref, namespace)
-        if found is None:
+    def _find_pod(self, request: Request, namespace: str) -> Obj:
+        pod = self._api.get(request.ref, namespace)
+        if pod is None:
             raise not_found(KINDS["Pod"], request.ref.name)
-        return self._stored(found)
+        return self._find_stored(pod)
 
     def _bind(self, pod: Obj, binding: Obj) -> None:
-        """``BindingREST.assignPod`` (pkg/registry/core/pod/storage)."""
+        """Bind a pod as ``BindingREST.assignPod`` does (pkg/registry/core/pod/storage)."""
         node = binding["target"]["name"]
         why = ""
         if "deletionTimestamp" in pod["metadata"]:
@@ -137,7 +142,7 @@ class Handler:
         if why:
             text = f'Operation cannot be fulfilled on pods/binding "{name_of(pod)}": {why}'
             raise ApiError(409, "Conflict", text)
-        now = self._cluster.clock.timestamp()
+        now = self._cluster.clock.format_timestamp()
 
         def bind(new: Obj) -> None:
             new["spec"]["nodeName"] = node

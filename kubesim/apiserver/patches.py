@@ -37,7 +37,7 @@ _ORDER, _DELETE, _RETAIN = "$setElementOrder/", "$deleteFromPrimitiveList/", "$r
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """RFC 7386: null deletes, objects merge, everything else replaces."""
+    """Merge as RFC 7386 says: null deletes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         return clone(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -50,7 +50,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def as_merge_patch(live: Obj, patch: Obj) -> Obj:
-    """The merge patch that does to an object what a strategic merge patch would.
+    """Return the merge patch that does to an object what a strategic merge patch would.
 
     Follows k8s.io/apimachinery/pkg/util/strategicpatch, but that ``$setElementOrder`` is ignored:
     elements stay in their order, and new ones come last.
@@ -58,28 +58,30 @@ def as_merge_patch(live: Obj, patch: Obj) -> Obj:
     result: Obj = {}
     directive = patch.get("$patch")
     if directive in {"delete", "replace"} or _RETAIN in patch:
-        kept = patch.get(_RETAIN, ())
-        result = {field: None for field in live if directive or field not in kept}
+        retained_fields = patch.get(_RETAIN, ())
+        result = {field: None for field in live if directive or field not in retained_fields}
     for field, value in patch.items() if directive != "delete" else ():
-        found = live.get(field)
+        live_value = live.get(field)
         if field.startswith(_DELETE):
             name = field.removeprefix(_DELETE)
-            now = result.get(name) or live.get(name) or []
-            result[name] = [item for item in now if item not in value]
+            live_items = result.get(name) or live.get(name) or []
+            result[name] = [item for item in live_items if item not in value]
         elif field.startswith("$"):
             continue
         elif isinstance(value, list) and field in _SETS:
-            result[field] = list(dict.fromkeys([*(found or ()), *value]))
+            result[field] = list(dict.fromkeys([*(live_value or ()), *value]))
         elif isinstance(value, list) and field in _MERGE_KEYS:
-            result[field] = _merged(found or [], value, _MERGE_KEYS[field])
+            result[field] = _merge_list(live_value or [], value, _MERGE_KEYS[field])
         elif isinstance(value, dict):
-            result[field] = as_merge_patch(found if isinstance(found, dict) else {}, value)
+            result[field] = as_merge_patch(
+                live_value if isinstance(live_value, dict) else {}, value
+            )
         else:
             result[field] = value
     return result
 
 
-def _merged(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
+def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
     merged = {item.get(key): item for item in live}
@@ -87,13 +89,13 @@ def _merged(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj]:
         if item.get("$patch") == "delete":
             merged.pop(item.get(key), None)
         else:
-            before = merged.get(item.get(key), {})
-            merged[item.get(key)] = merge(before, as_merge_patch(before, item))
+            live_item = merged.get(item.get(key), {})
+            merged[item.get(key)] = merge(live_item, as_merge_patch(live_item, item))
     return list(merged.values())
 
 
-def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
-    """The change that an update, a merge patch or (a list) a JSON patch makes of an object.
+def make_change(verb: str, body: Any) -> Callable[[Obj], Obj]:
+    """Return the change that an update, a merge patch or (a list) a JSON patch makes of an object.
 
     An update without a resourceVersion is one of whatever there is. The change raises:
         ApiError: 422, a path of a JSON patch is not there or its test failed.
@@ -103,57 +105,57 @@ def of(verb: str, body: Any) -> Callable[[Obj], Obj]:
         if verb == "update":
             version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
             return {**body, "metadata": {**version, **body["metadata"]}}
-        changed: Obj = _json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
+        changed: Obj = _apply_json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
         return changed
 
     return change
 
 
-def _json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
-    """RFC 6902, without move."""
+def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
+    """Apply a JSON patch (RFC 6902, without move)."""
     changed = clone(obj)
     for operation in operations:
         try:
-            _operate(changed, operation)
+            _apply_operation(changed, operation)
         except (KeyError, IndexError, ValueError, TypeError):
             text = "the server rejected our request due to an error in our request"
             raise ApiError(422, "Invalid", text) from None
     return changed
 
 
-def _operate(obj: Any, operation: Obj) -> None:
+def _apply_operation(obj: Any, operation: Obj) -> None:
     kind, value = operation["op"], operation.get("value")
     if kind == "copy":
-        kind, value = "add", clone(_at(obj, _parts(operation["from"])))
-    *parents, last = _parts(operation["path"])
-    obj = _at(obj, parents)
+        kind, value = "add", clone(_resolve_pointer(obj, _split_pointer(operation["from"])))
+    *parents, last = _split_pointer(operation["path"])
+    obj = _resolve_pointer(obj, parents)
     if isinstance(obj, list):
-        place: Any = len(obj) if last == "-" and kind == "add" else int(last)
+        position: Any = len(obj) if last == "-" and kind == "add" else int(last)
         if kind == "add":
-            if place > len(obj):
-                raise IndexError(place)
-            obj.insert(place, value)
+            if position > len(obj):
+                raise IndexError(position)
+            obj.insert(position, value)
             return
-        found = obj[place]
+        live_value = obj[position]
     else:
-        place = last
+        position = last
         if kind == "add":
-            obj[place] = value
+            obj[position] = value
             return
-        found = obj.get(place) if kind == "test" else obj[place]
+        live_value = obj.get(position) if kind == "test" else obj[position]
     if kind == "remove":
-        del obj[place]
+        del obj[position]
     elif kind == "replace":
-        obj[place] = value
-    elif found != value:
+        obj[position] = value
+    elif live_value != value:
         raise ValueError(value)
 
 
-def _parts(path: str) -> list[str]:
-    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+def _split_pointer(path: str) -> list[str]:
+    return [segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")[1:]]
 
 
-def _at(obj: Any, parts: Sequence[str]) -> Any:
-    for part in parts:
-        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
+def _resolve_pointer(obj: Any, segments: Sequence[str]) -> Any:
+    for segment in segments:
+        obj = obj[int(segment)] if isinstance(obj, list) else obj[segment]
     return obj

@@ -14,9 +14,9 @@ from kube.values import Obj, Ref
 from kubesim import validation
 from kubesim.apiserver import conversion, decoding, defaulting, deletion, disabled_fields, tables
 from kubesim.apiserver.admission import Quotas, set_priority
-from kubesim.apiserver.watches import Tell, Watch, selects
+from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
-from kubesim.resources import Kind, kind_of, resolve
+from kubesim.resources import Kind, kind_of, resolve_kind
 from kubesim.store import clone, namespace_of, not_found
 from kubesim.validation.errors import FieldError, invalid_status
 
@@ -52,7 +52,7 @@ class ApiServer:
         Raises ApiError: refused (400, 403, 404, 409 or 422).
         """
         kind = kind_of(obj, self._cluster.gates)
-        new = conversion.to_storage(decoding.decode(kind, obj))
+        new = conversion.to_storage(decoding.decode_object(kind, obj))
         meta = new["metadata"] = {
             field: value
             for field, value in (new.get("metadata") or {}).items()
@@ -63,17 +63,17 @@ class ApiServer:
         else:
             meta.pop("namespace", None)
         status = new.pop("status", None)
-        defaulting.apply(new, self._cluster.clock, submitted_as=obj["apiVersion"])
+        defaulting.apply_defaults(new, self._cluster.clock, submitted_as=obj["apiVersion"])
         if kind.name == "Node":
             new["status"] = status or {}
         if kind.name == "Pod":
             set_priority(self._store, new)
-        disabled_fields.drop(self._cluster.gates, new)
+        disabled_fields.drop_disabled_fields(self._cluster.gates, new)
         self.admit(kind, new)
         return conversion.to_version(self._store.add(new), obj["apiVersion"])
 
     def admit(self, kind: Kind, new: Obj) -> None:
-        """Whether a new object may be stored, complete but for a name that is generated.
+        """Refuse a new object that may not be stored, complete but for a name that is generated.
 
         Raises ApiError: refused (403, 404 or 422).
         """
@@ -82,13 +82,13 @@ class ApiServer:
         checked = new
         if not meta.get("name") and meta.get("generateName"):
             checked = {**new, "metadata": {**meta, "name": f"{meta['generateName']}00000"}}
-        disabled_fields.admit(self._cluster.gates, self._store, checked)
+        disabled_fields.admit_slice(self._cluster.gates, self._store, checked)
         self.validate_new(kind, checked, labels)
         self.quotas.admit(checked)
 
-    def table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
-        """Objects of a kind as ``kubectl get`` prints them; None: it has no columns of its own."""
-        return tables.table(kind, objects, self._store.age, metadata)
+    def build_table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
+        """Return objects as ``kubectl get`` prints them; None: their kind has no columns."""
+        return tables.build_table(kind, objects, self._store.seconds_since, metadata)
 
     def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
         """Check a new object in its stored version, complete with name and defaults.
@@ -105,9 +105,9 @@ class ApiServer:
         validation.check_update(kind, new, old, self._expressions, status=status)
 
     def get(self, ref: Ref, default_namespace: str) -> Obj | None:
-        """An object in the version that the reference names, or None. Raises ApiError."""
-        found = self._find(ref, default_namespace)
-        return None if found is None else conversion.to_version(found, ref.api_version)
+        """Return an object in the version that the reference names, or None. Raises ApiError."""
+        stored = self._find(ref, default_namespace)
+        return None if stored is None else conversion.to_version(stored, ref.api_version)
 
     def list(
         self,
@@ -117,16 +117,16 @@ class ApiServer:
         labels: Mapping[str, str] | None,
         fields: Mapping[str, str] | None = None,
     ) -> list[Obj]:
-        """Objects of a kind that carry all the labels, by name, of one namespace if it has one.
+        """Return the objects of a kind that carry all the labels, by name.
 
         Raises ApiError: 404 for a kind or version that is not served; 400 for a field by which
         objects of the kind cannot be selected.
         """
-        kind = resolve(api_version, kind_name, self._cluster.gates)
+        kind = resolve_kind(api_version, kind_name, self._cluster.gates)
         matching = [
             obj
             for obj in self._store.all(kind.name, namespace if kind.namespaced else None)
-            if has_labels(obj, labels) and selects(kind, fields or {}, obj)
+            if has_labels(obj, labels) and matches_fields(kind, fields or {}, obj)
         ]
         matching.sort(key=lambda obj: obj["metadata"]["name"])
         return [conversion.to_version(obj, api_version) for obj in matching]
@@ -141,21 +141,21 @@ class ApiServer:
         tell: Tell,
     ) -> Watch:
         """Tell every change of what `list` would show, from now on. Raises ApiError."""
-        kind = resolve(api_version, kind_name, self._cluster.gates)
-        selects(kind, fields or {}, {})  # are there such fields?
+        kind = resolve_kind(api_version, kind_name, self._cluster.gates)
+        matches_fields(kind, fields or {}, {})  # are there such fields?
 
         def selected(obj: Obj) -> bool:
-            place = namespace if kind.namespaced else ""
+            watched_namespace = namespace if kind.namespaced else ""
             return (
-                namespace_of(obj) == place
+                namespace_of(obj) == watched_namespace
                 and has_labels(obj, labels)
-                and selects(kind, fields or {}, obj)
+                and matches_fields(kind, fields or {}, obj)
             )
 
-        def told(change: str, obj: Obj) -> None:
+        def tell_version(change: str, obj: Obj) -> None:
             tell(change, conversion.to_version(obj, api_version))
 
-        return Watch(self._store, kind.name, selected, told)
+        return Watch(self._store, kind.name, selected, tell_version)
 
     def change(
         self,
@@ -168,13 +168,13 @@ class ApiServer:
         """Change an object in the version that the reference names, or its status.
 
         Args:
-            change: from the object to what it becomes, such as `patches.of` gives.
+            change: from the object to what it becomes, such as `patches.make_change` gives.
             subresource: ``status``, or none, which leaves the status as it is.
             authorize: what the requester may not change of a status.
 
         Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
-        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
         old = self._find(ref, default_namespace)
         if old is None:
             raise not_found(kind, ref.name)
@@ -188,7 +188,7 @@ class ApiServer:
                 "been modified; please apply your changes to the latest version and try again",
             )
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
-        new = conversion.to_storage(decoding.decode(kind, merged))
+        new = conversion.to_storage(decoding.decode_object(kind, merged))
         forbidden: list[FieldError] = []
         if subresource == "status":
             new = {**clone(old), "status": new.get("status") or {}}
@@ -207,8 +207,8 @@ class ApiServer:
             if "status" in old:
                 new["status"] = clone(old["status"])
             defaulting.apply_to_change(new, old, self._cluster.clock)
-            disabled_fields.drop(self._cluster.gates, new, old)
-            disabled_fields.admit(self._cluster.gates, self._store, new)
+            disabled_fields.drop_disabled_fields(self._cluster.gates, new, old)
+            disabled_fields.admit_slice(self._cluster.gates, self._store, new)
         try:
             self.validate_change(kind, new, old, status=subresource == "status")
         except ApiError as error:
@@ -231,22 +231,22 @@ class ApiServer:
         An object that is already gone is not an error. Raises:
             ApiError: 404 for a kind or version that is not served.
         """
-        found = self._find(ref, default_namespace)
-        if found is not None:
-            self.delete_stored(found, grace_seconds, propagation)
+        stored = self._find(ref, default_namespace)
+        if stored is not None:
+            self.delete_stored(stored, grace_seconds, propagation)
 
     def delete_stored(
         self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
     ) -> None:
-        """The same for a stored object."""
-        deletion.delete(self._store, self._cluster.clock, obj, grace_seconds, propagation)
+        """Delete a stored object, as `delete` does."""
+        deletion.delete_object(self._store, self._cluster.clock, obj, grace_seconds, propagation)
 
     def _labels_of_namespace(self, obj: Obj) -> Mapping[str, str]:
-        found = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
-        labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+        stored_namespace = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}
+        labels: Mapping[str, str] = stored_namespace["metadata"].get("labels") or {}
         return labels
 
     def _find(self, ref: Ref, default_namespace: str) -> Obj | None:
-        kind = resolve(ref.api_version, ref.kind, self._cluster.gates)
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)

@@ -19,7 +19,7 @@ _Cells = Callable[[Obj, _Age], Sequence[str]]
 
 
 def claim_state(claim: Obj) -> str:
-    """What a claim is at the moment: pending, allocated, reserved, deleted."""
+    """Return what a claim is at the moment: pending, allocated, reserved, deleted."""
     status = claim.get("status") or {}
     deleted, allocated = "deletionTimestamp" in claim["metadata"], "allocation" in status
     states = {
@@ -31,12 +31,12 @@ def claim_state(claim: Obj) -> str:
     return ",".join(name for name, so in states.items() if so)
 
 
-def _of_slice(item: Obj, _age: _Age) -> Sequence[str]:
+def _slice_cells(item: Obj, _age: _Age) -> Sequence[str]:
     spec = item["spec"]
     return spec.get("nodeName") or "", spec["driver"], spec["pool"]["name"]
 
 
-def _of_rule(rule: Obj, age: _Age) -> Sequence[str]:
+def _rule_cells(rule: Obj, age: _Age) -> Sequence[str]:
     taint = rule["spec"]["taint"]
     added = age(taint["timeAdded"]) if "timeAdded" in taint else ""
     return taint["key"], taint.get("value") or "", taint["effect"], added
@@ -44,18 +44,18 @@ def _of_rule(rule: Obj, age: _Age) -> Sequence[str]:
 
 _COLUMNS: Final[Mapping[str, tuple[Sequence[str], _Cells]]] = {
     "DeviceClass": ((), lambda _, _age: ()),
-    "DeviceTaintRule": (("Key", "Value", "Effect", "TimeAdded"), _of_rule),
+    "DeviceTaintRule": (("Key", "Value", "Effect", "TimeAdded"), _rule_cells),
     "ResourceClaim": (("State",), lambda claim, _age: (claim_state(claim),)),
     "ResourceClaimTemplate": ((), lambda _, _age: ()),
-    "ResourceSlice": (("Node", "Driver", "Pool"), _of_slice),
+    "ResourceSlice": (("Node", "Driver", "Pool"), _slice_cells),
 }
 """Kind -> the columns between name and age, and their cells."""
 
 
-def table(
+def build_table(
     kind: str, objects: Sequence[Obj], age_of: Callable[[str], int], metadata: Obj
 ) -> Obj | None:
-    """The Table of some objects of a kind; None: it has none.
+    """Return the Table of some objects of a kind; None: the kind has none.
 
     Args:
         age_of: how many seconds ago a timestamp was.
@@ -74,32 +74,35 @@ def table(
         "metadata": metadata,
         "columnDefinitions": [
             {"name": name, "type": "string", "format": form, "description": "", "priority": 0}
-            for name, form in (("Name", "name"), *((one, "") for one in (*names, "Age")))
+            for name, form in (
+                ("Name", "name"),
+                *((column_name, "") for column_name in (*names, "Age")),
+            )
         ],
         "rows": [
             {
                 "cells": [
-                    one["metadata"]["name"],
-                    *cells(one, age),
-                    age(one["metadata"]["creationTimestamp"]),
+                    column_name["metadata"]["name"],
+                    *cells(column_name, age),
+                    age(column_name["metadata"]["creationTimestamp"]),
                 ],
                 "object": {
                     "kind": "PartialObjectMetadata",
                     "apiVersion": "meta.k8s.io/v1",
-                    "metadata": one["metadata"],
+                    "metadata": column_name["metadata"],
                 },
             }
-            for one in objects
+            for column_name in objects
         ],
     }
 
 
 def human_duration(seconds: int) -> str:
-    """Seconds as far as a person wants to know them (duration.HumanDuration)."""
+    """Return seconds as far as a person wants to know them (duration.HumanDuration)."""
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:
         return f"{max(seconds, 0)}s"
-    for under, whole, rest, unit in (
+    for under, whole, remainder, unit in (
         (600, minutes, seconds % 60, "ms"),
         (3 * 3600, minutes, 0, "m"),
         (8 * 3600, hours, minutes % 60, "hm"),
@@ -109,5 +112,5 @@ def human_duration(seconds: int) -> str:
         (8 * 365 * 86400, days // 365, days % 365, "yd"),
     ):
         if seconds < under:
-            return f"{whole}{unit[0]}" + (f"{rest}{unit[1]}" if rest else "")
+            return f"{whole}{unit[0]}" + (f"{remainder}{unit[1]}" if remainder else "")
     return f"{days // 365}y"

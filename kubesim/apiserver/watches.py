@@ -35,14 +35,14 @@ _TERM: Final = re.compile(
 )
 
 
-def selects(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
-    """Whether an object has these values in these fields. Raises ApiError."""
+def matches_fields(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
+    """Return whether an object has these values in these fields. Raises ApiError."""
     _check_fields(kind, fields)
-    return all(_value(obj, field) == value for field, value in fields.items())
+    return all(_read_field(obj, field) == value for field, value in fields.items())
 
 
 def field_selector(kind: Kind, text: str) -> Matches:
-    """What a field selector selects.
+    """Return the predicate that a field selector stands for.
 
     Raises ApiError: 400, it is malformed, or there is no selecting by one of its fields.
     """
@@ -51,63 +51,69 @@ def field_selector(kind: Kind, text: str) -> Matches:
         if len(term) != 3:
             raise ApiError(400, "BadRequest", f"invalid selector: '{text}'; can't understand it")
     _check_fields(kind, {field: value for field, _, value in terms})
-    return lambda obj: all((_value(obj, f) == v) != (op == "!=") for f, op, v in terms)
+    return lambda obj: all((_read_field(obj, f) == v) != (op == "!=") for f, op, v in terms)
 
 
 def label_selector(text: str) -> Matches:
-    """What a label selector selects. Raises ApiError: 400, it is malformed."""
+    """Return the predicate of a label selector. Raises ApiError: 400, it is malformed."""
     # A comma within parentheses does not end a term.
-    terms = [_TERM.fullmatch(one.strip()) for one in re.split(r",(?![^()]*\))", text) if text]
-    found = [term for term in terms if term is not None]
-    if len(found) != len(terms):
+    terms = [
+        _TERM.fullmatch(term_text.strip()) for term_text in re.split(r",(?![^()]*\))", text) if text
+    ]
+    parsed_terms = [term for term in terms if term is not None]
+    if len(parsed_terms) != len(terms):
         raise ApiError(400, "BadRequest", f"unable to parse requirement: {text!r}")
-    return lambda obj: all(_has(term, obj["metadata"].get("labels") or {}) for term in found)
+    return lambda obj: all(
+        _matches_term(term, obj["metadata"].get("labels") or {}) for term in parsed_terms
+    )
 
 
-def _has(term: re.Match[str], labels: Mapping[str, str]) -> bool:
-    value, wanted = labels.get(term["key"]), term["value"]
+def _matches_term(term: re.Match[str], labels: Mapping[str, str]) -> bool:
+    value, term_value = labels.get(term["key"]), term["value"]
     if term["set"]:
-        there = value in {one.strip() for one in term["values"].split(",")}
-        return there == (term["set"] == "in")
+        is_in_set = value in {listed_value.strip() for listed_value in term["values"].split(",")}
+        return is_in_set == (term["set"] == "in")
     if term["op"]:
-        return (value == wanted) != (term["op"] == "!=")
+        return (value == term_value) != (term["op"] == "!=")
     return (value is None) == bool(term["absent"])
 
 
 def _check_fields(kind: Kind, fields: Mapping[str, str]) -> None:
-    known = {"metadata.name", *_SELECTABLE.get(kind.name, ())}
-    known |= {"metadata.namespace"} if kind.namespaced else set()
+    selectable_fields = {"metadata.name", *_SELECTABLE.get(kind.name, ())}
+    selectable_fields |= {"metadata.namespace"} if kind.namespaced else set()
     for field in fields:
-        if field not in known:
+        if field not in selectable_fields:
             text = f'field label not supported for {kind.name}: "{field}"'
             raise ApiError(400, "BadRequest", text)
 
 
-def _value(obj: Any, field: str) -> str:
-    for part in field.split("."):
-        obj = (obj or {}).get(part)
+def _read_field(obj: Any, field: str) -> str:
+    for segment in field.split("."):
+        obj = (obj or {}).get(segment)
     return str(obj or "")
 
 
 Tell = Callable[[str, Obj], None]
 
 
-def as_seen(change: str, obj: Obj, before: Obj | None, selects: Matches) -> tuple[str, Obj] | None:
-    """Type and object of the event that a watch has of a change; None: it has none.
+def as_seen(
+    change: str, obj: Obj, previous: Obj | None, selects: Matches
+) -> tuple[str, Obj] | None:
+    """Return type and object of the event that a watch has of a change; None: it has none.
 
     What comes to be selected is ADDED, what is selected no longer DELETED, in its last state that
     was selected and with the version of the change.
 
     Args:
         change: DELETED, or anything else.
-        before: as it was, if it was selected.
+        previous: as it was, if it was selected.
     """
     if change != "DELETED" and selects(obj):
-        return "ADDED" if before is None else "MODIFIED", obj
-    if before is None:
+        return "ADDED" if previous is None else "MODIFIED", obj
+    if previous is None:
         return None
     version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-    return "DELETED", {**before, "metadata": {**before["metadata"], **version}}
+    return "DELETED", {**previous, "metadata": {**previous["metadata"], **version}}
 
 
 class Watch:
@@ -128,14 +134,14 @@ class Watch:
 
     def hear(self, change: str, obj: Obj) -> None:
         """Take a change of the store."""
-        seen = as_seen(change, obj, self._selected.get(uid_of(obj)), self._selects)
-        if seen is None:
+        event = as_seen(change, obj, self._selected.get(uid_of(obj)), self._selects)
+        if event is None:
             return
-        if seen[0] == "DELETED":
+        if event[0] == "DELETED":
             del self._selected[uid_of(obj)]
         else:
             self._selected[uid_of(obj)] = obj
-        self._tell(*seen)
+        self._tell(*event)
 
     def stop(self) -> None:
         self._store.unlisten(self._kind, self.hear)

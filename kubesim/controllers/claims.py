@@ -13,7 +13,7 @@ from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.resources import KINDS
-from kubesim.store import clone, keep, name_of, namespace_of, uid_of
+from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
 from reference_allocator.api.limits import RESERVED_FOR_MAX
 
 _COMPONENT: Final = "kube-controller-manager"
@@ -47,39 +47,39 @@ class ClaimController:
     def _sync_pod(self, pod: Obj) -> None:
         if pods.is_finished(pod):
             return
-        made: dict[str, str] = {}
+        claim_names: dict[str, str] = {}
         entries = list(self._cluster.claims_of(pod))
         if all(claim is not None for _, claim in entries):
             entries = []  # Also where one is not the pod's: that must go first (`podNeedsWork`).
         for entry, claim in entries:
             template = entry.get("resourceClaimTemplateName")
-            if template is None or (claim is not None and self.belongs(claim, pod)):
+            if template is None or (claim is not None and self.belongs_to_pod(claim, pod)):
                 continue
-            found = self.find(pod, entry["name"])
-            if found is None:
-                found = self.make(pod, entry["name"], template)
-            if found is None:
+            generated = self.find_generated_claim(pod, entry["name"])
+            if generated is None:
+                generated = self.create_claim(pod, entry["name"], template)
+            if generated is None:
                 return
-            made[entry["name"]] = name_of(found)
-        if made:
-            pod = self._store.modify(pod, lambda new: _remember(new, made))
+            claim_names[entry["name"]] = name_of(generated)
+        if claim_names:
+            pod = self._store.modify(pod, lambda new: _record_claim_names(new, claim_names))
         if pod["spec"].get("nodeName"):
-            self.reserve(pod)
+            self.reserve_for_pod(pod)
 
-    def belongs(self, claim: Obj, pod: Obj) -> bool:
-        """The claim was made for this pod, and not for another one of the same name."""
+    def belongs_to_pod(self, claim: Obj, pod: Obj) -> bool:
+        """Return whether the claim was made for this pod, not for another one of the same name."""
         return pods.is_controlled_by(claim, pod)
 
-    def find(self, pod: Obj, pod_claim: str) -> Obj | None:
-        """A claim that was made for the pod before, but not noted in its status."""
+    def find_generated_claim(self, pod: Obj, pod_claim: str) -> Obj | None:
+        """Return a claim that was made for the pod before, but not noted in its status."""
         for claim in self._store.all("ResourceClaim", namespace_of(pod)):
             annotations = claim["metadata"].get("annotations") or {}
-            named = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
-            if named and pods.is_controlled_by(claim, pod):
+            is_for_entry = annotations.get(POD_CLAIM_ANNOTATION) == pod_claim
+            if is_for_entry and pods.is_controlled_by(claim, pod):
                 return claim
         return None
 
-    def make(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
+    def create_claim(self, pod: Obj, pod_claim: str, template_name: str) -> Obj | None:
         """Create a claim from its template; None, with an event, as long as there is none."""
         template = self._store.get("ResourceClaimTemplate", namespace_of(pod), template_name)
         if template is None:
@@ -93,24 +93,24 @@ class ClaimController:
         try:
             self._api.admit(KINDS["ResourceClaim"], claim)
         except ApiError as error:
-            self._cluster.counts.created(_COMPONENT, claim, success=False)
+            self._cluster.counts.count_created_claim(_COMPONENT, claim, success=False)
             self._report(
                 pod, f"PodResourceClaim {pod_claim}: create ResourceClaim : {error.message}"
             )
             return None
-        self._cluster.counts.created(_COMPONENT, claim, success=True)
+        self._cluster.counts.count_created_claim(_COMPONENT, claim, success=True)
         return self._store.add(claim)
 
     def _report(self, pod: Obj, message: str) -> None:
         """Say once why a claim was not made."""
         if self._reported.get(uid_of(pod)) != message:
             self._reported[uid_of(pod)] = message
-            self._cluster.event(
+            self._cluster.record_event(
                 pod, "Warning", "FailedResourceClaimCreation", message, "resource_claim"
             )
 
     def new_claim(self, pod: Obj, pod_claim: str, template: Obj) -> Obj:
-        """The claim that a template makes for one entry of a pod's ``spec.resourceClaims``."""
+        """Return the claim that a template makes for an entry of ``spec.resourceClaims``."""
         extra = template["spec"].get("metadata") or {}
         meta: Obj = {
             "generateName": generate_name(name_of(pod), pod_claim),
@@ -136,14 +136,14 @@ class ClaimController:
             "status": {},
         }
 
-    def reserve(self, pod: Obj) -> None:
+    def reserve_for_pod(self, pod: Obj) -> None:
         """Reserve the allocated claims of a pod that got its node without the scheduler."""
         for _, claim in self._cluster.claims_of(pod):
             if claim is None or "allocation" not in claim["status"]:
                 continue
             users = claim["status"].get("reservedFor") or []
             if not pods.is_reserved(claim, pod) and len(users) < RESERVED_FOR_MAX:
-                self._store.modify(claim, lambda new: _add_user(new, pods.reservation(pod)))
+                self._store.modify(claim, lambda new: _add_user(new, pods.consumer_reference(pod)))
 
     def _sync_claim(self, claim: Obj) -> None:
         users = claim["status"].get("reservedFor") or []
@@ -157,7 +157,7 @@ class ClaimController:
             self._delete_unneeded(claim)
 
     def remaining_users(self, claim: Obj) -> list[Obj]:
-        """The entries of ``status.reservedFor`` whose pods still need the claim."""
+        """Return the entries of ``status.reservedFor`` whose pods still need the claim."""
         users = claim["status"].get("reservedFor") or []
         return [user for user in users if not self._is_stale(user, namespace_of(claim))]
 
@@ -172,7 +172,7 @@ class ClaimController:
         return pod is None or uid_of(pod) != user["uid"] or pods.will_not_run(pod)
 
     def _delete_unneeded(self, claim: Obj) -> None:
-        """A generated claim goes when its pod is done, even if the pod stays."""
+        """Delete a generated claim when its pod is done, even if the pod stays."""
         for owner in claim["metadata"].get("ownerReferences") or []:
             if not owner.get("controller") or owner["kind"] != "Pod":
                 continue
@@ -183,14 +183,14 @@ class ClaimController:
                     self._api.delete_stored(current)
 
 
-def _remember(pod: Obj, made: dict[str, str]) -> None:
-    known = {
+def _record_claim_names(pod: Obj, new_names: dict[str, str]) -> None:
+    recorded_names = {
         status["name"]: status.get("resourceClaimName")
         for status in pod["status"].get("resourceClaimStatuses") or []
     }
     pod["status"]["resourceClaimStatuses"] = [
         {"name": name, "resourceClaimName": claim}
-        for name, claim in sorted({**known, **made}.items())
+        for name, claim in sorted({**recorded_names, **new_names}.items())
     ]
 
 
@@ -208,4 +208,4 @@ def _set_users(claim: Obj, users: list[Obj], release: bool) -> None:
         status.pop("allocation", None)
         # What is said of devices that are no longer allocated is dropped by the API server.
         status.pop("devices", None)
-        keep(claim["metadata"], "finalizers", lambda name: name != FINALIZER)
+        retain_items(claim["metadata"], "finalizers", lambda name: name != FINALIZER)

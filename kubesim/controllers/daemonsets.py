@@ -33,38 +33,38 @@ class DaemonSetController(WorkloadController):
     component = "daemonset-controller"
     watches = WorkloadController.watches | {"Node"}
 
-    def nodes(self, daemon_set: Obj) -> list[str]:
-        """The nodes on which a pod of it should be."""
+    def list_nodes(self, daemon_set: Obj) -> list[str]:
+        """Return the nodes on which a pod of it should be."""
         spec = pod_spec(daemon_set)
         return [name_of(node) for node in self._store.all("Node") if not node_problem(node, spec)]
 
     def reconcile(self, daemon_set: Obj) -> None:
-        """Have a pod on each node that suits, and none on any other."""
-        found: dict[str, list[Obj]] = {}
-        for pod in self.owned(daemon_set):
-            found.setdefault(_node_of(pod), []).append(pod)
-        spec, wanted = pod_spec(daemon_set), self.nodes(daemon_set)
-        for name, there in found.items():
+        """Keep a pod on each node that suits, and none on any other."""
+        pods_by_node: dict[str, list[Obj]] = {}
+        for pod in self.list_owned(daemon_set):
+            pods_by_node.setdefault(_node_of(pod), []).append(pod)
+        spec, node_names = pod_spec(daemon_set), self.list_nodes(daemon_set)
+        for name, pods_on_node in pods_by_node.items():
             # One that has ended is replaced once it is gone; of several the oldest stays.
-            staying = [pod for pod in there if pods.is_active(pod)]
+            staying = [pod for pod in pods_on_node if pods.is_active(pod)]
             staying = staying[:1] if self._may_stay(name, spec) else []
-            self.delete(*(pod for pod in there if pod not in staying))
-        for name in wanted:
-            if name not in found:
-                made = self._add_pod(daemon_set, name)
-                found[name] = [made] if made is not None else []
-        on_nodes = {name for name, there in found.items() if there}
-        current = [found[name][0] for name in wanted if name in on_nodes]
+            self.delete_pods(*(pod for pod in pods_on_node if pod not in staying))
+        for name in node_names:
+            if name not in pods_by_node:
+                new_pod = self._add_pod(daemon_set, name)
+                pods_by_node[name] = [new_pod] if new_pod is not None else []
+        occupied_nodes = {name for name, pods_on_node in pods_by_node.items() if pods_on_node}
+        current = [pods_by_node[name][0] for name in node_names if name in occupied_nodes]
         status = {
             "currentNumberScheduled": len(current),
-            "desiredNumberScheduled": len(wanted),
-            "numberMisscheduled": len(on_nodes.difference(wanted)),
+            "desiredNumberScheduled": len(node_names),
+            "numberMisscheduled": len(occupied_nodes.difference(node_names)),
             "numberReady": sum(1 for pod in current if pods.is_ready(pod)),
         }
-        self.report(daemon_set, status)
+        self.update_status(daemon_set, status)
 
     def _may_stay(self, name: str, spec: Obj) -> bool:
-        """Whether a pod that is on a node may go on there (``nodeShouldRunDaemonPod``)."""
+        """Return whether a pod that is on a node may go on there (``nodeShouldRunDaemonPod``)."""
         node = self._store.get("Node", "", name)
         if node is None:
             return False
@@ -74,14 +74,14 @@ class DaemonSetController(WorkloadController):
     def _add_pod(self, daemon_set: Obj, node: str) -> Obj | None:
         spec = pod_spec(daemon_set)
         required = "requiredDuringSchedulingIgnoredDuringExecution"
-        here = {"key": "metadata.name", "operator": "In", "values": [node]}
+        node_term = {"key": "metadata.name", "operator": "In", "values": [node]}
         affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [here]}]}
+        affinity[required] = {"nodeSelectorTerms": [{"matchFields": [node_term]}]}
         return self.make_pod(daemon_set, spec)
 
 
 def pod_spec(daemon_set: Obj) -> Obj:
-    """The spec of its pods, without the node (``CreatePodTemplate``)."""
+    """Return the spec of its pods, without the node (``CreatePodTemplate``)."""
     spec: Obj = clone(daemon_set["spec"]["template"]["spec"])
     spec["tolerations"] = [
         *(spec.get("tolerations") or []),
@@ -94,6 +94,6 @@ def pod_spec(daemon_set: Obj) -> Obj:
 
 
 def _node_of(pod: Obj) -> str:
-    """The node for which a pod was made."""
+    """Return the node for which a pod was made."""
     affinity = pod["spec"]["affinity"]["nodeAffinity"]
     return selected_node(affinity["requiredDuringSchedulingIgnoredDuringExecution"])

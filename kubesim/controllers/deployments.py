@@ -31,99 +31,108 @@ class DeploymentController(WorkloadController):
     def reconcile(self, deployment: Obj) -> None:
         """Bring pods of the present template in the place of all others."""
         recreates = deployment["spec"]["strategy"]["type"] == "Recreate"
-        (self.recreate if recreates else self.roll)(deployment, *self._replica_sets(deployment))
+        (self.rollout_recreate if recreates else self.rollout_rolling)(
+            deployment, *self._replica_sets(deployment)
+        )
         present, old = self._replica_sets(deployment)
         new = [present] if present is not None else []
         every = [*old, *new]
-        available = _counted(every, "availableReplicas")
-        self.report(
+        available = _sum_status(every, "availableReplicas")
+        self.update_status(
             deployment,
             {},
-            replicas=_counted(every, "replicas"),
-            updatedReplicas=_counted(new, "replicas"),
-            readyReplicas=_counted(every, "readyReplicas"),
+            replicas=_sum_status(every, "replicas"),
+            updatedReplicas=_sum_status(new, "replicas"),
+            readyReplicas=_sum_status(every, "readyReplicas"),
             availableReplicas=available,
-            unavailableReplicas=max(0, _wanted(*every) - available),
+            unavailableReplicas=max(0, _sum_replicas(*every) - available),
         )
 
-    def recreate(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
+    def rollout_recreate(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
         """Make no pod before all of other templates have ended."""
-        for one in old:
-            self._scale(deployment, one, 0)
-        if any(not pods.is_finished(pod) for one in old for pod in self.owned(one)):
+        for replica_set in old:
+            self._scale(deployment, replica_set, 0)
+        if any(
+            not pods.is_finished(pod) for replica_set in old for pod in self.list_owned(replica_set)
+        ):
             return
         present = present or self._add(deployment)
         if present is not None:
             self._scale(deployment, present, int(deployment["spec"]["replicas"]))
 
-    def roll(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
+    def rollout_rolling(self, deployment: Obj, present: Obj | None, old: Sequence[Obj]) -> None:
         """Make pods, as far as there may be too many; then end others, as far as some may miss."""
         present = present or self._add(deployment)
         if present is None:
             return
         replicas = int(deployment["spec"]["replicas"])
-        surge, unavailable = self.limits(deployment)
-        size, in_all = _wanted(present), _wanted(present, *old)
-        more = max(0, replicas + surge - in_all)
-        if size != replicas and (size > replicas or more):
-            self._scale(deployment, present, min(replicas, size + more))
+        surge, unavailable = self.resolve_fenceposts(deployment)
+        size, in_all = _sum_replicas(present), _sum_replicas(present, *old)
+        room_for_surge = max(0, replicas + surge - in_all)
+        if size != replicas and (size > replicas or room_for_surge):
+            self._scale(deployment, present, min(replicas, size + room_for_surge))
             return
-        least = replicas - unavailable
-        spare = in_all - least - (size - _counted([present], "availableReplicas"))
+        min_available = replicas - unavailable
+        spare = in_all - min_available - (size - _sum_status([present], "availableReplicas"))
         if spare <= 0:
             return
         # First those that do not work anyway, then as many as others can stand in for.
-        old = self._shrink(deployment, old, spare, _broken)
-        spare = _counted([*old, present], "availableReplicas") - least
-        self._shrink(deployment, old, spare, _wanted)
+        old = self._shrink(deployment, old, spare, _count_unavailable)
+        spare = _sum_status([*old, present], "availableReplicas") - min_available
+        self._shrink(deployment, old, spare, _sum_replicas)
 
-    def limits(self, deployment: Obj) -> tuple[int, int]:
-        """How many pods a rolling update may have too many, and too few (``ResolveFenceposts``)."""
-        rolling, replicas = deployment["spec"]["strategy"]["rollingUpdate"], _wanted(deployment)
-        surge = _scaled(rolling["maxSurge"], replicas, math.ceil)
-        unavailable = _scaled(rolling["maxUnavailable"], replicas, math.floor)
+    def resolve_fenceposts(self, deployment: Obj) -> tuple[int, int]:
+        """Return how many pods a rolling update may have too many, and too few."""
+        rolling, replicas = (
+            deployment["spec"]["strategy"]["rollingUpdate"],
+            _sum_replicas(deployment),
+        )
+        surge = _resolve_percentage(rolling["maxSurge"], replicas, math.ceil)
+        unavailable = _resolve_percentage(rolling["maxUnavailable"], replicas, math.floor)
         return surge, unavailable if surge or unavailable else 1
 
     def _replica_sets(self, deployment: Obj) -> tuple[Obj | None, list[Obj]]:
-        """The one of its template, if there is one, and the others, the oldest first."""
-        present, old, wanted = None, [], template_hash(deployment)
-        for one in self.owned(deployment, "ReplicaSet"):
-            if (one["metadata"].get("labels") or {}).get(_HASH) == wanted:
-                present = one
+        """Return the ReplicaSet of its template, if there is one, and the others, oldest first."""
+        present, old, current_hash = None, [], template_hash(deployment)
+        for replica_set in self.list_owned(deployment, "ReplicaSet"):
+            if (replica_set["metadata"].get("labels") or {}).get(_HASH) == current_hash:
+                present = replica_set
             else:
-                old.append(one)
+                old.append(replica_set)
         return present, old
 
     def _shrink(
         self, deployment: Obj, sets: Sequence[Obj], spare: int, many: Callable[[Obj], int]
     ) -> list[Obj]:
         """Take ``many`` pods from each, the oldest first, but no more than ``spare`` in all."""
-        left = []
-        for one in sets:
-            fewer = max(0, min(spare, many(one)))
-            left.append(self._scale(deployment, one, _wanted(one) - fewer))
+        scaled_sets = []
+        for replica_set in sets:
+            fewer = max(0, min(spare, many(replica_set)))
+            scaled_sets.append(
+                self._scale(deployment, replica_set, _sum_replicas(replica_set) - fewer)
+            )
             spare -= fewer
-        return left
+        return scaled_sets
 
     def _scale(self, deployment: Obj, replica_set: Obj, size: int) -> Obj:
-        before, name = _wanted(replica_set), name_of(replica_set)
-        if size == before:
+        old_size, name = _sum_replicas(replica_set), name_of(replica_set)
+        if size == old_size:
             return replica_set
-        way = "up" if size > before else "down"
-        text = f"Scaled {way} replica set {name} from {before} to {size}"
-        self.event(deployment, "ScalingReplicaSet", text)
+        direction = "up" if size > old_size else "down"
+        text = f"Scaled {direction} replica set {name} from {old_size} to {size}"
+        self.record_event(deployment, "ScalingReplicaSet", text)
         return self._store.modify(replica_set, lambda new: new["spec"].update(replicas=size))
 
     def _add(self, deployment: Obj) -> Obj | None:
         """Make a ReplicaSet of its template, without pods; None if it is refused."""
-        mark = {_HASH: template_hash(deployment)}
+        hash_label = {_HASH: template_hash(deployment)}
         selector, template = (
             clone(deployment["spec"][field]) for field in ("selector", "template")
         )
-        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **mark}
-        template["metadata"]["labels"] |= mark
-        name = f"{name_of(deployment)}-{mark[_HASH]}"
-        made = {
+        selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **hash_label}
+        template["metadata"]["labels"] |= hash_label
+        name = f"{name_of(deployment)}-{hash_label[_HASH]}"
+        replica_set = {
             "apiVersion": deployment["apiVersion"],
             "kind": "ReplicaSet",
             "metadata": {
@@ -134,30 +143,30 @@ class DeploymentController(WorkloadController):
             "spec": {"replicas": 0, "selector": selector, "template": template},
         }
         try:
-            return self._api.create(made, namespace_of(deployment))
+            return self._api.create(replica_set, namespace_of(deployment))
         except ApiError as error:
             text = f'Failed to create new replica set "{name}": {error.message}'
-            self.event(deployment, "ReplicaSetCreateError", text, "Warning")
+            self.record_event(deployment, "ReplicaSetCreateError", text, "Warning")
             return None
 
 
-def _scaled(number: int | str, of: int, rounded: Callable[[float], int]) -> int:
-    """A number, or a percentage of another one."""
+def _resolve_percentage(number: int | str, of: int, rounded: Callable[[float], int]) -> int:
+    """Return a number, or a percentage of another one."""
     if isinstance(number, int):
         return number
     return rounded(int(number.removesuffix("%")) * of / 100)
 
 
-def _wanted(*workloads: Obj) -> int:
-    """How many pods they should have."""
-    return sum(int(one["spec"]["replicas"]) for one in workloads)
+def _sum_replicas(*workloads: Obj) -> int:
+    """Return how many pods they should have."""
+    return sum(int(workload["spec"]["replicas"]) for workload in workloads)
 
 
-def _counted(sets: Sequence[Obj], field: str) -> int:
-    """A number of their status, in all."""
-    return sum((one.get("status") or {}).get(field, 0) for one in sets)
+def _sum_status(sets: Sequence[Obj], field: str) -> int:
+    """Return a number of their status, in all."""
+    return sum((replica_set.get("status") or {}).get(field, 0) for replica_set in sets)
 
 
-def _broken(replica_set: Obj) -> int:
-    """How many of its pods are not available."""
-    return _wanted(replica_set) - _counted([replica_set], "availableReplicas")
+def _count_unavailable(replica_set: Obj) -> int:
+    """Return how many of its pods are not available."""
+    return _sum_replicas(replica_set) - _sum_status([replica_set], "availableReplicas")

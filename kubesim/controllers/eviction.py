@@ -16,7 +16,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster, set_condition
-from kubesim.controllers.evictor import Eviction, Evictor, published_devices, selects
+from kubesim.controllers.evictor import Eviction, Evictor, published_devices, selects_device
 from kubesim.store import clone, namespace_of, uid_of
 from reference_allocator.api import DeviceId
 
@@ -49,15 +49,15 @@ class EvictionController:
         self.reporter.restart()
 
     def sync(self) -> None:
-        """One round over all rules, then over all pods that have a node."""
+        """Look once at all rules, then at all pods that have a node."""
         if not self._cluster.gates.get("DRADeviceTaints"):
             return
         self.reporter.report()
-        evictor = Evictor.of(self._cluster)
+        evictor = Evictor.for_cluster(self._cluster)
         if not (evictor.published or evictor.rules or self._waiting):
             return
         for pod in self._store.all("Pod"):
-            evictions = self.evictions(evictor, pod)
+            evictions = self.list_evictions(evictor, pod)
             due = min((eviction.when for eviction in evictions), default=None)
             if due is not None and due <= self._cluster.clock.now:
                 self._evict(pod, evictions)
@@ -68,21 +68,21 @@ class EvictionController:
                 self._waiting.discard(uid_of(pod))
                 self._event(pod, "Cancelling deletion")
 
-    def evictions(self, evictor: Evictor, pod: Obj) -> list[Eviction]:
-        """Why and when a pod has to leave its devices."""
-        return list(evictor.evictions(pod))
+    def list_evictions(self, evictor: Evictor, pod: Obj) -> list[Eviction]:
+        """Return why and when a pod has to leave its devices."""
+        return list(evictor.list_evictions(pod))
 
     def _evict(self, pod: Obj, evictions: list[Eviction]) -> None:
         self._event(pod, "Marking for deletion")
         self._waiting.discard(uid_of(pod))
-        now = self._cluster.clock.timestamp()
+        now = self._cluster.clock.format_timestamp()
         pod = self._store.modify(pod, lambda new: set_condition(new["status"], _CONDITION, now))
         self._evicted.update({uid_of(item.rule) for item in evictions if item.rule is not None})
         self._api.delete_stored(pod)
 
     def _event(self, pod: Obj, message: str) -> None:
         reason = "DeviceTaintManagerEviction"
-        self._cluster.event(pod, "Normal", reason, message, "device-taint-eviction")
+        self._cluster.record_event(pod, "Normal", reason, message, "device-taint-eviction")
 
 
 _PERIOD: Final = 10.0  # Seconds between two updates of one rule.
@@ -110,18 +110,18 @@ class RuleReporter:
         self._reported: dict[str, tuple[int, float]] = {}
 
     def restart(self) -> None:
-        """What was reported stands in the rules."""
+        """Forget what was reported: it stands in the rules."""
         self._reported.clear()
 
     def report(self) -> None:
-        """One round: at once for a new or changed rule, later not more often than each period."""
+        """Report at once on a new or changed rule, later not more often than each period."""
         now = self._cluster.clock.now
         for rule in self._store.all("DeviceTaintRule"):
             generation, since = self._reported.get(uid_of(rule), (0, 0.0))
             is_new = generation != rule["metadata"]["generation"]
             if not is_new and rule["spec"]["taint"]["effect"] != "NoExecute":
                 continue
-            changed = self._with(rule, self.condition(rule))
+            changed = self._set_rule_condition(rule, self.build_condition(rule))
             if not is_new and changed == rule:
                 continue
             if not is_new and now < since + _PERIOD:
@@ -130,65 +130,75 @@ class RuleReporter:
             self._reported[uid_of(rule)] = rule["metadata"]["generation"], now
             self._store.replace(changed)
 
-    def _with(self, rule: Obj, said: Obj) -> Obj:
-        new = clone(rule)
-        condition = {**said, "type": _TYPE, "observedGeneration": rule["metadata"]["generation"]}
-        set_condition(new["status"], condition, self._cluster.clock.timestamp())
-        return new
+    def _set_rule_condition(self, rule: Obj, condition_fields: Obj) -> Obj:
+        new_rule = clone(rule)
+        condition = {
+            **condition_fields,
+            "type": _TYPE,
+            "observedGeneration": rule["metadata"]["generation"],
+        }
+        set_condition(new_rule["status"], condition, self._cluster.clock.format_timestamp())
+        return new_rule
 
-    def condition(self, rule: Obj) -> Obj:
-        """What the condition says of a rule now, type and times aside."""
+    def build_condition(self, rule: Obj) -> Obj:
+        """Return what the condition says of a rule now, type and times aside."""
         effect = rule["spec"]["taint"]["effect"]
         evicted = self._evicted.get(uid_of(rule), 0)
         status, reason, message = "False", "OtherEffect", ""
         if effect == "NoExecute":
-            concerned, namespaces = self._concerned(rule)
+            concerned, namespaces = self._count_pods_to_evict(rule)
             reason = "Completed" if evicted else "NotStarted"
             if concerned:
                 status, reason = "True", "PodsPendingEviction"
                 verb = "needs" if concerned == 1 else "need"
                 message = (
-                    f"{_count(concerned, 'pod')} {verb} to be evicted in {_places(namespaces)}."
+                    f"{_format_count(concerned, 'pod')} {verb} to be evicted in "
+                    f"{_format_namespaces(namespaces)}."
                 )
         elif effect == "None":
-            concerned, namespaces = self._concerned(rule)
-            published, allocated = self._devices(rule)
+            concerned, namespaces = self._count_pods_to_evict(rule)
+            published, allocated = self._count_selected_devices(rule)
             reason = "NoEffect"
             message = (
-                f"{_count(published, 'published device')} selected. "
-                f"{_count(allocated, 'allocated device')} selected. "
-                f"{_count(concerned, 'pod')} would be evicted in {_places(namespaces)} {_NOT_AGAIN}"
+                f"{_format_count(published, 'published device')} selected. "
+                f"{_format_count(allocated, 'allocated device')} selected. "
+                f"{_format_count(concerned, 'pod')} would be evicted in "
+                f"{_format_namespaces(namespaces)} {_NOT_AGAIN}"
             )
         else:
             message = "Eviction only happens for the NoExecute effect."
         if evicted:
-            said = f"{_count(evicted, 'pod')} evicted since starting the controller."
-            message = f"{message} {said}".strip()
+            evicted_text = f"{_format_count(evicted, 'pod')} evicted since starting the controller."
+            message = f"{message} {evicted_text}".strip()
         return {"status": status, "reason": reason, "message": message}
 
-    def _concerned(self, rule: Obj) -> tuple[int, int]:
-        """Pods that have to go, now or later, if the effect is NoExecute; and their namespaces."""
+    def _count_pods_to_evict(self, rule: Obj) -> tuple[int, int]:
+        """Count the pods that have to go if the effect is NoExecute, and their namespaces."""
         taint = {**rule["spec"]["taint"], "effect": "NoExecute"}
-        alone = Evictor(self._cluster, {}, [{**rule, "spec": {**rule["spec"], "taint": taint}}])
-        found = [pod for pod in self._store.all("Pod") if any(alone.evictions(pod))]
-        return len(found), len({namespace_of(pod) for pod in found})
+        rule_evictor = Evictor(
+            self._cluster, {}, [{**rule, "spec": {**rule["spec"], "taint": taint}}]
+        )
+        evicted_pods = [
+            pod for pod in self._store.all("Pod") if any(rule_evictor.list_evictions(pod))
+        ]
+        return len(evicted_pods), len({namespace_of(pod) for pod in evicted_pods})
 
-    def _devices(self, rule: Obj) -> tuple[int, int]:
-        """Devices that a rule selects: published, and allocated (once for each claim)."""
+    def _count_selected_devices(self, rule: Obj) -> tuple[int, int]:
+        """Count the devices that a rule selects: published, and allocated (once for each claim)."""
         allocated = [
             DeviceId(result["driver"], result["pool"], result["device"])
             for claim in self._store.all("ResourceClaim")
             for result in results_of(claim)
         ]
         return (
-            sum(selects(rule, device) for device in published_devices(self._cluster)),
-            sum(selects(rule, device) for device in allocated),
+            sum(selects_device(rule, device) for device in published_devices(self._cluster)),
+            sum(selects_device(rule, device) for device in allocated),
         )
 
 
-def _count(number: int, what: str) -> str:
+def _format_count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _places(namespaces: int) -> str:
+def _format_namespaces(namespaces: int) -> str:
     return "1 namespace" if namespaces == 1 else f"{namespaces} different namespaces"

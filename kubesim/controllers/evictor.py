@@ -1,4 +1,4 @@
-"""Who has to leave a device because of a NoExecute taint, when, and by which rule.
+"""Decides who has to leave a device because of a NoExecute taint, when, and by which rule.
 
 Follows claimEvictionTime and podEvictionTime in pkg/controller/devicetainteviction/
 device_taint_eviction.go of Kubernetes 1.37.
@@ -39,8 +39,8 @@ class Evictor:
     rules: Sequence[Obj]
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Evictor:
-        """For the taints that there are now."""
+    def for_cluster(cls, cluster: Cluster) -> Evictor:
+        """Return the evictor for the taints that there are now."""
         with_rules = cluster.gates.get("DRADeviceTaintRules")
         rules = cluster.store.all("DeviceTaintRule") if with_rules else []
         effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
@@ -51,8 +51,8 @@ class Evictor:
         }
         return cls(cluster, published, effective)
 
-    def evictions(self, pod: Obj) -> Iterator[Eviction]:
-        """One for each device of the pod and taint on it that its claims do not tolerate."""
+    def list_evictions(self, pod: Obj) -> Iterator[Eviction]:
+        """Yield one for each device of the pod and taint on it that its claims do not tolerate."""
         if not pod["spec"].get("nodeName") or pods.is_deleted(pod):
             return
         # Upstream's controller looks at claims of spec.resourceClaims only (kubernetes#141290).
@@ -60,13 +60,15 @@ class Evictor:
         for claim in (*named, self.cluster.extended_claim_of(pod)):
             if claim is not None and pods.is_reserved(claim, pod):
                 for result in results_of(claim):
-                    yield from self._of_device(result)
+                    yield from self._list_device_evictions(result)
 
-    def _of_device(self, result: Obj) -> Iterator[Eviction]:
+    def _list_device_evictions(self, result: Obj) -> Iterator[Eviction]:
         device = DeviceId(result["driver"], result["pool"], result["device"])
         taints: list[tuple[Obj, Obj | None]] = [(t, None) for t in self.published.get(device, ())]
         # A rule also counts for a device that is no longer published.
-        taints += [(rule["spec"]["taint"], rule) for rule in self.rules if selects(rule, device)]
+        taints += [
+            (rule["spec"]["taint"], rule) for rule in self.rules if selects_device(rule, device)
+        ]
         for taint, rule in taints:
             tolerated_for = _tolerated_for(taint, result.get("tolerations") or [])
             if tolerated_for is not None:
@@ -75,8 +77,8 @@ class Evictor:
 
 
 def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
-    """The devices of the newest generation of each pool, as their drivers publish them."""
-    found: dict[DeviceId, Obj] = {}
+    """Return the devices of the newest generation of each pool, as their drivers publish them."""
+    devices_by_id: dict[DeviceId, Obj] = {}
     newest: dict[tuple[str, str], int] = {}
     slices = [item["spec"] for item in cluster.store.all("ResourceSlice")]
     for spec in slices:
@@ -86,12 +88,12 @@ def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
         pool = spec["driver"], spec["pool"]["name"]
         if spec["pool"].get("generation", 0) == newest[pool]:
             for device in spec.get("devices") or []:
-                found[DeviceId(*pool, device["name"])] = device
-    return found
+                devices_by_id[DeviceId(*pool, device["name"])] = device
+    return devices_by_id
 
 
-def selects(rule: Obj, device: DeviceId) -> bool:
-    """Whether a rule is about a device; one without a selector is about none."""
+def selects_device(rule: Obj, device: DeviceId) -> bool:
+    """Return whether a rule is about a device; one without a selector is about none."""
     selector = rule["spec"].get("deviceSelector")
     if selector is None:
         return False
@@ -99,12 +101,12 @@ def selects(rule: Obj, device: DeviceId) -> bool:
 
 
 def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
-    """Seconds for which a taint is tolerated, None without end.
+    """Return seconds for which a taint is tolerated, None without end.
 
     Only tolerations whose effect is NoExecute count: an empty effect, which covers every effect
     when devices are allocated, does not count here.
     """
-    found: float | None = None
+    tolerated_seconds: float | None = None
     for toleration in tolerations:
         if toleration.get("effect") != "NoExecute":
             continue
@@ -113,5 +115,9 @@ def _tolerated_for(taint: Obj, tolerations: list[Obj]) -> float | None:
         seconds = toleration.get("tolerationSeconds")
         if seconds is None:
             return None
-        found = max(seconds, 0) if found is None else min(found, max(seconds, 0))
-    return found or 0.0
+        tolerated_seconds = (
+            max(seconds, 0)
+            if tolerated_seconds is None
+            else min(tolerated_seconds, max(seconds, 0))
+        )
+    return tolerated_seconds or 0.0

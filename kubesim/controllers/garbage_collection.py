@@ -10,7 +10,7 @@ from kubesim.apiserver.deletion import FOREGROUND, ORPHAN
 from kubesim.apiserver.server import ApiServer
 from kubesim.cluster import Cluster
 from kubesim.resources import KINDS
-from kubesim.store import keep, name_of, uid_of
+from kubesim.store import name_of, retain_items, uid_of
 
 _ORPHAN_SECONDS: Final = 60
 """How long a pod outlives its node: 40 s of quarantine, looked at every 20 s (podgc)."""
@@ -32,12 +32,12 @@ class GarbageCollector:
         self._orphaned_at: dict[str, float] = {}
 
     def restart(self) -> None:
-        """Pods of gone nodes are waited for anew."""
+        """Forget since when pods of gone nodes are waited for."""
         self._orphaned_at.clear()
 
     def sync(self) -> None:
-        for found in self._store.everything():
-            obj = self._store.by_uid(uid_of(found))
+        for listed in self._store.iterate_objects():
+            obj = self._store.by_uid(uid_of(listed))
             if obj is None:
                 continue  # It went with one before it.
             finalizers = obj["metadata"].get("finalizers") or []
@@ -45,39 +45,42 @@ class GarbageCollector:
                 if self.is_ownerless(obj):
                     self._api.delete_stored(obj)
             elif ORPHAN in finalizers:
-                self.orphan(obj)
+                self.orphan_owned(obj)
             elif FOREGROUND in finalizers:
                 self.delete_owned(obj)
         self._collect_orphaned_pods()
 
-    def orphan(self, owner: Obj) -> None:
+    def orphan_owned(self, owner: Obj) -> None:
         """Let an object go, and none of those that it owns."""
-        for obj in self._owned(owner):
-            self._store.modify(obj, lambda new: _disown(new, owner))
+        for obj in self._list_owned(owner):
+            self._store.modify(obj, lambda new: _remove_owner(new, owner))
         self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(ORPHAN))
 
     def delete_owned(self, owner: Obj) -> None:
         """Delete what an object owns; let it go when nothing is left for which it must wait."""
-        owned = self._owned(owner)
+        owned = self._list_owned(owner)
         for obj in owned:
-            if any(map(self._stays, obj["metadata"]["ownerReferences"])):
-                self._store.modify(obj, lambda new: _disown(new, owner))
+            if any(map(self._is_solid_owner, obj["metadata"]["ownerReferences"])):
+                self._store.modify(obj, lambda new: _remove_owner(new, owner))
             elif not pods.is_deleted(obj):
-                policy = "Foreground" if self._owned(obj) else None
+                policy = "Foreground" if self._list_owned(obj) else None
                 self._api.delete_stored(obj, None, policy)
-        if not any(_blocks(obj, owner) for obj in owned):
+        if not any(_blocks_owner_deletion(obj, owner) for obj in owned):
             self._store.modify(owner, lambda new: new["metadata"]["finalizers"].remove(FOREGROUND))
 
-    def _owned(self, owner: Obj) -> list[Obj]:
+    def _list_owned(self, owner: Obj) -> list[Obj]:
         uid = uid_of(owner)
         return [
             obj
-            for obj in self._store.everything()
-            if any(one["uid"] == uid for one in obj["metadata"].get("ownerReferences") or [])
+            for obj in self._store.iterate_objects()
+            if any(
+                reference["uid"] == uid
+                for reference in obj["metadata"].get("ownerReferences") or []
+            )
         ]
 
-    def _stays(self, reference: Obj) -> bool:
-        """Whether an owner is there, and does not wait for what it owns."""
+    def _is_solid_owner(self, reference: Obj) -> bool:
+        """Return whether an owner is there, and does not wait for what it owns."""
         owner = self._store.by_uid(reference["uid"])
         if owner is None:
             return False
@@ -85,13 +88,13 @@ class GarbageCollector:
         return not pods.is_deleted(owner) or FOREGROUND not in (meta.get("finalizers") or [])
 
     def is_ownerless(self, obj: Obj) -> bool:
-        """An object that has owners, all of which are gone."""
+        """Return whether an object has owners, all of which are gone."""
         owners = obj["metadata"].get("ownerReferences")
-        return bool(owners) and not any(map(self._exists, owners))
+        return bool(owners) and not any(map(self._owner_exists, owners))
 
-    def _exists(self, owner: Obj) -> bool:
-        found = self._store.by_uid(owner["uid"])
-        return found is not None and found["kind"] == owner["kind"]
+    def _owner_exists(self, owner: Obj) -> bool:
+        stored_owner = self._store.by_uid(owner["uid"])
+        return stored_owner is not None and stored_owner["kind"] == owner["kind"]
 
     def _collect_orphaned_pods(self) -> None:
         waiting = {}
@@ -110,14 +113,17 @@ class GarbageCollector:
         self._orphaned_at = waiting
 
 
-def _blocks(obj: Obj, owner: Obj) -> bool:
-    """Whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
+def _blocks_owner_deletion(obj: Obj, owner: Obj) -> bool:
+    """Return whether a foreground deletion of an owner waits for it (``blockOwnerDeletion``)."""
     references = obj["metadata"]["ownerReferences"]
-    return any(one["uid"] == uid_of(owner) and one.get("blockOwnerDeletion") for one in references)
+    return any(
+        reference["uid"] == uid_of(owner) and reference.get("blockOwnerDeletion")
+        for reference in references
+    )
 
 
-def _disown(obj: Obj, owner: Obj) -> None:
-    keep(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
+def _remove_owner(obj: Obj, owner: Obj) -> None:
+    retain_items(obj["metadata"], "ownerReferences", lambda one: one["uid"] != uid_of(owner))
 
 
 class NamespaceController:

@@ -12,7 +12,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import set_condition
 from kubesim.controllers.workloads import WorkloadController
-from kubesim.store import clone, keep, name_of, uid_of
+from kubesim.store import clone, name_of, retain_items, uid_of
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 
@@ -24,7 +24,7 @@ class JobController(WorkloadController):
     component = "job-controller"
 
     def sync(self) -> None:
-        """One round over all jobs, and over pods that lost theirs."""
+        """Look once at all jobs, and at pods that lost theirs."""
         super().sync()
         for pod in self._store.all("Pod"):
             if TRACKING in (pod["metadata"].get("finalizers") or []) and not self._has_job(pod):
@@ -42,9 +42,9 @@ class JobController(WorkloadController):
         status, spec = clone(job["status"]), job["spec"]
         if any(c["type"] in {"Complete", "Failed"} for c in status.get("conditions") or []):
             return
-        now = self._cluster.clock.timestamp()
+        now = self._cluster.clock.format_timestamp()
         status.setdefault("startTime", now)
-        owned = self.owned(job)
+        owned = self.list_owned(job)
         for pod in owned:
             if TRACKING not in (pod["metadata"].get("finalizers") or []):
                 continue
@@ -53,14 +53,16 @@ class JobController(WorkloadController):
                 status[field] = status.get(field, 0) + 1
                 self._store.modify(pod, _untrack)
         active = [pod for pod in owned if pods.is_active(pod)]
-        wanted = self._wanted(spec, status)
+        active_pods_wanted = self._count_active_pods_wanted(spec, status)
         if status.get("failed", 0) > spec["backoffLimit"]:
             self._finish(job, status, "FailureTarget", "Failed", now)
-            wanted = 0
+            active_pods_wanted = 0
         elif spec.get("completions") and status.get("succeeded", 0) >= spec["completions"]:
             self._finish(job, status, "SuccessCriteriaMet", "Complete", now)
-            wanted = 0
-        active = self.keep(job, active, wanted, labels=_labels(job), finalizers=[TRACKING])
+            active_pods_wanted = 0
+        active = self.manage_replicas(
+            job, active, active_pods_wanted, labels=_labels(job), finalizers=[TRACKING]
+        )
         status["active"] = len(active)
         status["ready"] = sum(1 for pod in active if pod["status"].get("phase") == "Running")
         if not active:
@@ -69,8 +71,8 @@ class JobController(WorkloadController):
         status.setdefault("uncountedTerminatedPods", {})
         self._store.replace({**clone(job), "spec": _with_selector(job), "status": status})
 
-    def _wanted(self, spec: Obj, status: Obj) -> int:
-        """How many pods should be active."""
+    def _count_active_pods_wanted(self, spec: Obj, status: Obj) -> int:
+        """Return how many pods should be active."""
         if spec.get("suspend"):
             return 0
         parallelism = int(spec["parallelism"])
@@ -83,11 +85,11 @@ class JobController(WorkloadController):
         if outcome == "Complete":
             reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
             status["completionTime"] = now
-            self.event(job, "Completed", "Job completed")
+            self.record_event(job, "Completed", "Job completed")
         else:
             reason = "BackoffLimitExceeded"
             message = "Job has reached the specified backoff limit"
-            self.event(job, reason, message, "Warning")
+            self.record_event(job, reason, message, "Warning")
         for name in (criterion, outcome):
             condition = {
                 "type": name,
@@ -109,7 +111,7 @@ def _labels(job: Obj) -> dict[str, str]:
 
 
 def _with_selector(job: Obj) -> Obj:
-    """The spec as the API server completes it: the selector and the template's labels."""
+    """Return the spec as the API server completes it: the selector and the template's labels."""
     spec: Obj = clone(job["spec"])
     uid = uid_of(job)
     spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
@@ -119,4 +121,4 @@ def _with_selector(job: Obj) -> Obj:
 
 
 def _untrack(pod: Obj) -> None:
-    keep(pod["metadata"], "finalizers", lambda name: name != TRACKING)
+    retain_items(pod["metadata"], "finalizers", lambda name: name != TRACKING)

@@ -45,81 +45,97 @@ class NodeLifecycleController:
 
     def sync(self) -> None:
         for kubelet in self._kubelets:
-            self._hear(kubelet)
-        for each in self._store.all("Node"):
-            self.taint(each)
-        before, self._noticed = self._noticed, {}
+            self._monitor_node_health(kubelet)
+        for node_to_taint in self._store.all("Node"):
+            self.taint_node(node_to_taint)
+        noticed_earlier, self._noticed = self._noticed, {}
         for pod in self._store.all("Pod"):
             node = self._store.get("Node", "", pod["spec"].get("nodeName") or "")
             if node is not None and not pods.is_deleted(pod):
-                self._evict(pod, node, before.get(uid_of(pod), self._cluster.clock.now))
+                self._evict(pod, node, noticed_earlier.get(uid_of(pod), self._cluster.clock.now))
 
-    def _hear(self, kubelet: Kubelet) -> None:
+    def _monitor_node_health(self, kubelet: Kubelet) -> None:
         """Call a node Unknown whose kubelet has been silent for long."""
         node = self._store.get("Node", "", kubelet.node)
         if kubelet.stopped_at is None or node is None:
             return
         clock = self._cluster.clock
-        left = kubelet.stopped_at + _GRACE_SECONDS - clock.now
-        if left > 0:
-            clock.wake_in(left)
-        elif _ready(node) != "Unknown":
+        remaining_seconds = kubelet.stopped_at + _GRACE_SECONDS - clock.now
+        if remaining_seconds > 0:
+            clock.wake_in(remaining_seconds)
+        elif _ready_status(node) != "Unknown":
             unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
-            now = clock.timestamp()
+            now = clock.format_timestamp()
             self._store.modify(node, lambda new: set_condition(new["status"], unknown, now))
 
-    def taint(self, node: Obj) -> None:
+    def taint_node(self, node: Obj) -> None:
         """Give a node the taints that go with its condition, and take back the others."""
-        wanted = _TAINTS.get(_ready(node))
+        condition_taint = _TAINTS.get(_ready_status(node))
         present = taints_of(node)
-        kept = [taint for taint in present if taint["key"] not in {*_TAINTS.values()} - {wanted}]
-        for effect in ("NoSchedule", "NoExecute") if wanted else ():
-            if all((taint["key"], taint["effect"]) != (wanted, effect) for taint in kept):
-                added = {"timeAdded": self._cluster.clock.timestamp()}
-                kept.append(
-                    {"key": wanted, "effect": effect, **(added if effect == "NoExecute" else {})}
+        new_taints = [
+            taint
+            for taint in present
+            if taint["key"] not in {*_TAINTS.values()} - {condition_taint}
+        ]
+        for effect in ("NoSchedule", "NoExecute") if condition_taint else ():
+            if all(
+                (taint["key"], taint["effect"]) != (condition_taint, effect) for taint in new_taints
+            ):
+                added = {"timeAdded": self._cluster.clock.format_timestamp()}
+                new_taints.append(
+                    {
+                        "key": condition_taint,
+                        "effect": effect,
+                        **(added if effect == "NoExecute" else {}),
+                    }
                 )
-        if kept != present:
-            self._store.modify(node, lambda new: new.setdefault("spec", {}).update(taints=kept))
+        if new_taints != present:
+            self._store.modify(
+                node, lambda new: new.setdefault("spec", {}).update(taints=new_taints)
+            )
 
     def _evict(self, pod: Obj, node: Obj, noticed: float) -> None:
         """Delete a pod that does not tolerate its node, or did for long enough."""
         seconds = tolerated_for(pod, node)
         if seconds is None:
             return
-        left = noticed + seconds - self._cluster.clock.now
-        if left > 0:
+        remaining_seconds = noticed + seconds - self._cluster.clock.now
+        if remaining_seconds > 0:
             self._noticed[uid_of(pod)] = noticed
-            self._cluster.clock.wake_in(left)
+            self._cluster.clock.wake_in(remaining_seconds)
         else:
             self._api.delete_stored(pod)
 
 
 def taints_of(node: Obj, *effects: str) -> list[Obj]:
-    """The taints of a node, those with these effects, or all."""
-    found = (node.get("spec") or {}).get("taints") or []
-    return [taint for taint in found if not effects or taint["effect"] in effects]
+    """Return the taints of a node, those with these effects, or all."""
+    node_taints = (node.get("spec") or {}).get("taints") or []
+    return [taint for taint in node_taints if not effects or taint["effect"] in effects]
 
 
 def tolerated_for(pod: Obj, node: Obj) -> float | None:
-    """Seconds for which a pod tolerates all taints NoExecute of its node, None without end.
+    """Return seconds for which a pod tolerates all taints NoExecute of its node, None without end.
 
     Of several tolerations of a taint the first counts (``GetMatchingTolerations``).
     """
     tolerations = pod["spec"].get("tolerations") or []
     seconds = []
     for taint in map(Taint.from_dict, taints_of(node, "NoExecute")):
-        fitting = (one for one in tolerations if tolerates(Toleration.from_dict(one), taint))
-        found = next(fitting, None)
-        if found is None:
+        matching = (
+            toleration
+            for toleration in tolerations
+            if tolerates(Toleration.from_dict(toleration), taint)
+        )
+        first_match = next(matching, None)
+        if first_match is None:
             return 0.0
-        if "tolerationSeconds" in found:
-            seconds.append(float(max(found["tolerationSeconds"], 0)))
+        if "tolerationSeconds" in first_match:
+            seconds.append(float(max(first_match["tolerationSeconds"], 0)))
     return min(seconds, default=None)
 
 
-def _ready(node: Obj) -> str:
-    """The status of the condition Ready; empty without it."""
+def _ready_status(node: Obj) -> str:
+    """Return the status of the condition Ready; empty without it."""
     for condition in (node.get("status") or {}).get("conditions") or []:
         if condition["type"] == "Ready":
             return str(condition["status"])

@@ -28,47 +28,50 @@ class StatefulSetController(WorkloadController):
 
     def reconcile(self, stateful_set: Obj) -> None:
         """Take the next step towards its pods, then say how many there are."""
-        self.step(stateful_set, self._pods(stateful_set))
-        self._tell(stateful_set)
+        self.update_stateful_set(stateful_set, self._pods_by_ordinal(stateful_set))
+        self._update_status(stateful_set)
 
-    def step(self, stateful_set: Obj, there: Mapping[int, Obj]) -> None:
+    def update_stateful_set(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
         """Make pods, end those that are too many, then those of another template.
 
-        In order, each of them waits for the one before; ``there``: ordinal -> pod.
+        In order, each of them waits for the one before; ``pods_by_ordinal``: ordinal -> pod.
         """
-        ordinals, ordered = self.ordinals(stateful_set), self.in_order(stateful_set)
+        ordinals, ordered = self.list_ordinals(stateful_set), self.in_order(stateful_set)
         for ordinal in ordinals:
-            if not self._keep(stateful_set, ordinal, there.get(ordinal)) and ordered:
+            if (
+                not self._process_replica(stateful_set, ordinal, pods_by_ordinal.get(ordinal))
+                and ordered
+            ):
                 return
-        over = sorted({*there} - {*ordinals}, reverse=True)
-        if ordered and over:
-            self.end_last([there[ordinal] for ordinal in over])
+        condemned = sorted({*pods_by_ordinal} - {*ordinals}, reverse=True)
+        if ordered and condemned:
+            self.end_last([pods_by_ordinal[ordinal] for ordinal in condemned])
             return
-        self.delete(*(there[ordinal] for ordinal in over))
+        self.delete_pods(*(pods_by_ordinal[ordinal] for ordinal in condemned))
         if stateful_set["spec"]["updateStrategy"]["type"] == "RollingUpdate":
-            self.roll(stateful_set, self._pods(stateful_set))
+            self.replace_outdated(stateful_set, self._pods_by_ordinal(stateful_set))
 
-    def ordinals(self, stateful_set: Obj) -> range:
-        """The numbers of the pods that it should have."""
+    def list_ordinals(self, stateful_set: Obj) -> range:
+        """Return the numbers of the pods that it should have."""
         spec = stateful_set["spec"]
         start = int((spec.get("ordinals") or {}).get("start", 0))
         return range(start, start + int(spec["replicas"]))
 
     def in_order(self, stateful_set: Obj) -> bool:
-        """Whether each pod waits for the one before (``podManagementPolicy``)."""
+        """Return whether each pod waits for the one before (``podManagementPolicy``)."""
         policy: str = stateful_set["spec"]["podManagementPolicy"]
         return policy == "OrderedReady"
 
     def pod_name(self, stateful_set: Obj, ordinal: int) -> str:
-        """What its pod of a number is called, each time that it is made."""
+        """Return what its pod of a number is called, each time that it is made."""
         return f"{name_of(stateful_set)}-{ordinal}"
 
-    def _keep(self, stateful_set: Obj, ordinal: int, pod: Obj | None) -> bool:
-        """Have a pod of a number; whether it is available (``processReplica``)."""
+    def _process_replica(self, stateful_set: Obj, ordinal: int, pod: Obj | None) -> bool:
+        """Make the pod of a number; return whether it is available (``processReplica``)."""
         if pod is None:
             self._make(stateful_set, ordinal)
         elif pods.is_finished(pod):
-            self.delete(pod)
+            self.delete_pods(pod)
         else:
             return _is_available(pod)
         return False
@@ -82,20 +85,20 @@ class StatefulSetController(WorkloadController):
         labels = {_REVISION: _revision(stateful_set), _INDEX: str(ordinal), _POD_NAME: name}
         self.make_pod(stateful_set, spec, name=name, labels=labels)
 
-    def end_last(self, over: Sequence[Obj]) -> None:
+    def end_last(self, condemned: Sequence[Obj]) -> None:
         """End the last of those that are too many, if that is none that others wait for.
 
         The first of them that is not available is the one to wait for (``processCondemned``).
         """
-        last, broken = over[0], [pod for pod in over if not _is_available(pod)]
+        last, broken = condemned[0], [pod for pod in condemned if not _is_available(pod)]
         waited_for = bool(broken) and last in broken and last is not broken[-1]
         if not waited_for:
-            self.delete(last)
+            self.delete_pods(last)
 
-    def roll(self, stateful_set: Obj, there: Mapping[int, Obj]) -> None:
+    def replace_outdated(self, stateful_set: Obj, pods_by_ordinal: Mapping[int, Obj]) -> None:
         """End the last pod of another template, if all after it are available."""
-        for ordinal in reversed(self.ordinals(stateful_set)):
-            pod = there.get(ordinal)
+        for ordinal in reversed(self.list_ordinals(stateful_set)):
+            pod = pods_by_ordinal.get(ordinal)
             if pod is None:
                 return
             if not _is_of(pod, _revision(stateful_set)) and not pods.is_deleted(pod):
@@ -104,34 +107,37 @@ class StatefulSetController(WorkloadController):
             if not _is_available(pod):
                 return
 
-    def _pods(self, stateful_set: Obj) -> dict[int, Obj]:
-        """Ordinal -> pod."""
+    def _pods_by_ordinal(self, stateful_set: Obj) -> dict[int, Obj]:
+        """Return ordinal -> pod."""
         return {
             int(name_of(pod).rpartition("-")[2]): pod
-            for pod in self.owned(stateful_set)
+            for pod in self.list_owned(stateful_set)
             if name_of(pod).rpartition("-")[2].isdecimal()
         }
 
-    def _tell(self, stateful_set: Obj) -> None:
+    def _update_status(self, stateful_set: Obj) -> None:
         """Write its status (``updateStatus``, ``completeUpdate``)."""
-        there, update = list(self._pods(stateful_set).values()), _revision(stateful_set)
+        all_pods, update = (
+            list(self._pods_by_ordinal(stateful_set).values()),
+            _revision(stateful_set),
+        )
         current = (stateful_set.get("status") or {}).get("currentRevision", update)
-        staying = [pod for pod in there if not pods.is_deleted(pod)]
-        ready = sum(map(pods.is_ready, there))
-        updated = sum(1 for pod in staying if _is_of(pod, update))
-        if {len(there), ready, updated} == {int(stateful_set["spec"]["replicas"])}:
+        lasting_pods = [pod for pod in all_pods if not pods.is_deleted(pod)]
+        ready = sum(map(pods.is_ready, all_pods))
+        updated = sum(1 for pod in lasting_pods if _is_of(pod, update))
+        if {len(all_pods), ready, updated} == {int(stateful_set["spec"]["replicas"])}:
             current = update
-        self.report(
+        self.update_status(
             stateful_set,
             {
-                "replicas": len(there),
+                "replicas": len(all_pods),
                 "availableReplicas": ready,
                 "collisionCount": 0,
                 "currentRevision": current,
                 "updateRevision": update,
             },
             readyReplicas=ready,
-            currentReplicas=sum(1 for pod in staying if _is_of(pod, current)),
+            currentReplicas=sum(1 for pod in lasting_pods if _is_of(pod, current)),
             updatedReplicas=updated,
         )
 

@@ -44,7 +44,7 @@ class WorkloadController:
         self.watches = self.watches | {self.kind}
 
     def sync(self) -> None:
-        """One round over all objects that are not being deleted."""
+        """Look once at all objects that are not being deleted."""
         for workload in self._store.all(self.kind):
             if not pods.is_deleted(workload):
                 self.reconcile(workload)
@@ -53,25 +53,27 @@ class WorkloadController:
         """Bring the cluster closer to what one object wants."""
         raise NotImplementedError
 
-    def owned(self, workload: Obj, kind: str = "Pod") -> list[Obj]:
-        """The objects of a kind that a workload controls, the oldest first."""
-        found = self._store.all(kind, namespace_of(workload))
-        return [obj for obj in found if pods.is_controlled_by(obj, workload)]
+    def list_owned(self, workload: Obj, kind: str = "Pod") -> list[Obj]:
+        """Return the objects of a kind that a workload controls, the oldest first."""
+        objects = self._store.all(kind, namespace_of(workload))
+        return [obj for obj in objects if pods.is_controlled_by(obj, workload)]
 
-    def keep(self, owner: Obj, active: Sequence[Obj], wanted: int, **metadata: Any) -> list[Obj]:
+    def manage_replicas(
+        self, owner: Obj, active: Sequence[Obj], wanted: int, **metadata: Any
+    ) -> list[Obj]:
         """Delete the last of too many pods, make those that are missing; returns the active."""
         for pod in active[wanted:]:
             self._api.delete_stored(pod)
-        kept = list(active[:wanted])
-        while len(kept) < wanted:
+        kept_pods = list(active[:wanted])
+        while len(kept_pods) < wanted:
             spec = clone(owner["spec"]["template"]["spec"])
-            made = self.make_pod(owner, spec, **metadata)
-            if made is None:
+            new_pod = self.make_pod(owner, spec, **metadata)
+            if new_pod is None:
                 break
-            kept.append(made)
-        return kept
+            kept_pods.append(new_pod)
+        return kept_pods
 
-    def delete(self, *doomed: Obj) -> None:
+    def delete_pods(self, *doomed: Obj) -> None:
         """Delete pods, unless that was asked for already."""
         for pod in doomed:
             if not pods.is_deleted(pod):
@@ -98,21 +100,21 @@ class WorkloadController:
             "spec": spec,
         }
         try:
-            made = self._api.create(pod, namespace_of(owner))
+            created_pod = self._api.create(pod, namespace_of(owner))
         except ApiError as error:
-            self.event(owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
+            self.record_event(owner, "FailedCreate", f"Error creating: {error.message}", "Warning")
             return None
-        self.event(owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
-        return made
+        self.record_event(owner, "SuccessfulCreate", f"Created pod: {name_of(created_pod)}")
+        return created_pod
 
-    def event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
-        self._cluster.event(workload, level, reason, message, self.component)
+    def record_event(self, workload: Obj, reason: str, message: str, level: str = "Normal") -> None:
+        self._cluster.record_event(workload, level, reason, message, self.component)
 
-    def report(self, workload: Obj, status: Mapping[str, Any], **omitempty: int) -> None:
+    def update_status(self, workload: Obj, status: Mapping[str, Any], **omitempty: int) -> None:
         """Write a status; ``omitempty``: counts that are left out where they are 0."""
-        written = {name: count for name, count in omitempty.items() if count}
-        written |= {**status, "observedGeneration": workload["metadata"]["generation"]}
-        self._store.modify(workload, lambda new: new.update(status=written))
+        new_status = {name: count for name, count in omitempty.items() if count}
+        new_status |= {**status, "observedGeneration": workload["metadata"]["generation"]}
+        self._store.modify(workload, lambda new: new.update(status=new_status))
 
 
 class ReplicaSetController(WorkloadController):
@@ -123,11 +125,11 @@ class ReplicaSetController(WorkloadController):
 
     def reconcile(self, replica_set: Obj) -> None:
         """Keep ``replicas`` pods."""
-        active = [pod for pod in self.owned(replica_set) if pods.is_active(pod)]
+        active = [pod for pod in self.list_owned(replica_set) if pods.is_active(pod)]
         active.sort(key=_progress, reverse=True)
-        active = self.keep(replica_set, active, int(replica_set["spec"]["replicas"]))
+        active = self.manage_replicas(replica_set, active, int(replica_set["spec"]["replicas"]))
         count, ready = len(active), sum(map(pods.is_ready, active))
-        self.report(
+        self.update_status(
             replica_set,
             {"replicas": count},
             fullyLabeledReplicas=count,
@@ -146,7 +148,7 @@ def _progress(pod: Obj) -> tuple[bool, bool, bool]:
 
 
 def controller_reference(owner: Obj) -> Obj:
-    """The entry in ``metadata.ownerReferences`` of what a workload makes (``NewControllerRef``)."""
+    """Return the entry in ``metadata.ownerReferences`` of what a workload makes."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -158,6 +160,6 @@ def controller_reference(owner: Obj) -> Obj:
 
 
 def template_hash(owner: Obj) -> str:
-    """Ten hexadecimal digits that differ between the templates of a workload."""
+    """Return ten hexadecimal digits that differ between the templates of a workload."""
     text = json.dumps(owner["spec"]["template"], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -28,8 +28,8 @@ from kubesim.apiserver import conversion, patches
 from kubesim.front import body as bodies
 from kubesim.front.backend import Backend
 from kubesim.front.call import Call, read_call, wanted_of
-from kubesim.front.discovery import discovery
-from kubesim.front.watching import watch
+from kubesim.front.discovery import answer_discovery
+from kubesim.front.watching import stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
@@ -37,7 +37,7 @@ _NODE: Final = "impersonate-extra-authentication.kubernetes.io%2fnode-name"
 
 
 def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> User | None:
-    """In whose name a request is made; None may do everything.
+    """Return in whose name a request is made; None may do everything.
 
     ``tokens``: bearer token -> the account that it is of, None for the administrator.
     Raises ApiError: 401 without a known token; 403 where an account impersonates another, or
@@ -46,20 +46,23 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or token not in tokens:
         raise ApiError(401, "Unauthorized", "Unauthorized")
-    user, wanted = tokens[token], headers.get("impersonate-user")
-    if wanted is None:
+    user, impersonated = tokens[token], headers.get("impersonate-user")
+    if impersonated is None:
         return user
-    account = _ACCOUNT.fullmatch(wanted)
+    account = _ACCOUNT.fullmatch(impersonated)
     if user is not None or account is None:
-        who = user or "system:admin"
-        text = f'users "{wanted}" is forbidden: User "{who}" cannot impersonate resource "users"'
-        raise ApiError(403, "Forbidden", f'{text} in API group "" at the cluster scope')
+        requester = user or "system:admin"
+        text = (
+            f'users "{impersonated}" is forbidden: User "{requester}" cannot impersonate resource'
+            ' "users" in API group "" at the cluster scope'
+        )
+        raise ApiError(403, "Forbidden", text)
     return User(account[1], account[2], headers.get(_NODE, ""))
 
 
 _WATCH_SECONDS: Final = 300
-_KEPT_LISTS: Final = 50
-_TAKEN: Final = ("application/json", "application/*", "*/*")
+_MAX_UNFINISHED_LISTS: Final = 50
+_ACCEPTED_TYPES: Final = ("application/json", "application/*", "*/*")
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -75,71 +78,73 @@ class Application:
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
         self._tokens = tokens
-        self._rest: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
+        self._remaining_lists: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
 
     def before(self, method: str, call: Call | None) -> None:
-        """Called before a request is carried out; ``call`` is None for one of discovery.
+        """Do something before a request is carried out; ``call`` is None for one of discovery.
 
         Raises ApiError: it is refused.
         """
 
     def refused(self, method: str, path: str, error: ApiError) -> None:
-        """Called when a request was refused."""
+        """Do something after a request was refused."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            response = await self._answer(request)
+            response = await self._answer_request(request)
         except ApiError as error:
             self.refused(request.method, request.url.path, error)
-            response = JSONResponse(bodies.status(error), error.code)
+            response = JSONResponse(bodies.build_status(error), error.code)
         except ClientDisconnect:
             return
         except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
             _LOG.exception("%s %s", request.method, request.url.path)
             broken = ApiError(500, "InternalError", "an error on the server: see its log")
-            response = JSONResponse(bodies.status(broken), broken.code)
+            response = JSONResponse(bodies.build_status(broken), broken.code)
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer_request(self, request: Request) -> Response:
         method, path = request.method, request.url.path
         user = user_of(request.headers, self._tokens)
         try:
             async with asyncio.timeout(self.body_seconds):
-                data = await _read(request)
+                data = await _read_body(request)
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             raise ApiError(504, "Timeout", text) from None
         query = dict(request.query_params)
-        if not any(kind in request.headers.get("accept", "*/*") for kind in _TAKEN):
+        if not any(kind in request.headers.get("accept", "*/*") for kind in _ACCEPTED_TYPES):
             raise ApiError(406, "NotAcceptable", "only application/json can be answered")
-        found = None
+        discovered = None
         if method == "GET":
-            found = discovery(path, self.backend.kubernetes, self.backend.gates)
-        call = None if found else self._call(method, path, query, user)
+            discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates)
+        call = None if discovered else self._read_call(method, path, query, user)
         await run_in_threadpool(self.before, method, call)
         if call is None:
-            return JSONResponse(found)
+            return JSONResponse(discovered)
         if call.is_watch:
-            seconds = min(call.number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
+            seconds = min(call.read_number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
             self._authorize(call)
             # What cannot be understood is refused before the stream begins.
-            call.selection()
-            call.number("resourceVersion")
+            call.build_selection()
+            call.read_number("resourceVersion")
             return StreamingResponse(
-                watch(self.backend, call, seconds), media_type="application/json"
+                stream_watch(self.backend, call, seconds), media_type="application/json"
             )
         content_type = request.headers.get("content-type", "")
         # In a thread, because others are answered meanwhile.
-        body = await run_in_threadpool(bodies.decode, method, content_type, data)
+        body = await run_in_threadpool(bodies.decode_body, method, content_type, data)
         result = await run_in_threadpool(self._carry_out, call, content_type, body)
         if method == "GET" and "as=Table" in request.headers.get("accept", ""):
             rows = [result] if call.name else result["items"]
             meta = {} if call.name else result["metadata"]
-            result = self.backend.api.table(call.kind.name, rows, meta) or result
+            result = self.backend.api.build_table(call.kind.name, rows, meta) or result
         return JSONResponse(result, 201 if method == "POST" else 200)
 
-    def _call(self, method: str, path: str, query: Mapping[str, str], user: User | None) -> Call:
+    def _read_call(
+        self, method: str, path: str, query: Mapping[str, str], user: User | None
+    ) -> Call:
         try:
             return read_call(method, path, query, self.backend.gates, user)
         except ApiError:
@@ -161,46 +166,53 @@ class Application:
             self.backend.handler.authorizer.check(call.user, call.attributes)
 
     def _get(self, call: Call) -> Obj:
-        found = self.backend.api.get(call.ref, call.namespace)
-        if found is None:
+        obj = self.backend.api.get(call.ref, call.namespace)
+        if obj is None:
             raise not_found(call.kind, call.name)
         if call.sub not in ("", "status"):
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        return found
+        return obj
 
     def _change(self, call: Call, content_type: str, body: Any) -> Obj:
         handler, dry_run = self.backend.handler, "dryRun" in call.query
         if isinstance(body, dict) and call.method != "DELETE" and call.sub in ("", "status"):
             body = bodies.without_unknown_fields(call, body)
-        done: Obj | None
+        changed: Obj | None
         match call.method:
             case "POST" if not call.name:
                 new = bodies.check_object(call, body)
                 with self.backend.store.dry_run() if dry_run else nullcontext():
                     return handler.create(new, call.namespace, call.user)
             case "POST" if call.sub:
-                done = handler.handle(self._request(call, "create", body), call.namespace)
+                changed = handler.handle(self._build_request(call, "create", body), call.namespace)
             case "PUT" if call.name:
                 new = bodies.check_object(call, body)
-                done = handler.handle(self._request(call, "update", new), call.namespace)
+                changed = handler.handle(self._build_request(call, "update", new), call.namespace)
             case "PATCH" if call.name:
-                request = self._patch(call, content_type, body)
-                done = handler.handle(request, call.namespace)
+                request = self._build_patch_request(call, content_type, body)
+                changed = handler.handle(request, call.namespace)
             case "DELETE" if call.name:
                 self._get(call)
-                done = handler.handle(self._request(call, "delete", body), call.namespace)
+                changed = handler.handle(self._build_request(call, "delete", body), call.namespace)
             case "DELETE":
                 self._authorize(call)
-                for one in self.backend.select(call):
-                    ref = Ref(call.api_version, call.kind.name, name_of(one), namespace_of(one))
+                for selected in self.backend.select(call):
+                    ref = Ref(
+                        call.api_version, call.kind.name, name_of(selected), namespace_of(selected)
+                    )
                     handler.handle(ApiRequest("delete", ref, body, dry_run=dry_run), call.namespace)
-                done = None
+                changed = None
             case _:
                 text = "the server does not allow this method on the requested resource"
                 raise ApiError(405, "MethodNotAllowed", text)
-        return done or {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+        return changed or {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+        }
 
-    def _request(
+    def _build_request(
         self, call: Call, verb: Any, body: Any, manager: FieldManager | None = None
     ) -> ApiRequest:
         return ApiRequest(
@@ -213,8 +225,8 @@ class Application:
             manager=manager,
         )
 
-    def _patch(self, call: Call, content_type: str, body: Any) -> ApiRequest:
-        """The request that a patch is; a strategic one as a merge patch of what there is."""
+    def _build_patch_request(self, call: Call, content_type: str, body: Any) -> ApiRequest:
+        """Return the request that a patch is; a strategic one as a merge patch of what there is."""
         manager = None
         if content_type.startswith(bodies.APPLY):
             if not call.query.get("fieldManager"):
@@ -224,40 +236,40 @@ class Application:
             body["metadata"] = {"name": call.name, **body["metadata"]}
         elif content_type.startswith(bodies.STRATEGIC):
             body = patches.as_merge_patch(self._get(call), body)
-        return self._request(call, "patch", body, manager)
+        return self._build_request(call, "patch", body, manager)
 
     def _list(self, call: Call) -> Obj:
-        """A list, or the page of it that ``limit`` and ``continue`` ask for.
+        """Return a list, or the page of it that ``limit`` and ``continue`` ask for.
 
         What is left of a list is kept as it is for later pages, until too many others were begun.
         """
-        token, limit = call.query.get("continue", ""), call.number("limit")
+        token, limit = call.query.get("continue", ""), call.read_number("limit")
         if not token:
-            revision, left = self.backend.store.revision, self.backend.select(call)
-        elif token in self._rest:
-            revision, left = self._rest[token]
+            revision, remaining = self.backend.store.revision, self.backend.select(call)
+        elif token in self._remaining_lists:
+            revision, remaining = self._remaining_lists[token]
         else:
             text = "The provided continue parameter is too old to display a consistent list result."
             raise ApiError(410, "Expired", text)
         meta: Obj = {"resourceVersion": str(revision)}
-        page = left[:limit] if limit else left
-        if len(page) < len(left):
-            meta |= {"continue": secrets.token_hex(8), "remainingItemCount": len(left) - limit}
-            self._rest[meta["continue"]] = revision, left[limit:]
-            if len(self._rest) > _KEPT_LISTS:
-                self._rest.popitem(last=False)
+        page = remaining[:limit] if limit else remaining
+        if len(page) < len(remaining):
+            meta |= {"continue": secrets.token_hex(8), "remainingItemCount": len(remaining) - limit}
+            self._remaining_lists[meta["continue"]] = revision, remaining[limit:]
+            if len(self._remaining_lists) > _MAX_UNFINISHED_LISTS:
+                self._remaining_lists.popitem(last=False)
         return {
             "kind": f"{call.kind.name}List",
             "apiVersion": call.api_version,
             "metadata": meta,
-            "items": [conversion.to_version(one, call.api_version) for one in page],
+            "items": [conversion.to_version(obj, call.api_version) for obj in page],
         }
 
 
-async def _read(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     data = bytearray()
-    async for part in request.stream():
-        data += part
+    async for chunk in request.stream():
+        data += chunk
         if len(data) > bodies.MAX_BODY:
             text = f"Request entity too large: limit is {bodies.MAX_BODY}"
             raise ApiError(413, "RequestEntityTooLarge", text)

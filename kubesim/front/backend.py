@@ -37,15 +37,15 @@ class Event:
 
     @property
     def revision(self) -> int:
-        """Of the store, after the change."""
+        """The revision of the store after the change."""
         return int(self.obj["metadata"]["resourceVersion"])
 
-    def seen(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
-        """The event as a watch of some objects has it; None: it has none of it."""
+    def as_watch_event(self, kind: str, selects: Matches) -> tuple[str, Obj] | None:
+        """Return the event as a watch of some objects has it; None: it has none of it."""
         if self.obj["kind"] != kind:
             return None
-        before = self.old if self.old is not None and selects(self.old) else None
-        return as_seen(self.type, self.obj, before, selects)
+        selected_before = self.old if self.old is not None and selects(self.old) else None
+        return as_seen(self.type, self.obj, selected_before, selects)
 
 
 class History:
@@ -56,49 +56,49 @@ class History:
     """
 
     def __init__(self, store: Store, lock: threading.RLock, capacity: int = CAPACITY) -> None:
-        self._grown = threading.Condition(lock)
+        self._history_grown = threading.Condition(lock)
         self._events: deque[Event] = deque(maxlen=capacity)
         self._oldest = store.revision
-        self._known = {uid_of(obj): obj for obj in store.everything()}
+        self._objects_by_uid = {uid_of(obj): obj for obj in store.iterate_objects()}
         self._followers: list[Callable[[Event | None], None]] = []
         self.closed = False
         for kind in KINDS:
-            store.listen(kind, self._hear)
+            store.listen(kind, self._record_change)
 
-    def since(self, revision: int) -> list[Event]:
-        """The events after a revision of the store, oldest first. Raises ApiError."""
+    def events_since(self, revision: int) -> list[Event]:
+        """Return the events after a revision of the store, oldest first. Raises ApiError."""
         if revision < self._oldest:
             text = f"too old resource version: {revision} ({self._oldest})"
             raise ApiError(410, "Expired", text)
         return [event for event in self._events if event.revision > revision]
 
-    def follow(self, hear: Callable[[Event | None], None]) -> Callable[[], None]:
+    def follow(self, listener: Callable[[Event | None], None]) -> Callable[[], None]:
         """Call a function with each event from now on, and with None at the end.
 
         Returns what ends that.
         """
-        self._followers.append(hear)
+        self._followers.append(listener)
         if self.closed:
-            hear(None)
-        return lambda: self._followers.remove(hear)
+            listener(None)
+        return lambda: self._followers.remove(listener)
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait until something holds of the objects; it is asked after each change."""
-        with self._grown:
-            return self._grown.wait_for(condition, seconds)
+        with self._history_grown:
+            return self._history_grown.wait_for(condition, seconds)
 
     def close(self) -> None:
-        with self._grown:
+        with self._history_grown:
             self.closed = True
             self._publish(None)
 
-    def _hear(self, change: str, obj: Obj) -> None:
+    def _record_change(self, change: str, obj: Obj) -> None:
         uid = uid_of(obj)
-        old = self._known.pop(uid, None)
+        old = self._objects_by_uid.pop(uid, None)
         if change != "DELETED":
-            self._known[uid] = obj
+            self._objects_by_uid[uid] = obj
             change = "ADDED" if old is None else "MODIFIED"
-        with self._grown:
+        with self._history_grown:
             if len(self._events) == self._events.maxlen:
                 self._oldest = self._events[0].revision
             event = Event(change, obj, old)
@@ -106,9 +106,9 @@ class History:
             self._publish(event)
 
     def _publish(self, event: Event | None) -> None:
-        for hear in tuple(self._followers):
-            hear(event)
-        self._grown.notify_all()
+        for listener in tuple(self._followers):
+            listener(event)
+        self._history_grown.notify_all()
 
 
 class Backend:
@@ -132,12 +132,12 @@ class Backend:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Held by a request that changes something."""
+        """Hold the lock for a request that changes something."""
         with self.lock:
             yield
 
     def select(self, call: Call) -> list[Obj]:
-        """The stored objects that a call selects, in the order of their keys in etcd."""
-        selects = call.selection()
-        found = [one for one in self.store.all(call.kind.name) if selects(one)]
-        return sorted(found, key=lambda one: (namespace_of(one), name_of(one)))
+        """Return the stored objects that a call selects, in the order of their keys in etcd."""
+        selects = call.build_selection()
+        selected = [obj for obj in self.store.all(call.kind.name) if selects(obj)]
+        return sorted(selected, key=lambda obj: (namespace_of(obj), name_of(obj)))

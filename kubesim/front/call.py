@@ -9,7 +9,7 @@ from typing import Final
 
 from kube.errors import ApiError
 from kube.values import Obj, Ref, User
-from kubesim.apiserver.authorization import Attributes, PathAttributes, Wanted
+from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
 from kubesim.apiserver.watches import field_selector, label_selector
 from kubesim.resources import KINDS, Kind
 from kubesim.store import namespace_of
@@ -54,38 +54,40 @@ class Call:
     @property
     def attributes(self) -> Attributes:
         """What an authorizer judges."""
-        verb = _verb(self.method, self.name, watches=self.is_watch)
+        verb = _verb_of(self.method, self.name, watches=self.is_watch)
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
-    def number(self, name: str, default: int = 0) -> int:
-        """A parameter that is a whole number. Raises ApiError: 400, it is none."""
+    def read_number(self, name: str, default: int = 0) -> int:
+        """Return a parameter that is a whole number. Raises ApiError: 400, it is none."""
         text = self.query.get(name) or str(default)
         if not re.fullmatch(r"\d{1,18}", text):
             raise ApiError(400, "BadRequest", f'Invalid value: "{text}": {name} must be a number')
         return int(text)
 
-    def selection(self) -> Selection:
-        """Which objects of the kind are meant. Raises ApiError: 400, a selector cannot be used."""
+    def build_selection(self) -> Selection:
+        """Return which objects of the kind are meant. Raises ApiError: 400, a bad selector."""
         return Selection(self)
 
 
-def _verb(method: str, name: str, *, watches: bool) -> str:
+def _verb_of(method: str, name: str, *, watches: bool) -> str:
     verb = _VERBS.get(method) or ("get" if name else "list")
     if watches:
         return "watch"
     return "deletecollection" if verb == "delete" and not name else verb
 
 
-def wanted_of(method: str, path: str, query: Mapping[str, str]) -> Wanted:
-    """What an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
+def wanted_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttributes:
+    """Return what an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
     match = _PATH.fullmatch(path)
     if match is None:
         return PathAttributes(method.lower(), path)
     group, _, version = (match["core"] or match["gv"]).rpartition("/")
-    plural, place, name, sub = (match[part] or "" for part in ("plural", "ns", "name", "sub"))
-    kind = Kind(plural, plural, group, (version,), namespaced=bool(place))
+    plural, namespace, name, sub = (
+        match[group_name] or "" for group_name in ("plural", "ns", "name", "sub")
+    )
+    kind = Kind(plural, plural, group, (version,), namespaced=bool(namespace))
     watches = method == "GET" and query.get("watch") in ("1", "true")
-    return Attributes(_verb(method, name, watches=watches), kind, sub, place, name)
+    return Attributes(_verb_of(method, name, watches=watches), kind, sub, namespace, name)
 
 
 class Selection:
@@ -99,7 +101,7 @@ class Selection:
         self._name = call.name
 
     def __call__(self, obj: Obj) -> bool:
-        """Whether an object is one of them."""
+        """Return whether an object is one of them."""
         return (
             self._namespace in ("", namespace_of(obj))
             and self._name in ("", obj["metadata"]["name"])
@@ -115,15 +117,26 @@ def read_call(
     gates: Mapping[str, bool],
     user: User | None = None,
 ) -> Call:
-    """The call that a request is. Raises ApiError: 404, there is no such resource."""
-    if found := _NAMESPACE_STATUS.fullmatch(path):
-        return Call(method, KINDS["Namespace"], "v1", "", found[1], found[2], query, user)
+    """Return the call that a request is. Raises ApiError: 404, there is no such resource."""
+    if namespace_status := _NAMESPACE_STATUS.fullmatch(path):
+        return Call(
+            method,
+            KINDS["Namespace"],
+            "v1",
+            "",
+            namespace_status[1],
+            namespace_status[2],
+            query,
+            user,
+        )
     match = _PATH.fullmatch(path)
     if match is not None:
         version = match["core"] or match["gv"]
         for kind in KINDS.values():
             served = kind.is_served(gates) and version in kind.api_versions
             if served and kind.plural == match["plural"]:
-                place, name, sub = (match[part] or "" for part in ("ns", "name", "sub"))
-                return Call(method, kind, version, place, name, sub, query, user)
+                namespace, name, sub = (
+                    match[group_name] or "" for group_name in ("ns", "name", "sub")
+                )
+                return Call(method, kind, version, namespace, name, sub, query, user)
     raise ApiError(404, "NotFound", "the server could not find the requested resource")

@@ -37,8 +37,8 @@ _POD_SUBRESOURCES: Final = {
 }
 
 
-def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
-    """What a path of discovery answers; None for any other path.
+def answer_discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
+    """Return what a path of discovery answers; None for any other path.
 
     ``kubernetes``: the version of the server, for example 1.37.1.
     """
@@ -48,68 +48,85 @@ def discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | No
         for version in kind.api_versions:
             if version not in groups.setdefault(kind.group, []):
                 groups[kind.group].append(version)
-    found: Obj | None = None
+    answer: Obj | None = None
     match path.rstrip("/").split("/")[1:]:
         case ["version"]:
             major, minor, _ = kubernetes.split(".")
-            found = {"major": major, "minor": minor, "gitVersion": f"v{kubernetes}"}
+            answer = {"major": major, "minor": minor, "gitVersion": f"v{kubernetes}"}
         case ["healthz" | "livez" | "readyz"]:
-            found = {"status": "ok"}
+            answer = {"status": "ok"}
         case ["api"]:
-            found = {"kind": "APIVersions", "versions": ["v1"]}
+            answer = {"kind": "APIVersions", "versions": ["v1"]}
         case ["apis"]:
-            listed = [_group(name, versions) for name, versions in groups.items() if name]
-            found = {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+            listed = [_describe_group(name, versions) for name, versions in groups.items() if name]
+            answer = {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
         case ["apis", group] if group in groups:
-            found = {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
+            answer = {
+                "kind": "APIGroup",
+                "apiVersion": "v1",
+                **_describe_group(group, groups[group]),
+            }
         case ["api", "v1"]:
-            found = _resources("v1", kinds)
+            answer = _list_resources("v1", kinds)
         case ["apis", group, version] if f"{group}/{version}" in groups.get(group, ()):
-            found = _resources(f"{group}/{version}", kinds)
+            answer = _list_resources(f"{group}/{version}", kinds)
         case ["openapi", "v3"]:
-            paths = [_path(version) for versions in groups.values() for version in versions]
-            found = {"paths": {one: {"serverRelativeURL": f"/openapi/v3/{one}"} for one in paths}}
-        case ["openapi", "v3", *parts]:
-            version = "/".join(parts[1:])
+            paths = [_openapi_path(version) for versions in groups.values() for version in versions]
+            answer = {
+                "paths": {
+                    openapi_path: {"serverRelativeURL": f"/openapi/v3/{openapi_path}"}
+                    for openapi_path in paths
+                }
+            }
+        case ["openapi", "v3", *segments]:
+            version = "/".join(segments[1:])
             if any(version in versions for versions in groups.values()):
-                found = _openapi(version, kinds)
-    return found
+                answer = _build_openapi(version, kinds)
+    return answer
 
 
-def _path(api_version: str) -> str:
+def _openapi_path(api_version: str) -> str:
     return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
 
 
-def _group(name: str, versions: list[str]) -> Obj:
-    listed = [{"groupVersion": one, "version": one.rpartition("/")[2]} for one in versions]
+def _describe_group(name: str, versions: list[str]) -> Obj:
+    listed = [
+        {"groupVersion": version, "version": version.rpartition("/")[2]} for version in versions
+    ]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resources(api_version: str, kinds: list[Kind]) -> Obj:
-    found: list[Obj] = []
+def _list_resources(api_version: str, kinds: list[Kind]) -> Obj:
+    resources: list[Obj] = []
     for kind in kinds:
         if api_version not in kind.api_versions:
             continue
         named = {"kind": kind.name, "namespaced": kind.namespaced, "singularName": ""}
-        more: Obj = {"shortNames": _SHORT[kind.name]} if kind.name in _SHORT else {}
+        optional_fields: Obj = {"shortNames": _SHORT[kind.name]} if kind.name in _SHORT else {}
         if kind.name in _ALL:
-            more["categories"] = ["all"]
+            optional_fields["categories"] = ["all"]
         singular = kind.name.lower()
-        own = {**named, **more, "name": kind.plural, "singularName": singular, "verbs": _VERBS}
-        found.append(own)
+        main_resource = {
+            **named,
+            **optional_fields,
+            "name": kind.plural,
+            "singularName": singular,
+            "verbs": _VERBS,
+        }
+        resources.append(main_resource)
         if kind.name not in _NO_STATUS:
             verbs = ["get", "patch", "update"]
-            found.append({**named, "name": f"{kind.plural}/status", "verbs": verbs})
+            resources.append({**named, "name": f"{kind.plural}/status", "verbs": verbs})
         if kind.name == "Pod":
             for sub, (group, version, name) in _POD_SUBRESOURCES.items():
                 typed = {"group": group, "version": version, "kind": name}
-                found.append({**named, **typed, "name": f"pods/{sub}", "verbs": ["create"]})
+                resources.append({**named, **typed, "name": f"pods/{sub}", "verbs": ["create"]})
     listed = {"kind": "APIResourceList", "apiVersion": "v1"}
-    return {**listed, "groupVersion": api_version, "resources": found}
+    return {**listed, "groupVersion": api_version, "resources": resources}
 
 
-def _openapi(api_version: str, kinds: list[Kind]) -> Obj:
-    """A document whose operations say that ``fieldValidation`` is known, and no more."""
+def _build_openapi(api_version: str, kinds: list[Kind]) -> Obj:
+    """Return a document whose operations say that ``fieldValidation`` is known, and no more."""
     parameter = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
     paths = {}
     for kind in kinds:
@@ -117,8 +134,8 @@ def _openapi(api_version: str, kinds: list[Kind]) -> Obj:
             version = api_version.rpartition("/")[2]
             gvk = {"group": kind.group, "version": version, "kind": kind.name}
             operation = {"parameters": [parameter], "x-kubernetes-group-version-kind": gvk}
-            place = "/namespaces/{namespace}" if kind.namespaced else ""
-            path = f"/{_path(api_version)}{place}/{kind.plural}/{{name}}"
+            namespace_path = "/namespaces/{namespace}" if kind.namespaced else ""
+            path = f"/{_openapi_path(api_version)}{namespace_path}/{kind.plural}/{{name}}"
             paths[path] = {"patch": {**operation, "responses": {}}}
     info = {"title": "dra-conformance reference", "version": api_version}
     components: Obj = {"schemas": {}}

@@ -28,82 +28,85 @@ _DELETE_OPTIONS: Final = ("", "gracePeriodSeconds", "preconditions", "", "propag
 
 
 @cache
-def _numbers() -> Mapping[str, Mapping[str, str]]:
-    found: Mapping[str, Mapping[str, str]] = json.loads(
+def _load_numbers() -> Mapping[str, Mapping[str, str]]:
+    numbers: Mapping[str, Mapping[str, str]] = json.loads(
         files(__package__).joinpath(_NUMBERS).read_text(encoding="utf-8")
     )
-    return found
+    return numbers
 
 
-def decode(data: bytes) -> dict[str, Any]:
-    """The object in a request's body, as JSON would have it. Raises ValueError."""
+def decode_protobuf(data: bytes) -> dict[str, Any]:
+    """Return the object in a request's body, as JSON would have it. Raises ValueError."""
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as Kubernetes' protobuf does")
-    envelope = dict(_fields(data[len(_MAGIC) :]))
-    meta = dict(_fields(_bytes(envelope.get(1, b""))))
-    api_version, kind = (_bytes(meta.get(number, b"")).decode() for number in (1, 2))
-    raw = _bytes(envelope.get(2, b""))
+    envelope = dict(_read_fields(data[len(_MAGIC) :]))
+    meta = dict(_read_fields(_require_bytes(envelope.get(1, b""))))
+    api_version, kind = (_require_bytes(meta.get(number, b"")).decode() for number in (1, 2))
+    raw = _require_bytes(envelope.get(2, b""))
     if kind == "DeleteOptions":
-        return _delete_options(raw)
+        return _decode_delete_options(raw)
     root = roots().get(f"{api_version}/{kind}", "")
-    if root not in _numbers():
+    if root not in _load_numbers():
         raise ValueError(f"{kind} in {api_version} is not taken as protobuf; send JSON")
     named = {"apiVersion": api_version, "kind": kind}
-    return named | _message(root, raw, 0)
+    return named | _decode_message(root, raw, 0)
 
 
-def _delete_options(data: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for number, value in _fields(data):
+def _decode_delete_options(data: bytes) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for number, value in _read_fields(data):
         name = _DELETE_OPTIONS[number] if number < len(_DELETE_OPTIONS) else ""
         if name == "preconditions":
-            parts = dict(_fields(_bytes(value)))
+            preconditions = dict(_read_fields(_require_bytes(value)))
             fields = {1: "uid", 2: "resourceVersion"}
-            found[name] = {fields[part]: _bytes(text).decode() for part, text in parts.items()}
+            options[name] = {
+                fields[field_number]: _require_bytes(text).decode()
+                for field_number, text in preconditions.items()
+            }
         elif name == "propagationPolicy":
-            found[name] = _bytes(value).decode()
+            options[name] = _require_bytes(value).decode()
         elif name:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
-def _message(owner: str, data: bytes, depth: int) -> dict[str, Any]:
+def _decode_message(owner: str, data: bytes, depth: int) -> dict[str, Any]:
     if depth > _MAX_DEPTH:
         raise ValueError("it is nested too deep")
-    shapes, numbers = types()[owner], _numbers().get(owner, {})
-    found: dict[str, Any] = {}
-    for number, value in _fields(data):
+    shapes, numbers = types()[owner], _load_numbers().get(owner, {})
+    message: dict[str, Any] = {}
+    for number, value in _read_fields(data):
         text = numbers.get(str(number), "")
         name = text.lstrip("*")
         if not name:
             raise ValueError(f"{owner} has no field of number {number}")
         shape = shapes[name]
         if shape.startswith(LIST):
-            found.setdefault(name, []).extend(_items(shape[len(LIST) :], value, depth))
+            message.setdefault(name, []).extend(_decode_items(shape[len(LIST) :], value, depth))
         elif shape.startswith(MAP):
-            entry = dict(_fields(_bytes(value)))
-            key = _bytes(entry.get(1, b"")).decode()
+            entry = dict(_read_fields(_require_bytes(value)))
+            key = _require_bytes(entry.get(1, b"")).decode()
             inner = shape[len(MAP) :]
-            found.setdefault(name, {})[key] = _value(inner, entry.get(2, b""), depth)
+            message.setdefault(name, {})[key] = _decode_value(inner, entry.get(2, b""), depth)
         else:
-            one = _value(shape, value, depth)
+            field_value = _decode_value(shape, value, depth)
             # What is empty and no pointer was not set: Go has no other way to say so.
-            if one is not _DROPPED and (one != "" or text.startswith("*")):
-                found[name] = one
-    return found
+            if field_value is not _DROPPED and (field_value != "" or text.startswith("*")):
+                message[name] = field_value
+    return message
 
 
-def _items(shape: str, value: int | bytes, depth: int) -> Iterator[Any]:
+def _decode_items(shape: str, value: int | bytes, depth: int) -> Iterator[Any]:
     if shape in ("bool", "int32", "int64") and isinstance(value, bytes):
-        place = 0
-        while place < len(value):  # packed
-            one, place = _varint(value, place)
-            yield _value(shape, one, depth)
+        offset = 0
+        while offset < len(value):  # packed
+            packed_value, offset = _read_varint(value, offset)
+            yield _decode_value(shape, packed_value, depth)
     else:
-        yield _value(shape, value, depth)
+        yield _decode_value(shape, value, depth)
 
 
-def _value(shape: str, value: int | bytes, depth: int) -> Any:
+def _decode_value(shape: str, value: int | bytes, depth: int) -> Any:
     match shape:
         case "bool":
             return bool(value)
@@ -111,63 +114,63 @@ def _value(shape: str, value: int | bytes, depth: int) -> Any:
             number = int.from_bytes(value) if isinstance(value, bytes) else value
             return number - (1 << 64) if number >> 63 else number
         case "string":
-            return _bytes(value).decode()
+            return _require_bytes(value).decode()
         case "quantity":
-            return _bytes(dict(_fields(_bytes(value))).get(1, b"")).decode()
+            return _require_bytes(dict(_read_fields(_require_bytes(value))).get(1, b"")).decode()
         case "time":
-            return _time(dict(_fields(_bytes(value))))
+            return _decode_time(dict(_read_fields(_require_bytes(value))))
         case "any":
-            raw = _bytes(dict(_fields(_bytes(value))).get(1, b""))
+            raw = _require_bytes(dict(_read_fields(_require_bytes(value))).get(1, b""))
             return json.loads(raw) if raw else _DROPPED
         case "intorstring":
-            parts = dict(_fields(_bytes(value)))
-            return _bytes(parts[3]).decode() if parts.get(1) else parts.get(2, 0)
-    return _message(shape, _bytes(value), depth + 1)
+            fields = dict(_read_fields(_require_bytes(value)))
+            return _require_bytes(fields[3]).decode() if fields.get(1) else fields.get(2, 0)
+    return _decode_message(shape, _require_bytes(value), depth + 1)
 
 
-def _time(parts: Mapping[int, int | bytes]) -> Any:
-    seconds = parts.get(1, 0)
+def _decode_time(fields: Mapping[int, int | bytes]) -> Any:
+    seconds = fields.get(1, 0)
     if not isinstance(seconds, int) or not 0 < seconds < 1 << 35:
         return _DROPPED  # Go's zero time
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _bytes(value: int | bytes) -> bytes:
+def _require_bytes(value: int | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
     raise ValueError("a number stands where a message or a text is expected")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field on the wire."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+def _read_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and value of each field on the wire."""
+    offset = 0
+    while offset < len(data):
+        tag, offset = _read_varint(data, offset)
         number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
-            value, place = _varint(data, place)
+            value, offset = _read_varint(data, offset)
             yield number, value
             continue
         if wire == _BYTES:
-            size, place = _varint(data, place)
+            size, offset = _read_varint(data, offset)
         elif wire in (_FIXED64, _FIXED32):
             size = 8 if wire == _FIXED64 else 4
         else:
             raise ValueError(f"wire type {wire} is not known")
-        if place + size > len(data):
+        if offset + size > len(data):
             raise ValueError("it ends in the middle of a field")
-        yield number, data[place : place + size]
-        place += size
+        yield number, data[offset : offset + size]
+        offset += size
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    found = 0
+def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
+    result = 0
     for shift in range(0, 70, 7):
-        if place >= len(data):
+        if offset >= len(data):
             break
-        byte = data[place]
-        place += 1
-        found |= (byte & 0x7F) << shift
+        byte = data[offset]
+        offset += 1
+        result |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return found & (1 << 64) - 1, place
+            return result & (1 << 64) - 1, offset
     raise ValueError("a number does not end")

@@ -38,41 +38,41 @@ class Connection(H11Protocol):
     Attributes:
         header_seconds: from the connection, or from the first byte of a later request
             (``ReadHeaderTimeout`` in pkg/server/secure_serving.go of k8s.io/apiserver).
-        most_waiting: connections of a server without the headers of a request.
+        max_waiting: connections of a server without the headers of a request.
         headers_due: ends the connection; None while it does not wait for headers.
     """
 
     header_seconds = 32.0
-    most_waiting = 256
+    max_waiting = 256
     headers_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._watch()
+        self._time_headers()
         waiting = [
-            (one.headers_due.when(), one)
-            for one in self.connections
-            if isinstance(one, Connection) and one.headers_due is not None
+            (connection.headers_due.when(), connection)
+            for connection in self.connections
+            if isinstance(connection, Connection) and connection.headers_due is not None
         ]
-        if len(waiting) > self.most_waiting:
+        if len(waiting) > self.max_waiting:
             _, oldest = min(waiting, key=lambda item: item[0])
             oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._time_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
+        self._cancel_timeout()
         super().connection_lost(exc)
 
-    def _watch(self) -> None:
+    def _time_headers(self) -> None:
         if self.conn.their_state is not h11.IDLE:
-            self._forget()
+            self._cancel_timeout()
         elif self.headers_due is None:
             self.headers_due = self.loop.call_later(self.header_seconds, self.transport.abort)
 
-    def _forget(self) -> None:
+    def _cancel_timeout(self) -> None:
         if self.headers_due is not None:
             self.headers_due.cancel()
             self.headers_due = None

@@ -37,7 +37,7 @@ _LONGEST_WAIT: Final = 1.0
 
 
 def seconds_since_epoch() -> float:
-    """The present in virtual time."""
+    """Return the present in virtual time."""
     return time.time() - EPOCH.timestamp()
 
 
@@ -63,7 +63,7 @@ class RealTime(Backend):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Held by a request that changes something; what follows from that happens at the end."""
+        """Hold the lock for a request that changes something; what follows happens at the end."""
         with self._changed:
             self._catch_up()
             yield
@@ -75,9 +75,9 @@ class RealTime(Backend):
         with self._changed:
             while True:
                 self._catch_up()
-                due = self._world.clock.next()
-                left = _LONGEST_WAIT if due is None else max(0.0, due - self._now())
-                self._changed.wait(min(left, _LONGEST_WAIT))
+                due = self._world.clock.next_moment()
+                wait_seconds = _LONGEST_WAIT if due is None else max(0.0, due - self._now())
+                self._changed.wait(min(wait_seconds, _LONGEST_WAIT))
 
     def _catch_up(self) -> None:
         while self._world.advance(self._now()):
@@ -93,20 +93,20 @@ class Served:
     Args:
         name: part of its context's name.
         folder: where its files are while it runs; nothing else is in it.
-        what: what it is, in messages.
+        description: what it is, in messages.
         how_to_end: what ends it, in messages; ``{pid}`` stands for its process.
 
     Raises UsageError: the name is none that can be a file name and a context name.
     """
 
-    def __init__(self, name: str, folder: Path, what: str, how_to_end: str) -> None:
+    def __init__(self, name: str, folder: Path, description: str, how_to_end: str) -> None:
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"cluster name {name!r}: use 1 to 32 lower-case letters, digits and hyphens"
             )
         self.name = name
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100 (keeps links as given)
-        self._what, self._how_to_end = what, how_to_end
+        self._description, self._how_to_end = description, how_to_end
 
     @property
     def kubeconfig(self) -> Path:
@@ -133,7 +133,7 @@ class Served:
         """
         self._check_owned()
         with closing(listen(port)) as listening:
-            self._begin()
+            self._take_folder()
             try:
                 backend = RealTime(world, lock)
                 front = Front(backend, self.folder, self.name, listening=listening)
@@ -144,13 +144,13 @@ class Served:
             finally:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _begin(self) -> None:
+    def _take_folder(self) -> None:
         """Take the folder, and write down who serves. Raises UsageError."""
         try:
             with file_lock(self._lock):
                 if (running := self.process()) is not None:
                     raise UsageError(
-                        f"a {self._what} named {self.name!r} is running; end it with "
+                        f"a {self._description} named {self.name!r} is running; end it with "
                         f"{self._how_to_end.format(pid=running.pid)}, or choose another name"
                     )
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -160,17 +160,17 @@ class Served:
                 self._record.write_text(json.dumps(dataclasses.asdict(identity)))
         except OSError as error:
             raise UsageError(
-                f"{self.folder}, where the {self._what}'s files belong, cannot be written: "
+                f"{self.folder}, where the {self._description}'s files belong, cannot be written: "
                 f"{error.strerror or error}; set XDG_STATE_HOME to a folder that can"
             ) from None
 
     def process(self) -> Identity | None:
-        """The process that serves it; None where none does."""
+        """Return the process that serves it; None where none does."""
         try:
-            found = Identity(**json.loads(self._record.read_text()))
+            identity = Identity(**json.loads(self._record.read_text()))
         except (OSError, ValueError, TypeError):
             return None
-        return found if found.alive() else None
+        return identity if identity.alive() else None
 
     def _check_owned(self) -> None:
         """Check that nobody else can put files where certificates, tokens and the record are.
@@ -179,11 +179,11 @@ class Served:
         """
         for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
             try:
-                about = folder.lstat()
+                folder_stat = folder.lstat()
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            mine = about.st_uid == os.geteuid() and not about.st_mode & stat.S_IWOTH
-            if not (mine and stat.S_ISDIR(about.st_mode)):
+            is_own = folder_stat.st_uid == os.geteuid() and not folder_stat.st_mode & stat.S_IWOTH
+            if not (is_own and stat.S_ISDIR(folder_stat.st_mode)):
                 raise UsageError(
                     f"{folder}: must be a folder of this user's that not everybody may write to, "
                     "for tokens lie there; remove it, or name another with XDG_STATE_HOME"
@@ -201,9 +201,9 @@ class Served:
                 send([process.pid], signal.SIGTERM)
                 if not wait_gone(process, _END_SECONDS):
                     raise InfrastructureError(
-                        f"process {process.pid}, which serves the {self._what} {self.name!r}, "
-                        f"did not end within {_END_SECONDS:.0f} s"
+                        f"process {process.pid}, which serves the {self._description} "
+                        f"{self.name!r}, did not end within {_END_SECONDS:.0f} s"
                     )
-            there = process is not None or self.folder.exists()
+            had_files = process is not None or self.folder.exists()
             shutil.rmtree(self.folder, ignore_errors=True)
-            return there
+            return had_files

@@ -14,14 +14,14 @@ from kube.values import Obj
 from kubesim.apiserver import conversion
 from kubesim.apiserver.watches import Matches
 from kubesim.front.backend import Backend, Event
-from kubesim.front.body import status
+from kubesim.front.body import build_status
 from kubesim.front.call import Call
 
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
-async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[bytes]:
-    """One line of JSON for each event, for a time or until the backend's history is closed."""
+async def stream_watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[bytes]:
+    """Yield a line of JSON for each event, for a time or until the backend's history is closed."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -31,10 +31,10 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
 
     unfollow = backend.history.follow(hear)
     try:
-        revision, lines = await run_in_threadpool(_replay, backend, call)
+        revision, lines = await run_in_threadpool(_list_initial_lines, backend, call)
         for line in lines:
             yield line
-        selects = call.selection()
+        selects = call.build_selection()
         while True:
             async with asyncio.timeout_at(deadline):
                 event = await queue.get()
@@ -42,50 +42,56 @@ async def watch(backend: Backend, call: Call, seconds: int) -> AsyncIterator[byt
                 return
             if event.revision > revision:  # else it is among the first lines
                 revision = event.revision
-                yield _line_of(event, call, selects)
+                yield _format_event(event, call, selects)
     except TimeoutError:
         if call.query.get("allowWatchBookmarks") == "true":
-            yield _bookmark(call, revision)
+            yield _format_bookmark(call, revision)
     finally:
         unfollow()
 
 
-def _replay(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
-    """Up to which revision, and with which lines a watch begins.
+def _list_initial_lines(backend: Backend, call: Call) -> tuple[int, list[bytes]]:
+    """Return up to which revision, and with which lines a watch begins.
 
     These are all objects, or the events after a resourceVersion.
     """
     initial = call.query.get("sendInitialEvents") == "true"
-    after = call.number("resourceVersion")
-    selects = call.selection()
+    after = call.read_number("resourceVersion")
+    selects = call.build_selection()
     with backend.lock:
         revision = backend.store.revision
         if after and not initial:
             try:
-                events = backend.history.since(after)
+                events = backend.history.events_since(after)
             except ApiError as error:
-                return revision, [_line("ERROR", status(error))]
-            return revision, [_line_of(event, call, selects) for event in events]
-        found = [conversion.to_version(one, call.api_version) for one in backend.select(call)]
-    lines = [_line("ADDED", one) for one in found]
+                return revision, [_format_line("ERROR", build_status(error))]
+            return revision, [_format_event(event, call, selects) for event in events]
+        selected = [conversion.to_version(obj, call.api_version) for obj in backend.select(call)]
+    lines = [_format_line("ADDED", obj) for obj in selected]
     if initial:
-        lines.append(_bookmark(call, revision, {_INITIAL_END: "true"}))
+        lines.append(_format_bookmark(call, revision, {_INITIAL_END: "true"}))
     return revision, lines
 
 
-def _line(kind: str, obj: Obj) -> bytes:
+def _format_line(kind: str, obj: Obj) -> bytes:
     return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
 
 
-def _line_of(event: Event, call: Call, selects: Matches) -> bytes:
-    """An event as a watch has it; empty where it has none of it."""
-    seen = event.seen(call.kind.name, selects)
-    return b"" if seen is None else _line(seen[0], conversion.to_version(seen[1], call.api_version))
+def _format_event(event: Event, call: Call, selects: Matches) -> bytes:
+    """Return an event as a watch has it; empty where it has none of it."""
+    watch_event = event.as_watch_event(call.kind.name, selects)
+    return (
+        b""
+        if watch_event is None
+        else _format_line(watch_event[0], conversion.to_version(watch_event[1], call.api_version))
+    )
 
 
-def _bookmark(call: Call, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+def _format_bookmark(
+    call: Call, revision: int, annotations: Mapping[str, str] | None = None
+) -> bytes:
     meta: Obj = {"resourceVersion": str(revision)}
     if annotations:
         meta["annotations"] = annotations
     typed = {"kind": call.kind.name, "apiVersion": call.api_version}
-    return _line("BOOKMARK", {**typed, "metadata": meta})
+    return _format_line("BOOKMARK", {**typed, "metadata": meta})

@@ -32,9 +32,9 @@ _ENVIRONMENT: Final = {
 class DeviceCgroup:
     """What the kernel lets containers open."""
 
-    def permits(self, number: str, given: Set[str]) -> bool:
-        """Whether a device file of a number may be opened by who was given some numbers."""
-        return number in given
+    def permits(self, number: str, granted_numbers: Set[str]) -> bool:
+        """Return whether who was given some numbers may open the device file of a number."""
+        return number in granted_numbers
 
 
 class Command(Protocol):
@@ -42,13 +42,13 @@ class Command(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether it runs until it is terminated; else it ends with success after a moment."""
+        """Return whether it runs until terminated; else it ends with success after a moment."""
         ...
 
     def view(
         self, pod: Mapping[str, Any], container: Obj, edits: ContainerEdits, cgroup: DeviceCgroup
     ) -> ContainerView:
-        """What it sees of its surroundings, with what CDI adds to the container."""
+        """Return what it sees of its surroundings, with what CDI adds to the container."""
         ...
 
 
@@ -67,7 +67,7 @@ class ContainerRuntime(Protocol):
     def cannot_run(self) -> str: ...
 
     def command_of(self, container: Mapping[str, Any]) -> Command | None:
-        """What a container runs; None where it is not known."""
+        """Return what a container runs; None where it is not known."""
         ...
 
 
@@ -85,12 +85,12 @@ class Run:
     restarts: int = 0
 
     def has_ended(self, now: float) -> bool:
-        """Whether it is over."""
+        """Return whether it is over."""
         return self.ends_at is not None and self.ends_at <= now
 
 
 def basic_view(pod: Mapping[str, Any], container: Obj, edits: ContainerEdits) -> ContainerView:
-    """What every container sees: runtime defaults, its own ``env``, then what CDI adds."""
+    """Return what every container sees: runtime defaults, its own ``env``, then what CDI adds."""
     environment = {**_ENVIRONMENT, "HOSTNAME": pod["metadata"]["name"]}
     for variable in container.get("env") or []:
         if "valueFrom" not in variable:

@@ -63,7 +63,7 @@ class DRAManager:
     def __init__(self, cluster: Cluster, driver: NodeDriver | None, component: str) -> None:
         self._cluster = cluster
         self._component = component
-        self._asked: dict[str, None] = {}
+        self._called_drivers: dict[str, None] = {}
         self.drivers = [driver] if driver is not None else []
         self.prepared: dict[str, Prepared] = {}
 
@@ -72,11 +72,11 @@ class DRAManager:
 
         Raises NotPreparedError: not now; what was prepared stays, and the next attempt goes on.
         """
-        with self._counted("PrepareResources"):
+        with self._count_operation("PrepareResources"):
             self._prepare_claims(pod)
 
     def _prepare_claims(self, pod: Obj) -> None:
-        wanted = []
+        claims = []
         for _, claim in self.claims_of(pod):
             if claim is None:
                 raise NotPreparedError("ResourceClaim not created yet")
@@ -87,44 +87,49 @@ class DRAManager:
                 )
             if "allocation" not in claim["status"]:
                 raise NotPreparedError(f"ResourceClaim {name_of(claim)}: not allocated")
-            for name in self.asked(claim["status"]["allocation"], _PREPARE):
-                self._registered(name)
-            wanted.append(claim)
-        asked = [self._entry_for(claim, pod) for claim in wanted]
-        with self._one_call(_PREPARE):
-            for entry, claim in zip(asked, wanted, strict=True):
+            for name in self.list_drivers_to_call(claim["status"]["allocation"], _PREPARE):
+                self._find_registered_driver(name)
+            claims.append(claim)
+        entries = [self._entry_for(claim, pod) for claim in claims]
+        with self._count_driver_calls(_PREPARE):
+            for entry, claim in zip(entries, claims, strict=True):
                 if not entry.complete:
-                    entry.unprepare = self.asked(claim["status"]["allocation"], _UNPREPARE)
-            batches = [self.asked(claim["status"]["allocation"], _PREPARE) for claim in wanted]
-            for driver in self._in_order(batches):
-                for entry, claim, names in zip(asked, wanted, batches, strict=True):
+                    entry.unprepare = self.list_drivers_to_call(
+                        claim["status"]["allocation"], _UNPREPARE
+                    )
+            batches = [
+                self.list_drivers_to_call(claim["status"]["allocation"], _PREPARE)
+                for claim in claims
+            ]
+            for driver in self._order_drivers(batches):
+                for entry, claim, names in zip(entries, claims, batches, strict=True):
                     if not entry.complete and driver.name in names:
                         entry.devices[driver.name] = self._prepare(driver, claim)
-        for entry in asked:
+        for entry in entries:
             entry.complete = True
 
     def restart(self) -> None:
-        """The kubelet knows the claims from its checkpoint, but not that they are prepared."""
+        """Keep the claims, which the checkpoint has, but not that they are prepared."""
         for entry in self.prepared.values():
             entry.complete = False
 
     def unprepare(self, pod_uid: str) -> None:
         """Let go of a pod's claims. Raises NotPreparedError."""
-        with self._counted("UnprepareResources"), self._one_call(_UNPREPARE):
-            self._let_go(pod_uid)
+        with self._count_operation("UnprepareResources"), self._count_driver_calls(_UNPREPARE):
+            self._release_claims(pod_uid)
 
-    def _let_go(self, pod_uid: str) -> None:
+    def _release_claims(self, pod_uid: str) -> None:
         for claim_uid, prepared in list(self.prepared.items()):
             if pod_uid not in prepared.pods:
                 continue
             if prepared.pods == {pod_uid}:
                 for name in prepared.unprepare:
-                    self._unprepare(self._registered(name), claim_uid)
+                    self._unprepare(self._find_registered_driver(name), claim_uid)
                 del self.prepared[claim_uid]
             prepared.pods.discard(pod_uid)
 
     @contextmanager
-    def _counted(self, operation: str) -> Iterator[None]:
+    def _count_operation(self, operation: str) -> Iterator[None]:
         """Count an operation, also of a pod without claims, and whether it failed."""
         is_error = "true"
         try:
@@ -135,17 +140,17 @@ class DRAManager:
             counts.count(self._component, OPERATIONS, operation_name=operation, is_error=is_error)
 
     @contextmanager
-    def _one_call(self, method: str) -> Iterator[None]:
+    def _count_driver_calls(self, method: str) -> Iterator[None]:
         """Count which drivers were asked, once for all claims of a pod.
 
         What it says of a claim is in its answer, so the call itself succeeds
         (newMetricsInterceptor of pkg/kubelet/cm/dra/plugin/dra_plugin.go).
         """
-        self._asked = {}
+        self._called_drivers = {}
         try:
             yield
         finally:
-            for driver in self._asked:
+            for driver in self._called_drivers:
                 self._cluster.counts.count(
                     self._component,
                     CALLS,
@@ -154,8 +159,8 @@ class DRAManager:
                     grpc_status_code="OK",
                 )
 
-    def edits(self, pod: Obj, container: Obj) -> ContainerEdits:
-        """What a container of a prepared pod gets through CDI. Raises NotPreparedError."""
+    def resolve_edits(self, pod: Obj, container: Obj) -> ContainerEdits:
+        """Return what a container of a prepared pod gets through CDI. Raises NotPreparedError."""
         ids = list(dict.fromkeys(self.cdi_device_ids(pod, container)))
         if not ids or not self.drivers:
             return ContainerEdits({}, ())
@@ -164,26 +169,26 @@ class DRAManager:
         except UnresolvableError as error:
             raise NotPreparedError(f"CDI device injection failed: {error}") from None
 
-    def _in_order(self, batches: Iterable[Sequence[str]]) -> list[NodeDriver]:
-        """The drivers that are asked, in the order in which claims name them.
+    def _order_drivers(self, batches: Iterable[Sequence[str]]) -> list[NodeDriver]:
+        """Return the drivers that are asked, in the order in which claims name them.
 
         A kubelet has no order: it goes over a map.
         """
         names = dict.fromkeys(name for names in batches for name in names)
-        known = {driver.name: driver for driver in self.drivers}
-        return [known[name] for name in names if name in known]
+        driver_by_name = {driver.name: driver for driver in self.drivers}
+        return [driver_by_name[name] for name in names if name in driver_by_name]
 
-    def _registered(self, name: str) -> NodeDriver:
+    def _find_registered_driver(self, name: str) -> NodeDriver:
         for driver in self.drivers:
             if driver.name == name and driver.stopped_at is None:
                 return driver
         raise NotPreparedError(f"DRA driver {name} is not registered")
 
     def _entry_for(self, claim: Obj, pod: Obj) -> Prepared:
-        """A kubelet knows claims by their names: one waits until its namesake is unprepared."""
+        """Return the entry of a claim; one waits until its namesake is unprepared."""
         key = (namespace_of(claim), name_of(claim))
-        for uid, known in self.prepared.items():
-            if known.claim == key and uid != uid_of(claim):
+        for uid, entry_of_namesake in self.prepared.items():
+            if entry_of_namesake.claim == key and uid != uid_of(claim):
                 raise NotPreparedError(
                     f"old ResourceClaim with same name {key[1]} and different UID {uid} still "
                     "exists (previous pod force-deleted?!)"
@@ -192,18 +197,20 @@ class DRAManager:
         entry.pods.add(uid_of(pod))
         return entry
 
-    def asked(self, allocation: Obj, operation: str) -> list[str]:
-        """The drivers of an allocation that have a device for which an operation is not skipped."""
-        on = self._cluster.gates.get("DRAOptionalNodeOperations")
-        asked = {
+    def list_drivers_to_call(self, allocation: Obj, operation: str) -> list[str]:
+        """Return an allocation's drivers with a device for which an operation is not skipped."""
+        skipping_allowed = self._cluster.gates.get("DRAOptionalNodeOperations")
+        drivers = {
             result["driver"]: None
             for result in (allocation.get("devices") or {}).get("results") or []
-            if not (on and {"*", operation} & {*(result.get("skipNodeOperations") or ())})
+            if not (
+                skipping_allowed and {"*", operation} & {*(result.get("skipNodeOperations") or ())}
+            )
         }
-        return list(asked)
+        return list(drivers)
 
     def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
-        self._asked[driver.name] = None
+        self._called_drivers[driver.name] = None
         try:
             return list(driver.prepare(claim))
         except DriverError as error:
@@ -212,66 +219,72 @@ class DRAManager:
             ) from None
 
     def _unprepare(self, driver: NodeDriver, claim_uid: str) -> None:
-        self._asked[driver.name] = None
+        self._called_drivers[driver.name] = None
         try:
             driver.unprepare(claim_uid)
         except DriverError as error:
             raise NotPreparedError(f"NodeUnprepareResources: {error}") from None
 
     def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
-        """Pod claim name -> claim; the special claim for extended resources has no name."""
+        """Yield pod claim name -> claim; the special claim for extended resources has no name."""
         for entry, claim in self._cluster.claims_of(pod):
             yield entry["name"], claim
-        special = self._special_of(pod)
+        special = self._extended_claim_status_of(pod)
         if special:
             yield "", self._cluster.extended_claim_of(pod)
 
-    def _special_of(self, pod: Obj) -> Obj:
-        found: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
-        return found
+    def _extended_claim_status_of(self, pod: Obj) -> Obj:
+        status: Obj = pod["status"].get("extendedResourceClaimStatus") or {}
+        return status
 
     def cdi_device_ids(self, pod: Obj, container: Obj) -> Iterator[str]:
-        """The CDI devices of the claims and requests that a container names."""
-        wanted = [
+        """Yield the CDI devices of the claims and requests that a container names."""
+        named_requests = [
             (entry["name"], entry.get("request") or "")
             for entry in (container.get("resources") or {}).get("claims") or []
         ]
-        wanted += [
+        named_requests += [
             ("", mapping["requestName"])
-            for mapping in self._special_of(pod).get("requestMappings", [])
+            for mapping in self._extended_claim_status_of(pod).get("requestMappings", [])
             if mapping["containerName"] == container["name"]
         ]
         claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
-        for name, request in wanted:
+        for name, request in named_requests:
             if name in claims:
                 yield from self.devices_of(uid_of(claims[name]), request)
 
     def allocated_resources_status(self, pod: Obj, container: Obj) -> list[Obj]:
-        """``allocatedResourcesStatus`` of a container: the health of what it was given.
+        """Return ``allocatedResourcesStatus`` of a container: the health of what it was given.
 
         Source: pkg/kubelet/cm/dra/manager.go, UpdateAllocatedResourcesStatus.
         """
         if not self._cluster.gates.get("ResourceHealthStatus"):
             return []
         claims = {name: claim for name, claim in self.claims_of(pod) if claim is not None}
-        found = {}
+        health_by_claim = {}
         for entry in (container.get("resources") or {}).get("claims") or []:
             claim, request = claims.get(entry["name"]), entry.get("request") or ""
             prepared = self.prepared.get(uid_of(claim)) if claim is not None else None
             if prepared is not None:
                 name = f"claim:{entry['name']}" + (f"/{request}" if request else "")
                 base = request.partition("/")[0]
-                each = (
-                    self._health(driver, device)
+                device_health = (
+                    self._read_health(driver, device)
                     for driver in self.drivers
                     for device in prepared.devices.get(driver.name, ())
                     if _is_for(device, base)
                 )
-                health = {one["resourceID"]: one for one in each}
-                found[name] = [*health.values()]
-        return [{"name": name, "resources": health} for name, health in found.items() if health]
+                health = {
+                    entry_health["resourceID"]: entry_health for entry_health in device_health
+                }
+                health_by_claim[name] = [*health.values()]
+        return [
+            {"name": name, "resources": health}
+            for name, health in health_by_claim.items()
+            if health
+        ]
 
-    def _health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
+    def _read_health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
         health, message = driver.health(device.device_name)
         fallback = f"{driver.name}/{device.pool_name}/{device.device_name}"
         entry: Obj = {"resourceID": next(iter(device.cdi_device_ids), fallback), "health": health}
@@ -280,7 +293,7 @@ class DRAManager:
         return entry
 
     def devices_of(self, claim_uid: str, request: str = "") -> Iterator[str]:
-        """The CDI devices of a prepared claim, or of one of its requests."""
+        """Yield the CDI devices of a prepared claim, or of one of its requests."""
         for devices in self.prepared[claim_uid].devices.values():
             for device in devices:
                 if _is_for(device, request):
@@ -288,5 +301,5 @@ class DRAManager:
 
 
 def _is_for(device: PreparedDevice, request: str) -> bool:
-    """Whether a device is given to who names a request, or none."""
+    """Return whether a device is given to who names a request, or none."""
     return not request or not device.request_names or request in device.request_names

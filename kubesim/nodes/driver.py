@@ -69,8 +69,8 @@ class NodeDriver(ABC):
     @property
     def devices(self) -> list[str]:
         """Names of the devices that it publishes."""
-        found = [item["spec"].get("devices") or () for item in self.slices]
-        return [device["name"] for devices in found for device in devices]
+        device_lists = [item["spec"].get("devices") or () for item in self.slices]
+        return [device["name"] for devices in device_lists for device in devices]
 
     def taint(self, taints: Mapping[str, Sequence[Obj]]) -> None:
         """Publish taints too, whatever the health of devices: device -> taints."""
@@ -78,7 +78,7 @@ class NodeDriver(ABC):
         self._publish({})
 
     def health(self, device: str) -> tuple[Health, str]:
-        """The health that the driver reports to the kubelet, with a message."""
+        """Return the health that the driver reports to the kubelet, with a message."""
         return self.known_health(device) if self.stopped_at is None else ("Unknown", "")
 
     @abstractmethod
@@ -87,33 +87,33 @@ class NodeDriver(ABC):
 
     @abstractmethod
     def known_health(self, device: str) -> tuple[Health, str]:
-        """The health of a device as a driver that runs knows it, and a message."""
+        """Return the health of a device as a driver that runs knows it, and a message."""
 
     @abstractmethod
     def claim_of(self, spec_file: Path) -> str | None:
-        """The uid of the claim that a CDI spec of this driver is for; None: it is not its own."""
+        """Return the uid of the claim that a CDI spec is for; None: it is not this driver's."""
 
-    def _publish(self, found: Mapping[str, Sequence[Obj]]) -> None:
+    def _publish(self, further_taints: Mapping[str, Sequence[Obj]]) -> None:
         """Publish taints beside those that are fixed: device -> taints."""
-        slices = (_tainted(item, self._fixed) for item in self._plain)
-        self.slices = tuple(_tainted(item, found) for item in slices)
+        slices = (_add_taints(item, self._fixed) for item in self._plain)
+        self.slices = tuple(_add_taints(item, further_taints) for item in slices)
 
     @abstractmethod
     def prepare(self, claim: Obj) -> Sequence[PreparedDevice]:
-        """NodePrepareResources for one claim. Raises DriverError: it could not be prepared."""
+        """Answer NodePrepareResources for one claim. Raises DriverError: it could not."""
 
     @abstractmethod
     def unprepare(self, uid: str) -> None:
-        """NodeUnprepareResources for one claim. Raises DriverError: it could not be unprepared."""
+        """Answer NodeUnprepareResources for one claim. Raises DriverError: it could not."""
 
     def restart(self) -> None:  # noqa: B027 -- most have nothing to take up again
         """Start again, with what is on disk."""
 
     def start_next(self) -> None:  # noqa: B027 -- as restart
-        """A second instance begins, with what is on disk, and is asked from now on."""
+        """Begin a second instance, with what is on disk, which is asked from now on."""
 
     def end_next(self) -> None:  # noqa: B027 -- as restart
-        """The second instance ends at once, and the first is asked again."""
+        """End the second instance at once; the first is asked again."""
 
     def reboot(self) -> None:
         """Lose what lies in memory: ``/run``, and with it the CDI specs."""
@@ -121,22 +121,22 @@ class NodeDriver(ABC):
             path.unlink()
 
     def edits(self, cdi_device_ids: Iterable[str]) -> ContainerEdits:
-        """What a container with these CDI devices gets. Raises UnresolvableError."""
+        """Return what a container with these CDI devices gets. Raises UnresolvableError."""
         return resolve(self._cdi_root, cdi_device_ids)
 
     def specs(self) -> list[tuple[str, Obj]]:
-        """Name and content of the CDI specs on disk."""
+        """Return name and content of the CDI specs on disk."""
         paths = sorted(self._cdi_root.glob("*.json"))
         return [(path.name, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
     def spec_files(self) -> Mapping[str, list[str]]:
-        """Claim uid -> names of the CDI specs on disk that are for it."""
-        found: dict[str, list[str]] = {}
+        """Return claim uid -> names of the CDI specs on disk that are for it."""
+        files_by_claim: dict[str, list[str]] = {}
         for path in sorted(self._cdi_root.glob("*.json")):
             uid = self.claim_of(path)
             if uid is not None:
-                found.setdefault(uid, []).append(path.name)
-        return found
+                files_by_claim.setdefault(uid, []).append(path.name)
+        return files_by_claim
 
 
 class SlicePublisher:
@@ -175,38 +175,40 @@ class SlicePublisher:
     def sync(self) -> None:
         if not self._cluster.gates.get("DynamicResourceAllocation"):
             return
-        for node_name, wanted in self._published:
+        for node_name, published_slice in self._published:
             if not self._runs(node_name):
                 continue
             node = None if node_name is None else self._store.get("Node", "", node_name)
-            stored = self._stored.get(name_of(wanted))
+            stored = self._stored.get(name_of(published_slice))
             if (node_name is not None and node is None) or (stored and node_name in self._gone):
                 continue
-            present = self._store.get("ResourceSlice", "", name_of(wanted))
+            present = self._store.get("ResourceSlice", "", name_of(published_slice))
             if present is None:
-                self._stored[name_of(wanted)] = self._api.create(_owned(wanted, node), "")["spec"]
+                self._stored[name_of(published_slice)] = self._api.create(
+                    _set_owner(published_slice, node), ""
+                )["spec"]
             elif present["spec"] != stored:
                 self._store.replace({**clone(present), "spec": stored})
 
-    def change(self, node: str, slices: Sequence[Obj]) -> None:
-        """The driver of a node publishes these slices from now on, or others of their names."""
+    def change_slices(self, node: str, slices: Sequence[Obj]) -> None:
+        """Publish these slices of a node's driver from now on, or others of their names."""
         new = {name_of(item): item for item in slices}
-        before = {name_of(item) for _, item in self._published}
+        published_names = {name_of(item) for _, item in self._published}
         self._published = (
             *((owner, new.get(name_of(item), item)) for owner, item in self._published),
-            *((node, item) for name, item in new.items() if name not in before),
+            *((node, item) for name, item in new.items() if name not in published_names),
         )
-        for name, wanted in new.items():
+        for name, changed_slice in new.items():
             if self._store.get("ResourceSlice", "", name) is None:
                 self._stored.pop(name, None)  # made anew when the driver publishes again
                 continue
-            changed = _owned(wanted, self._store.get("Node", "", node))
+            owned_slice = _set_owner(changed_slice, self._store.get("Node", "", node))
             self._stored[name] = self._api.change(
-                Ref.of(wanted), patches.of("update", changed), None, ""
+                Ref.of(changed_slice), patches.make_change("update", owned_slice), None, ""
             )["spec"]
 
 
-def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:
+def _add_taints(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:
     spec = resource_slice["spec"]
     if not spec.get("devices"):
         return resource_slice
@@ -219,7 +221,7 @@ def _tainted(resource_slice: Obj, taints: Mapping[str, Sequence[Obj]]) -> Obj:
     return {**resource_slice, "spec": {**spec, "devices": devices}}
 
 
-def _owned(published: Obj, node: Obj | None) -> Obj:
+def _set_owner(published: Obj, node: Obj | None) -> Obj:
     if node is None:
         return published
     reference = {

@@ -73,10 +73,10 @@ class Kubelet:
         self._views: dict[tuple[str, str, str], tuple[str, ContainerView]] = {}
 
     def observe(self, namespace: str, pod: str, container: str) -> ContainerView | None:
-        """What a container saw in its latest run; also after its pod is gone."""
-        uid, seen = self._views.get((namespace, pod, container), ("", None))
+        """Return what a container saw in its latest run; also after its pod is gone."""
+        uid, view = self._views.get((namespace, pod, container), ("", None))
         present = self._store.get("Pod", namespace, pod)
-        return seen if present is None or uid_of(present) == uid else None
+        return view if present is None or uid_of(present) == uid else None
 
     def sync(self) -> None:
         now = self._cluster.clock.now
@@ -86,14 +86,16 @@ class Kubelet:
         if not self.runtime_runs:
             return
         all_pods = self._store.all("Pod")
-        own = {uid_of(pod): pod for pod in all_pods if pod["spec"].get("nodeName") == self.node}
-        for uid, pod in own.items():
+        pods_of_node = {
+            uid_of(pod): pod for pod in all_pods if pod["spec"].get("nodeName") == self.node
+        }
+        for uid, pod in pods_of_node.items():
             if uid in self._pods or not pods.is_finished(pod):
                 run = self._pods.setdefault(uid, PodRun(pod, now))
                 run.pod = pod
                 self._sync_pod(run)
         for uid, run in list(self._pods.items()):
-            if uid not in own and self._release(run):
+            if uid not in pods_of_node and self._release(run):
                 del self._pods[uid]
 
     def _sync_pod(self, run: PodRun) -> None:
@@ -122,18 +124,18 @@ class Kubelet:
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
         run.problem, run.attempts = message, run.attempts + 1
         run.retry_at = self._cluster.clock.wake_in(delay)
-        self._cluster.event(run.pod, "Warning", reason, message, "kubelet")
+        self._cluster.record_event(run.pod, "Warning", reason, message, "kubelet")
 
     def _run_containers(self, run: PodRun) -> None:
         for container in run.pod["spec"].get("initContainers") or []:
             sidecar = container.get("restartPolicy") == "Always"
-            if not self._keep_running(run, container, again=sidecar) and not sidecar:
+            if not self._keep_running(run, container, restarts=sidecar) and not sidecar:
                 return
         for container in run.pod["spec"]["containers"]:
-            again = run.pod["spec"]["restartPolicy"] == "Always"
-            self._keep_running(run, container, again=again)
+            restarts = run.pod["spec"]["restartPolicy"] == "Always"
+            self._keep_running(run, container, restarts=restarts)
 
-    def _keep_running(self, run: PodRun, container: Obj, *, again: bool) -> bool:
+    def _keep_running(self, run: PodRun, container: Obj, *, restarts: bool) -> bool:
         """Start a container if it is time to; True when it has completed."""
         now = self._cluster.clock.now
         current = run.runs.get(container["name"])
@@ -142,7 +144,7 @@ class Kubelet:
             return False
         if current.ends_at is None or current.ends_at > now:
             return False
-        if again:
+        if restarts:
             delay = min(_RESTART_SECONDS * 2**current.restarts, _MAX_RESTART_SECONDS)
             if now >= current.ends_at + delay:
                 self._start(run, container, current.restarts + 1)
@@ -156,17 +158,17 @@ class Kubelet:
             return
         now = self._cluster.clock.now
         try:
-            edits = self.dra_manager.edits(run.pod, container)
+            edits = self.dra_manager.resolve_edits(run.pod, container)
         except NotPreparedError as error:
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
-        seen = command.view(run.pod, container, edits, self.device_cgroup)
+        view = command.view(run.pod, container, edits, self.device_cgroup)
         clock = self._cluster.clock
         ends_at = None if command.holds else clock.wake_in(containers.EXIT_SECONDS)
-        run.runs[container["name"]] = Run(seen, now, ends_at, restarts)
+        run.runs[container["name"]] = Run(view, now, ends_at, restarts)
         key = (namespace_of(run.pod), name_of(run.pod), container["name"])
-        self._views[key] = (uid_of(run.pod), seen)
+        self._views[key] = (uid_of(run.pod), view)
         self._cluster.note(key[0], f"kubelet {self.node}: started {key[1]}/{key[2]}")
 
     def _terminate(self, run: PodRun) -> None:
@@ -203,17 +205,17 @@ class Kubelet:
     def _report(self, run: PodRun) -> None:
         if self._store.by_uid(uid_of(run.pod)) is None:
             return
-        status = podstatus.build(run, self._cluster.clock, self.runtime)
-        for found, container in zip(
+        status = podstatus.build_pod_status(run, self._cluster.clock, self.runtime)
+        for container_status, container in zip(
             status["containerStatuses"], run.pod["spec"]["containers"], strict=True
         ):
             if health := self.dra_manager.allocated_resources_status(run.pod, container):
-                found["allocatedResourcesStatus"] = health
+                container_status["allocatedResourcesStatus"] = health
         if status != run.pod["status"]:
             run.pod = self._store.modify(run.pod, lambda new: new.update(status=status))
 
     def stop(self) -> None:
-        """End; containers run on."""
+        """End the kubelet; containers run on."""
         self.stopped_at = self._cluster.clock.now
 
     def start(self) -> None:
@@ -236,56 +238,56 @@ class Kubelet:
         node = self._store.get("Node", "", self.node)
         if node is not None:
             ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-            now = self._cluster.clock.timestamp()
+            now = self._cluster.clock.format_timestamp()
             self._store.modify(node, lambda new: set_condition(new["status"], ready, now))
 
     def stop_driver(self, role: str = _OWN) -> None:
-        """One of the node's drivers ends."""
-        driver = self._driver(role)
+        """End one of the node's drivers."""
+        driver = self._driver_of_role(role)
         driver.stopped_at = self._cluster.clock.now
         self._wipes.setdefault(driver.name, self._cluster.clock.wake_in(_WIPING_DELAY))
 
     def start_driver(self, role: str = _OWN) -> None:
-        """It starts with what it has kept, or for the first time, and registers."""
+        """Start a driver with what it has kept, or for the first time; it registers."""
         if role != _OWN and self.other is None:
             assert self.make_other is not None
             self.other = self.make_other()
             self.dra_manager.drivers.append(self.other)
             return
-        driver = self._driver(role)
+        driver = self._driver_of_role(role)
         driver.restart()
         driver.stopped_at = None
         self._wipes.pop(driver.name, None)
 
-    def _driver(self, role: str) -> NodeDriver:
+    def _driver_of_role(self, role: str) -> NodeDriver:
         driver = self.driver if role == _OWN else self.other
         assert driver is not None
         return driver
 
     def remove_other(self) -> None:
-        """The other driver ended for good: what it has published goes at once."""
+        """Remove the other driver, which ended for good: what it has published goes at once."""
         if self.other is not None:
             self.wipe_slices(self.other.name)
             self.dra_manager.drivers.remove(self.other)
             self.other = None
 
     def register_next_driver(self) -> None:
-        """An instance of the driver's next version registers, and gets all calls from now on.
+        """Register an instance of the driver's next version, which gets all calls from now on.
 
         The newest instance that is connected is called (``get`` of
         pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go).
         """
-        driver = self._driver(_OWN)
+        driver = self._driver_of_role(_OWN)
         driver.start_next()
         driver.stopped_at = None
         self._wipes.pop(driver.name, None)
 
     def lose_next_driver(self) -> None:
-        """That instance crashes, and the one before it gets the calls again."""
-        self._driver(_OWN).end_next()
+        """End that instance, which crashes; the one before it gets the calls again."""
+        self._driver_of_role(_OWN).end_next()
 
     def switch_off(self) -> None:
-        """The node loses its containers, and what its drivers have in memory."""
+        """Switch the node off: its containers go, and what its drivers have in memory."""
         now = self._cluster.clock.now
         for run in self._pods.values():
             run.prepared = False

@@ -40,7 +40,7 @@ _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 
 
 def node_object(node: Node, kubernetes_version: str, gates: Mapping[str, bool]) -> Obj:
-    """The Node, with what the node lifecycle controller has made of its state.
+    """Return the Node, with what the node lifecycle controller has made of its state.
 
     Of features its kubelet declares those that concern DRA (k8s.io/component-helpers,
     nodedeclaredfeatures/features).
@@ -80,10 +80,10 @@ def node_object(node: Node, kubernetes_version: str, gates: Mapping[str, bool]) 
     }
 
 
-def hold(
+def hold_devices(
     api: ApiServer, node: str, driver: NodeDriver, devices: Iterable[str], command: Sequence[str]
 ) -> None:
-    """Have pods of another namespace use devices of a node.
+    """Make pods of another namespace that use devices of a node.
 
     ``command``: of their containers; it runs until it is told to end.
     """

@@ -43,16 +43,16 @@ class PodRun:
         limit = self.pod["spec"].get("activeDeadlineSeconds")
         if limit is None or self.overdue:
             return
-        left = self.started_at + limit - clock.now
-        if left > 0:
-            clock.wake_in(left)
+        remaining_seconds = self.started_at + limit - clock.now
+        if remaining_seconds > 0:
+            clock.wake_in(remaining_seconds)
             return
         self.overdue = True
         self.stop(clock, self.pod["spec"].get("terminationGracePeriodSeconds", TERM_SECONDS))
 
     def stop(self, clock: VirtualClock, grace: float) -> None:
         """Tell all containers to end, after their hook ``preStop`` has slept."""
-        for container in pods.containers(self.pod["spec"]):
+        for container in pods.list_containers(self.pod["spec"]):
             current = self.runs.get(container["name"])
             if current is not None and current.ends_at is None:
                 hook = (container.get("lifecycle") or {}).get("preStop") or {}
@@ -61,34 +61,39 @@ class PodRun:
 
 
 def has_ended(run: PodRun, now: float) -> bool:
-    """Whether all containers of a pod have ended for good."""
+    """Return whether all containers of a pod have ended for good."""
     spec = run.pod["spec"]
     if run.overdue:
         return all(current.has_ended(now) for current in run.runs.values())
     runs = [run.runs.get(container["name"]) for container in spec["containers"]]
-    over = all(one is not None and one.has_ended(now) for one in runs)
-    return over and spec["restartPolicy"] != "Always"
+    all_ended = all(
+        container_run is not None and container_run.has_ended(now) for container_run in runs
+    )
+    return all_ended and spec["restartPolicy"] != "Always"
 
 
-def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
-    """The new ``status``; what others wrote into it stays.
+def build_pod_status(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
+    """Return the new ``status``; what others wrote into it stays.
 
     A pod has not ended before its claims are unprepared (pkg/kubelet/status/status_manager.go,
     mergePodStatus).
     """
     status: Obj = clone(run.pod["status"])
     spec, terminating = run.pod["spec"], run.deadline is not None
-    status.setdefault("startTime", clock.timestamp(run.started_at - clock.now))
+    status.setdefault("startTime", clock.format_timestamp(run.started_at - clock.now))
     status.setdefault("hostIP", "192.0.2.1")
     if run.prepared:
         status.setdefault("podIP", f"198.51.100.{int(uid_of(run.pod)[:2], 16) % 254 + 1}")
     policy = "Never" if terminating or run.overdue else spec["restartPolicy"]
-    init = [_container(item, run, clock, runtime) for item in spec.get("initContainers") or []]
-    main = [_container(item, run, clock, runtime) for item in spec["containers"]]
+    init = [
+        _build_container_status(item, run, clock, runtime)
+        for item in spec.get("initContainers") or []
+    ]
+    main = [_build_container_status(item, run, clock, runtime) for item in spec["containers"]]
     if init:
         status["initContainerStatuses"] = init
     status["containerStatuses"] = main
-    status["phase"] = _phase(main, policy, terminating or run.overdue)
+    status["phase"] = _compute_phase(main, policy, terminating or run.overdue)
     finished = status["phase"] in {"Succeeded", "Failed"}
     if finished and not run.released:
         status["phase"], finished = "Running", False
@@ -105,11 +110,11 @@ def build(run: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
     ):
         state = "True" if value else "False"
         condition = {"type": name, "status": state, "lastProbeTime": None, **extra}
-        set_condition(status, condition, clock.timestamp())
+        set_condition(status, condition, clock.format_timestamp())
     return status
 
 
-def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
+def _compute_phase(main: list[Obj], policy: str, terminating: bool) -> str:
     ended = [item for item in main if "terminated" in item["state"]]
     if len(ended) == len(main) and policy != "Always":
         return "Succeeded"
@@ -119,7 +124,9 @@ def _phase(main: list[Obj], policy: str, terminating: bool) -> str:
     return "Running" if started else "Pending"
 
 
-def _container(container: Obj, pod: PodRun, clock: VirtualClock, runtime: ContainerRuntime) -> Obj:
+def _build_container_status(
+    container: Obj, pod: PodRun, clock: VirtualClock, runtime: ContainerRuntime
+) -> Obj:
     run = pod.runs.get(container["name"])
     running = run is not None and not run.has_ended(clock.now)
     return {
@@ -129,11 +136,13 @@ def _container(container: Obj, pod: PodRun, clock: VirtualClock, runtime: Contai
         "ready": running,
         "started": running,
         "restartCount": run.restarts if run else 0,
-        "state": _waiting(container, pod, runtime) if run is None else _state(run, clock),
+        "state": _build_waiting_state(container, pod, runtime)
+        if run is None
+        else _build_run_state(run, clock),
     }
 
 
-def _waiting(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
+def _build_waiting_state(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
     waiting = {"reason": "ContainerCreating"}
     if pod.problem:
         waiting["message"] = pod.problem
@@ -142,8 +151,8 @@ def _waiting(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
     return {"waiting": waiting}
 
 
-def _state(run: Run, clock: VirtualClock) -> Obj:
-    started = clock.timestamp(run.started_at - clock.now)
+def _build_run_state(run: Run, clock: VirtualClock) -> Obj:
+    started = clock.format_timestamp(run.started_at - clock.now)
     if not run.has_ended(clock.now):
         return {"running": {"startedAt": started}}
     ended = run.ends_at if run.ends_at is not None else clock.now
@@ -152,7 +161,7 @@ def _state(run: Run, clock: VirtualClock) -> Obj:
             "exitCode": 0,
             "reason": "Completed",
             "startedAt": started,
-            "finishedAt": clock.timestamp(ended - clock.now),
+            "finishedAt": clock.format_timestamp(ended - clock.now),
         }
     }
 
@@ -169,25 +178,27 @@ class PodResources:
     def __init__(self, manager: DRAManager) -> None:
         self._manager = manager
 
-    def listed(self, pod: Obj, container: str) -> Sequence[ListedClaim] | None:
-        """The claims of a container of a pod of the node; None: it is not listed."""
+    def list_claims(self, pod: Obj, container: str) -> Sequence[ListedClaim] | None:
+        """Return the claims of a container of a pod of the node; None: it is not listed."""
         spec = pod["spec"]
         sidecars = [
-            one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+            listed_container
+            for listed_container in spec.get("initContainers") or []
+            if listed_container.get("restartPolicy") == "Always"
         ]
-        for one in (*sidecars, *spec["containers"]):
-            if one["name"] == container and not pods.is_finished(pod):
-                claims = self.claims_of(pod, one)
-                known = all(uid_of(claim) in self._manager.prepared for claim in claims)
-                return [self._claim(claim) for claim in claims] if known else []
+        for listed_container in (*sidecars, *spec["containers"]):
+            if listed_container["name"] == container and not pods.is_finished(pod):
+                claims = self.claims_of(pod, listed_container)
+                all_prepared = all(uid_of(claim) in self._manager.prepared for claim in claims)
+                return [self._claim(claim) for claim in claims] if all_prepared else []
         return None
 
     def claims_of(self, pod: Obj, container: Obj) -> list[Obj]:
-        """The claims that a container names, or has for extended resources."""
-        named = {one["name"] for one in (container.get("resources") or {}).get("claims") or []}
+        """Return the claims that a container names, or has for extended resources."""
+        named = {entry["name"] for entry in (container.get("resources") or {}).get("claims") or []}
         special = pod["status"].get("extendedResourceClaimStatus") or {}
         mappings = special.get("requestMappings") or []
-        if any(one["containerName"] == container["name"] for one in mappings):
+        if any(entry["containerName"] == container["name"] for entry in mappings):
             named.add("")
         claims = self._manager.claims_of(pod)
         return [claim for name, claim in claims if claim is not None and name in named]
@@ -196,12 +207,12 @@ class PodResources:
         devices = tuple(
             ListedDevice(
                 driver,
-                one.pool_name,
-                one.device_name,
-                tuple(one.cdi_device_ids),
-                one.share_id or "",
+                device.pool_name,
+                device.device_name,
+                tuple(device.cdi_device_ids),
+                device.share_id or "",
             )
-            for driver, given in self._manager.prepared[uid_of(claim)].devices.items()
-            for one in given
+            for driver, prepared_devices in self._manager.prepared[uid_of(claim)].devices.items()
+            for device in prepared_devices
         )
         return ListedClaim(namespace_of(claim), name_of(claim), devices)

@@ -13,7 +13,7 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster, set_condition
 from kubesim.controllers.claims import FINALIZER
-from kubesim.store import clone, keep, name_of, namespace_of, uid_of
+from kubesim.store import clone, name_of, namespace_of, retain_items, uid_of
 
 COMPONENT: Final = "kube-scheduler"
 SCHEDULER: Final = "default-scheduler"
@@ -43,7 +43,7 @@ class Plan:
     node_allocatable: list[Obj] = field(default_factory=list)
     unavailable: list[Obj] = field(default_factory=list)
 
-    def fill(self, other: Plan) -> None:
+    def take_over(self, other: Plan) -> None:
         """Take over what was found for another plan of the same pod."""
         self.node, self.to_allocate, self.allocations = (
             other.node,
@@ -66,19 +66,21 @@ class Binder:
 
         Returns ``status.allocation`` of each claim of ``plan.to_allocate`` as it was written.
         """
-        found = {
+        allocation_by_claim = {
             uid_of(claim): allocation
             for claim, allocation in zip(plan.to_allocate, plan.allocations, strict=True)
         }
         written: dict[str, Obj] = {}
         for claim in plan.claims:
-            written[uid_of(claim)] = self.reserve_claim(pod, claim, found.get(uid_of(claim)))
+            written[uid_of(claim)] = self.reserve_claim(
+                pod, claim, allocation_by_claim.get(uid_of(claim))
+            )
         status: Obj = {}
         if plan.special is not None:
             stored = self._store.add(_unnamed(plan.special))
-            self._cluster.counts.created(COMPONENT, stored, success=True)
+            self._cluster.counts.count_created_claim(COMPONENT, stored, success=True)
             special_uid = uid_of(plan.special)
-            written[special_uid] = self.reserve_claim(pod, stored, found[special_uid])
+            written[special_uid] = self.reserve_claim(pod, stored, allocation_by_claim[special_uid])
             status["extendedResourceClaimStatus"] = {
                 "resourceClaimName": name_of(stored),
                 "requestMappings": plan.mappings,
@@ -96,22 +98,22 @@ class Binder:
             new["spec"]["nodeName"] = node
             new["status"].pop("nominatedNodeName", None)
             condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+            set_condition(new["status"], condition, self._cluster.clock.format_timestamp())
 
         pod = self._store.modify(pod, bound)
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
-        self._cluster.event(pod, "Normal", "Scheduled", message, SCHEDULER)
+        self._cluster.record_event(pod, "Normal", "Scheduled", message, SCHEDULER)
 
-    def wait(self, pod: Obj, node: str) -> None:
+    def report_waiting(self, pod: Obj, node: str) -> None:
         """Say that a pod whose claims are reserved is not bound yet."""
         message = f"waiting for binding conditions for device on node {node}"
-        self._cluster.event(pod, "Normal", "BindingConditionsPending", message, SCHEDULER)
+        self._cluster.record_event(pod, "Normal", "BindingConditionsPending", message, SCHEDULER)
 
     def unreserve(self, pod: Obj) -> None:
         """Take back the reservations of a pod that could not be bound, and what was made for it."""
         for _, claim in self._cluster.claims_of(pod):
             if claim is not None and pods.is_reserved(claim, pod):
-                self._store.modify(claim, lambda new: _without(new, uid_of(pod)))
+                self._store.modify(claim, lambda new: _remove_consumer(new, uid_of(pod)))
         special = self._cluster.extended_claim_of(pod)
         if special is not None:
             self._store.remove(special)
@@ -128,7 +130,7 @@ class Binder:
                 self._store.modify(claim, _deallocate)
                 return
 
-    def fail(self, pod: Obj, reason: str, message: str) -> None:
+    def report_failure(self, pod: Obj, reason: str, message: str) -> None:
         """Say on the pod and in an event why it was not scheduled."""
 
         def failed(new: Obj) -> None:
@@ -140,10 +142,10 @@ class Binder:
                 "message": message,
                 "lastProbeTime": None,
             }
-            set_condition(new["status"], condition, self._cluster.clock.timestamp())
+            set_condition(new["status"], condition, self._cluster.clock.format_timestamp())
 
         pod = self._store.modify(pod, failed)
-        self._cluster.event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
+        self._cluster.record_event(pod, "Warning", "FailedScheduling", message, SCHEDULER)
 
     def reserve_claim(self, pod: Obj, claim: Obj, allocation: Obj | None) -> Obj:
         """Reserve one claim for a pod, with its allocation if it has none yet.
@@ -158,23 +160,23 @@ class Binder:
                     finalizers.append(FINALIZER)
                 new["status"]["allocation"] = clone(allocation)
                 if self._cluster.features.device_binding_and_status:
-                    now = self._cluster.clock.timestamp()
+                    now = self._cluster.clock.format_timestamp()
                     new["status"]["allocation"]["allocationTimestamp"] = now
             if not pods.is_reserved(new, pod):
-                new["status"].setdefault("reservedFor", []).append(pods.reservation(pod))
+                new["status"].setdefault("reservedFor", []).append(pods.consumer_reference(pod))
 
         return self._store.modify(claim, reserve)
 
 
 def _unnamed(claim: Obj) -> Obj:
-    """The special claim as it is created: the API server gives it name and uid."""
+    """Return the special claim as it is created: the API server gives it name and uid."""
     new = clone(claim)
     del new["metadata"]["name"], new["metadata"]["uid"]
     return new
 
 
-def _without(claim: Obj, uid: str) -> None:
-    keep(claim["status"], "reservedFor", lambda user: user["uid"] != uid)
+def _remove_consumer(claim: Obj, uid: str) -> None:
+    retain_items(claim["status"], "reservedFor", lambda user: user["uid"] != uid)
 
 
 def _forget_devices(pod: Obj) -> None:

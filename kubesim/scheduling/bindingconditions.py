@@ -35,36 +35,36 @@ class BindingConditions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def applies(self, claim: Obj) -> bool:
-        """Whether a claim has a device that must be waited for."""
+    def must_wait_for(self, claim: Obj) -> bool:
+        """Return whether a claim has a device that must be waited for."""
         if not self._cluster.features.device_binding_and_status:
             return False
         return any(result.get("bindingConditions") for result in results_of(claim))
 
-    def readiness(self, claim: Obj) -> Readiness:
-        """What the drivers have reported in ``status.devices`` of an allocated claim."""
-        found = Readiness.READY
+    def read_readiness(self, claim: Obj) -> Readiness:
+        """Return what the drivers have reported in ``status.devices`` of an allocated claim."""
+        worst = Readiness.READY
         for result in results_of(claim):
             if not result.get("bindingConditions"):
                 continue
-            conditions = _reported(claim, result)
+            conditions = _read_conditions(claim, result)
             failures = result.get("bindingFailureConditions") or []
             if any(conditions.get(name) for name in failures):
                 return Readiness.FAILED
             if not all(conditions.get(name) for name in result["bindingConditions"]):
-                found = Readiness.WAITING
-        return found
+                worst = Readiness.WAITING
+        return worst
 
     def is_late(self, claim: Obj) -> bool:
-        """Whether the devices of an allocated claim have been waited for long enough."""
+        """Return whether the devices of an allocated claim have been waited for long enough."""
         since = claim["status"]["allocation"].get("allocationTimestamp")
-        return since is not None and self._cluster.clock.timestamp(-TIMEOUT) > since
+        return since is not None and self._cluster.clock.format_timestamp(-TIMEOUT) > since
 
     def cannot_bind(self, claim: Obj) -> bool:
-        """Whether an allocated claim will not become ready and should be allocated anew."""
-        if not self.applies(claim):
+        """Return whether an allocated claim will not become ready and should be allocated anew."""
+        if not self.must_wait_for(claim):
             return False
-        state = self.readiness(claim)
+        state = self.read_readiness(claim)
         return state is Readiness.FAILED or (state is Readiness.WAITING and self.is_late(claim))
 
 
@@ -92,12 +92,12 @@ class WaitingPods:
     def bind(self, pod: Obj, node: str) -> None:
         """Bind a pod whose claims are reserved, or let it wait."""
         pod = self._cluster.store.by_uid(uid_of(pod)) or pod
-        if not any(self._conditions.applies(claim) for claim in self._claims(pod)):
+        if not any(self._conditions.must_wait_for(claim) for claim in self._claims(pod)):
             self._binder.bind(pod, node)
             return
         self._assumed[uid_of(pod)] = node
         self._cluster.clock.wake_in(TIMEOUT + 1)
-        self._binder.wait(pod, node)
+        self._binder.report_waiting(pod, node)
         self.sync()
 
     def sync(self) -> None:
@@ -109,9 +109,9 @@ class WaitingPods:
                 continue
             problem, ready = "", True
             for claim in self._claims(pod):
-                if not self._conditions.applies(claim):
+                if not self._conditions.must_wait_for(claim):
                     continue
-                state = self._conditions.readiness(claim)
+                state = self._conditions.read_readiness(claim)
                 ready = ready and state is Readiness.READY
                 if state is Readiness.FAILED:
                     problem = f"device binding failed: claim={name_of(claim)}"
@@ -121,7 +121,7 @@ class WaitingPods:
                 del self._assumed[uid]
                 self._binder.unreserve(pod)
                 message = f'running PreBind plugin "DynamicResources": {problem}'
-                self._binder.fail(pod, "SchedulerError", message)
+                self._binder.report_failure(pod, "SchedulerError", message)
             elif ready:
                 del self._assumed[uid]
                 self._binder.bind(pod, node)
@@ -132,8 +132,8 @@ class WaitingPods:
         return [claim for claim in (*named, special) if claim is not None]
 
 
-def _reported(claim: Obj, result: Obj) -> dict[str, bool]:
-    """Condition -> whether it is true, for one device, or one share of it.
+def _read_conditions(claim: Obj, result: Obj) -> dict[str, bool]:
+    """Return condition -> whether it is true, for one device, or one share of it.
 
     Upstream takes the first report on the device, whichever share it is about (docs/found/).
     """

@@ -22,7 +22,7 @@ from kubesim.cluster import Cluster
 from kubesim.scheduling.binding import Plan
 from kubesim.scheduling.bindingconditions import BindingConditions
 from kubesim.scheduling.listers import AllocatorCache, Listers
-from kubesim.scheduling.nodefit import Misfit, NodeAllocatable, misfits
+from kubesim.scheduling.nodefit import Misfit, NodeAllocatable, list_misfits
 from kubesim.store import name_of, uid_of
 from reference_allocator.allocatable import AllocatableError, PodClaim
 from reference_allocator.allocator import Allocator
@@ -55,8 +55,8 @@ class Round:
     allocator: Callable[[], Allocator]
     pods: Mapping[str, Sequence[Obj]]
 
-    def on(self, node: Obj) -> Sequence[Obj]:
-        """The pods on a node."""
+    def pods_on(self, node: Obj) -> Sequence[Obj]:
+        """Return the pods on a node."""
         return self.pods.get(name_of(node), ())
 
 
@@ -78,8 +78,8 @@ class Filter:
         # Since 1.35 (kubernetes#134711).
         self._scores = cluster.minor != "1.34" and bool(cluster.gates.get("DRAPrioritizedList"))
 
-    def prefilter(self, pod: Obj, claims: Sequence[Obj]) -> str | None:
-        """Why the pod fits no node whatever the node is, None if it may fit one."""
+    def pre_filter(self, pod: Obj, claims: Sequence[Obj]) -> str | None:
+        """Return why the pod fits no node whatever the node is, None if it may fit one."""
         for claim in claims:
             if "allocation" in claim["status"]:
                 users = claim["status"].get("reservedFor") or []
@@ -87,8 +87,8 @@ class Filter:
                     return "resourceclaim in use"
                 continue
             for request in device_requests(claim):
-                for name, wanted in _alternatives(request):
-                    class_name = wanted["deviceClassName"]
+                for name, device_request in _alternatives(request):
+                    class_name = device_request["deviceClassName"]
                     if self._store.get("DeviceClass", "", class_name) is None:
                         return f"request {name}: device class {class_name} does not exist"
         return None
@@ -103,42 +103,48 @@ class Filter:
             AllocationError: a node selector does not parse.
             InputError: an object in the store has not the form that the allocator expects.
         """
-        round_ = self.round(pod)
+        round_ = self.start_round(pod)
         unfit: dict[str, Sequence[Misfit]] = {}
         best = plan
-        for node in sorted(nodes, key=lambda node: (len(round_.on(node)), name_of(node))):
-            found = dataclasses.replace(plan)
-            unfit[name_of(node)] = self.fit(pod, found, node, round_.on(node), round_)
-            if found.node is not None and (best is plan or self.score(found) > self.score(best)):
-                best = found
+        for node in sorted(nodes, key=lambda node: (len(round_.pods_on(node)), name_of(node))):
+            candidate = dataclasses.replace(plan)
+            unfit[name_of(node)] = self.check_node(
+                pod, candidate, node, round_.pods_on(node), round_
+            )
+            if candidate.node is not None and (
+                best is plan or self.score(candidate) > self.score(best)
+            ):
+                best = candidate
                 if not (self._scores and _has_alternatives(plan.claims)):
                     break
         if best is plan:
             return unfit
-        plan.fill(best)
+        plan.take_over(best)
         return {}
 
     def score(self, plan: Plan) -> int:
-        """How good the alternatives are that a plan has found (``computeScore``)."""
+        """Return how good the alternatives are that a plan has found (``computeScore``)."""
         return sum(map(_score, plan.to_allocate, plan.allocations)) if self._scores else 0
 
-    def round(self, pod: Obj) -> Round:
-        """What holds while the nodes for a pod are looked at."""
-        resources, allocatable = self.extended_resources(), self.allocatable()
-        return Round(resources, allocatable, cache(self._cache.allocator), self._pods_by_node(pod))
+    def start_round(self, pod: Obj) -> Round:
+        """Return what holds while the nodes for a pod are looked at."""
+        resources, allocatable = self.extended_resources(), self.read_node_allocatable()
+        return Round(
+            resources, allocatable, cache(self._cache.update_allocator), self._pods_by_node(pod)
+        )
 
-    def fit(
+    def check_node(
         self, pod: Obj, plan: Plan, node: Obj, others: Sequence[Obj], round_: Round
     ) -> Sequence[Misfit]:
-        """Why a pod does not suit a node on which others are; if it does, the plan is filled in.
+        """Return why a pod does not suit a node on which others are; fill the plan in if it does.
 
         Raises SchedulingError, AllocationError, InputError: as for `filter`.
         """
-        found: Sequence[Misfit] = misfits(pod, node, others, frozenset(round_.resources))
-        if not found:
-            found = self._unavailable(pod, plan, node, round_.allocatable)
-        if found:
-            return found
+        misfits: Sequence[Misfit] = list_misfits(pod, node, others, frozenset(round_.resources))
+        if not misfits:
+            misfits = self._unavailable(pod, plan, node, round_.allocatable)
+        if misfits:
+            return misfits
         # A claim may be that of two entries.
         waiting = {uid_of(c): c for c in plan.claims if "allocation" not in c["status"]}
         to_allocate = list(waiting.values())
@@ -147,37 +153,37 @@ class Filter:
             to_allocate.append(special)
         allocations: tuple[Obj, ...] = ()
         if to_allocate:
-            allocations, found = self.allocate(round_.allocator(), node, to_allocate)
+            allocations, misfits = self.allocate(round_.allocator(), node, to_allocate)
         statuses: list[Obj] = []
-        if not found and round_.allocatable is not None:
+        if not misfits and round_.allocatable is not None:
             entries = self._pod_claims(pod, to_allocate, allocations)
             try:
-                statuses, found = round_.allocatable.fit(pod, entries, node, others)
+                statuses, misfits = round_.allocatable.check_claims(pod, entries, node, others)
             except AllocatableError as error:
                 raise SchedulingError(str(error)) from None
-        if not found:
+        if not misfits:
             plan.node, plan.to_allocate, plan.allocations = node, to_allocate, allocations
             plan.special, plan.mappings = special, mappings
             plan.node_allocatable = statuses
-        return found
+        return misfits
 
     def _pods_by_node(self, pod: Obj) -> Mapping[str, Sequence[Obj]]:
-        """The pods that run on each node or are about to, as one sees it that is to be placed.
+        """Return the pods that run on each node or are about to, as a pod to be placed sees them.
 
         Room that was made for a pod by preemption is kept for it, but not from higher priorities.
         """
-        found: defaultdict[str, list[Obj]] = defaultdict(list)
+        pods_by_node: defaultdict[str, list[Obj]] = defaultdict(list)
         for other in self._store.all("Pod"):
             node = other["spec"].get("nodeName") or self.assumed.get(uid_of(other))
             nominated = (other.get("status") or {}).get("nominatedNodeName")
-            if not node and other is not pod and pods.priority(other) >= pods.priority(pod):
+            if not node and other is not pod and pods.priority_of(other) >= pods.priority_of(pod):
                 node = nominated
             if node and not pods.is_finished(other):
-                found[node].append(other)
-        return found
+                pods_by_node[node].append(other)
+        return pods_by_node
 
     def extended_resources(self) -> Mapping[str, str]:
-        """Extended resource -> the DeviceClass behind it."""
+        """Return extended resource -> the DeviceClass behind it."""
         if not self._cluster.gates.get("DRAExtendedResource"):
             return {}
         return classes_by_resource(self.listers.device_classes())
@@ -185,35 +191,37 @@ class Filter:
     def extended_claim(
         self, pod: Obj, node: Obj, resources: Mapping[str, str]
     ) -> tuple[Obj | None, list[Obj]]:
-        """The claim for a pod's extended resources on a node, and whose request it meets.
+        """Return the claim for a pod's extended resources on a node, and whose request it meets.
 
         It has a name of its own until it is stored.
         """
-        found = extended_claim(pod, node, resources)
-        if found is None:
+        generated = extended_claim(pod, node, resources)
+        if generated is None:
             return None, []
-        claim: Obj = {**found.claim, "status": {}}
+        claim: Obj = {**generated.claim, "status": {}}
         claim["metadata"] |= {"name": _SPECIAL_NAME, "uid": f"{uid_of(pod)}-extended"}
-        return claim, [dict(mapping) for mapping in found.mappings]
+        return claim, [dict(mapping) for mapping in generated.mappings]
 
-    def allocatable(self) -> NodeAllocatable | None:
-        """None where devices have nothing to do with what a node has."""
+    def read_node_allocatable(self) -> NodeAllocatable | None:
+        """Return what devices take of nodes; None where they have nothing to do with that."""
         if not self._cluster.gates.get("DRANodeAllocatableResources"):
             return None
-        return NodeAllocatable([ResourceSlice.from_dict(item) for item in self._cluster.slices()])
+        return NodeAllocatable(
+            [ResourceSlice.from_dict(item) for item in self._cluster.list_slices()]
+        )
 
     def _pod_claims(
         self, pod: Obj, to_allocate: Sequence[Obj], allocations: Sequence[Obj]
     ) -> list[PodClaim]:
-        """All claims of a pod with the allocations that they have or would get."""
+        """Return all claims of a pod with the allocations that they have or would get."""
         new = {uid_of(c): item for c, item in zip(to_allocate, allocations, strict=True)}
-        found = []
+        pod_claims = []
         for entry, claim in self._cluster.claims_of(pod):
             if claim is not None:
                 allocation = new.pop(uid_of(claim), None) or claim["status"].get("allocation")
-                found.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
-        found += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
-        return found
+                pod_claims.append(PodClaim(entry["name"], name_of(claim), allocation or {}))
+        pod_claims += [PodClaim("", _SPECIAL_NAME, allocation) for allocation in new.values()]
+        return pod_claims
 
     def allocate(
         self, allocator: Allocator, node: Obj, claims: Sequence[Obj]
@@ -234,7 +242,7 @@ class Filter:
     def _unavailable(
         self, pod: Obj, plan: Plan, node: Obj, allocatable: NodeAllocatable | None
     ) -> Sequence[Misfit]:
-        """Claims that have devices already, which cannot be used here, or not by this pod."""
+        """Return why a claim's devices cannot be used here, or not by this pod."""
         usable: list[tuple[Obj, bool]] = []
         given_up = False
         for claim in plan.claims:
@@ -252,7 +260,7 @@ class Filter:
             else:
                 users = claim["status"].get("reservedFor") or []
                 usable.append((claim, bool(users) and not pods.is_reserved(claim, pod)))
-        exclusive = [] if allocatable is None else allocatable.shared(usable, node)
+        exclusive = [] if allocatable is None else allocatable.check_sharing(usable, node)
         if exclusive:
             return exclusive
         return [Misfit("resourceclaim not available on the node")] if given_up else []
@@ -265,21 +273,21 @@ def _has_alternatives(claims: Sequence[Obj]) -> bool:
 
 
 def _score(claim: Obj, allocation: Obj) -> int:
-    """The best alternative of a request counts 8, the next one 7, and so on."""
+    """Return the score of an allocation: a request's best alternative counts 8, the next 7 ..."""
     chosen = {result["request"] for result in allocation["devices"].get("results") or ()}
     return sum(
-        FIRST_AVAILABLE_MAX - place
+        FIRST_AVAILABLE_MAX - index
         for request in device_requests(claim)
-        for place, (name, _) in enumerate(_alternatives(request))
+        for index, (name, _) in enumerate(_alternatives(request))
         if request.get("firstAvailable") and name in chosen
     )
 
 
 def _alternatives(request: Obj) -> list[tuple[str, Obj]]:
-    """The alternatives of a request, each with its name (``request/subrequest``)."""
+    """Return the alternatives of a request, each with its name (``request/subrequest``)."""
     if request.get("exactly") is not None:
         return [(request["name"], request["exactly"])]
     return [
-        (f"{request['name']}/{wanted['name']}", wanted)
-        for wanted in request.get("firstAvailable") or []
+        (f"{request['name']}/{subrequest['name']}", subrequest)
+        for subrequest in request.get("firstAvailable") or []
     ]

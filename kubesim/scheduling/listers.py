@@ -22,14 +22,14 @@ class Listers:
         self._cluster = cluster
 
     def resource_slices(self) -> list[Obj]:
-        """All ResourceSlices, with the taints of DeviceTaintRules."""
-        return self._cluster.slices()
+        """Return all ResourceSlices, with the taints of DeviceTaintRules."""
+        return self._cluster.list_slices()
 
     def device_classes(self) -> list[Obj]:
         return self._cluster.store.all("DeviceClass")
 
-    def claims(self) -> list[Obj]:
-        """All ResourceClaims; those that are allocated say which devices are in use."""
+    def resource_claims(self) -> list[Obj]:
+        """Return all ResourceClaims; those that are allocated say which devices are in use."""
         return self._cluster.store.all("ResourceClaim")
 
 
@@ -43,8 +43,8 @@ class AllocatorCache:
         self._classes: dict[Hashable, Obj] = {}
         self._claims: dict[Hashable, Obj] = {}
 
-    def allocator(self) -> Allocator:
-        """The allocator.
+    def update_allocator(self) -> Allocator:
+        """Bring the allocator up to date, and return it.
 
         Raises InputError: an object in the store has not the form that the allocator expects.
         """
@@ -65,7 +65,7 @@ class AllocatorCache:
         )
         _follow(
             self._claims,
-            listers.claims(),
+            listers.resource_claims(),
             _key,
             index.put_claim,
             lambda obj: index.remove_claim(*_key(obj)),
@@ -78,17 +78,17 @@ def _key(obj: Obj) -> tuple[str, str]:
 
 
 def _follow(
-    known: dict[Hashable, Obj],
+    known_by_key: dict[Hashable, Obj],
     present: Iterable[Obj],
     key: Callable[[Obj], Hashable],
     put: Callable[[Obj], object],
     remove: Callable[[Obj], object],
 ) -> None:
     """Tell what changed; objects of the store are values, so the same object has not changed."""
-    found = {key(obj): obj for obj in present}
-    for gone in known.keys() - found.keys():
-        remove(known.pop(gone))
-    for name, obj in found.items():
-        if known.get(name) is not obj:
+    current_by_key = {key(obj): obj for obj in present}
+    for removed_key in known_by_key.keys() - current_by_key.keys():
+        remove(known_by_key.pop(removed_key))
+    for name, obj in current_by_key.items():
+        if known_by_key.get(name) is not obj:
             put(obj)
-            known[name] = obj
+            known_by_key[name] = obj

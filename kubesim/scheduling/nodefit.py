@@ -1,4 +1,4 @@
-"""Whether a node suits a pod, devices aside, and what the scheduler says where it does not.
+"""Checks whether a node suits a pod, devices aside, and says what the scheduler says if not.
 
 The texts are those of the scheduler's plugins (pkg/scheduler/framework/plugins/*). What devices
 take of a node's CPU and memory follows calculateAndCheckNodeAllocatableResources of the plugin
@@ -43,10 +43,10 @@ STALE_EXTENDED_CLAIM: Final = Misfit("cannot schedule extended resource claim")
 """What an earlier attempt made for the pod is still there."""
 
 
-def misfits(
+def list_misfits(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
-    """Why a pod cannot run on a node; empty if it can.
+    """Return why a pod cannot run on a node; empty if it can.
 
     ``backed_by_devices``: extended resources that a DeviceClass provides.
 
@@ -61,16 +61,16 @@ def misfits(
     problem = node_problem({**node, "spec": spec}, pod["spec"])
     if problem is not None:
         return [Misfit(problem)]
-    return _lacking(pod, node, others, backed_by_devices)
+    return _list_lacking_resources(pod, node, others, backed_by_devices)
 
 
 def prefilter_message(nodes: int, reason: str) -> str:
-    """No node was looked at, for a reason that concerns the pod itself."""
+    """Return the message where no node was looked at, for a reason of the pod itself."""
     return f"0/{nodes} nodes are available: {reason}. {_preemption({}, nodes)}"
 
 
 def filter_message(nodes: Mapping[str, Sequence[Misfit]], preemption: str = "") -> str:
-    """Each node was looked at.
+    """Return the message where each node was looked at.
 
     Args:
         nodes: node -> why it does not suit.
@@ -94,36 +94,36 @@ def _histogram(reasons: Sequence[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
 
 
-def _lacking(
+def _list_lacking_resources(
     pod: Obj, node: Obj, others: Sequence[Obj], backed_by_devices: frozenset[str]
 ) -> list[Misfit]:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    used = sum(map(requests, others), Counter[str]())
-    found = []
+    used = sum(map(sum_requests, others), Counter[str]())
+    lacking = []
     if len(others) + 1 > amount_of(allocatable.get("pods", "0")):
-        found.append(Misfit("Too many pods", resolvable=True))
-    for name, amount in requests(pod).items():
+        lacking.append(Misfit("Too many pods", resolvable=True))
+    for name, amount in sum_requests(pod).items():
         free = amount_of(allocatable.get(name, "0")) - used[name]
         from_devices = name in backed_by_devices and not amount_of(allocatable.get(name, "0"))
         if amount > free and not from_devices:
-            never = amount > amount_of(allocatable.get(name, "0"))
-            found.append(Misfit(f"Insufficient {name}", resolvable=not never))
-    return found
+            exceeds_node = amount > amount_of(allocatable.get(name, "0"))
+            lacking.append(Misfit(f"Insufficient {name}", resolvable=not exceeds_node))
+    return lacking
 
 
-def requests(pod: Obj) -> Counter[str]:
-    """What a pod takes of its node, in units of 1e-9.
+def sum_requests(pod: Obj) -> Counter[str]:
+    """Return what a pod takes of its node, in units of 1e-9.
 
     That is what its containers ask for, and what its devices take of the node's own resources,
     once that is in its status.
     """
-    taken = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
-    of_devices = {name: quantity.nanos for name, quantity in sum_demand(taken).items()}
-    return pods.requests(pod) + Counter(of_devices)
+    claim_statuses = (pod.get("status") or {}).get("nodeAllocatableResourceClaimStatuses") or []
+    of_devices = {name: quantity.nanos for name, quantity in sum_demand(claim_statuses).items()}
+    return pods.sum_requests(pod) + Counter(of_devices)
 
 
 def amount_of(quantity: str) -> int:
-    """A quantity in units of 1e-9."""
+    """Return a quantity in units of 1e-9."""
     return parse_quantity(quantity).nanos
 
 
@@ -133,17 +133,19 @@ class NodeAllocatable:
 
     slices: Sequence[api.ResourceSlice]
 
-    def shared(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
-        """Why an allocated claim cannot be used by one more pod; empty if it can.
+    def check_sharing(self, claims: Iterable[tuple[Obj, bool]], node: Obj) -> list[Misfit]:
+        """Return why an allocated claim cannot be used by one more pod; empty if it can.
 
         Args:
             claims: the pod's allocated claims, and whether others have reserved it and the pod
                 itself has not.
             node: where the pod is to run.
         """
-        here = api.Node.from_dict(node)
-        for claim, taken in claims:
-            if taken and allocatable.is_exclusive(claim["status"]["allocation"], self.slices, here):
+        api_node = api.Node.from_dict(node)
+        for claim, used_by_others in claims:
+            if used_by_others and allocatable.is_exclusive(
+                claim["status"]["allocation"], self.slices, api_node
+            ):
                 text = (
                     f"node allocatable resource claim {name_of(claim)} has a mapped device and "
                     "cannot be shared across pods"
@@ -151,10 +153,10 @@ class NodeAllocatable:
                 return [Misfit(text)]
         return []
 
-    def fit(
+    def check_claims(
         self, pod: Obj, claims: Sequence[PodClaim], node: Obj, others: Iterable[Obj]
     ) -> tuple[list[Obj], list[Misfit]]:
-        """What the claims come to on a node, and why the node has too little; empty if it has not.
+        """Return what the claims come to on a node, and why the node has too little, if it has.
 
         Args:
             claims: all its claims, with the allocations that they have or are to get.
@@ -169,16 +171,20 @@ class NodeAllocatable:
         statuses = allocatable.claim_statuses(pod, claims, self.slices, api.Node.from_dict(node))
         if not statuses:
             return [], []
-        room = {
+        node_resources = {
             name: parse_quantity(str(amount))
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
         }
-        own = _quantities(pods.requests(pod))
-        extra = allocatable.sum_demand(statuses)
-        used = sum(map(requests, others), Counter[str]())
-        reasons = allocatable.list_insufficient_resources(own, extra, room, _quantities(used))
-        never = bool(allocatable.list_insufficient_resources(own, extra, room, {}))
-        return statuses, [Misfit(reason, resolvable=not never) for reason in reasons]
+        pod_requests = _quantities(pods.sum_requests(pod))
+        device_demand = allocatable.sum_demand(statuses)
+        used = sum(map(sum_requests, others), Counter[str]())
+        reasons = allocatable.list_insufficient_resources(
+            pod_requests, device_demand, node_resources, _quantities(used)
+        )
+        exceeds_node = bool(
+            allocatable.list_insufficient_resources(pod_requests, device_demand, node_resources, {})
+        )
+        return statuses, [Misfit(reason, resolvable=not exceeds_node) for reason in reasons]
 
 
 def _quantities(nanos: Mapping[str, int]) -> dict[str, Quantity]:

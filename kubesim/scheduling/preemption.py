@@ -39,48 +39,54 @@ class Preemption:
         """
         if pod["spec"].get("preemptionPolicy") == "Never":
             return "preemption: not eligible due to preemptionPolicy=Never."
-        round_ = self._filter.round(pod)
+        round_ = self._filter.start_round(pod)
         nominated = pod["status"].get("nominatedNodeName")
-        going = [p for p in round_.pods.get(nominated or "", ()) if pods.is_deleted(p)]
-        if any(pods.priority(other) < pods.priority(pod) for other in going):
+        terminating = [p for p in round_.pods.get(nominated or "", ()) if pods.is_deleted(p)]
+        if any(pods.priority_of(other) < pods.priority_of(pod) for other in terminating):
             return "preemption: not eligible due to a terminating pod on the nominated node."
-        found: list[tuple[Obj, list[Obj]]] = []
+        candidates: list[tuple[Obj, list[Obj]]] = []
         for name, misfits in unfit.items():
             node = self._store.get("Node", "", name)
             if node is not None and all(misfit.resolvable for misfit in misfits):
-                victims = self.victims(pod, claims, node, round_)
+                victims = self.select_victims_on_node(pod, claims, node, round_)
                 if victims:
-                    found.append((node, victims))
-        if not found:
+                    candidates.append((node, victims))
+        if not candidates:
             return ""
-        node, victims = min(found, key=lambda candidate: _cost(candidate[1]))
+        node, victims = min(candidates, key=lambda candidate: _cost(candidate[1]))
         self._actuate(pod, node, victims)
         return (
             f"preemption: found a potential placement for pod on node {name_of(node)}, "
             f"preempting {len(victims)} victims"
         )
 
-    def victims(self, pod: Obj, claims: Sequence[Obj], node: Obj, round_: Round) -> list[Obj]:
-        """The fewest pods without which a pod suits a node, the most important first.
+    def select_victims_on_node(
+        self, pod: Obj, claims: Sequence[Obj], node: Obj, round_: Round
+    ) -> list[Obj]:
+        """Return the fewest pods without which a pod suits a node, the most important first.
 
         Empty if there are none (``SelectVictimsOnNode``). A pod that is not bound yet is no victim,
         unlike upstream, which takes back what such a pod waits with.
         """
-        on_node = [other for other in round_.on(node) if other["spec"].get("nodeName")]
-        lower = [other for other in on_node if pods.priority(other) < pods.priority(pod)]
-        stay = [other for other in round_.on(node) if other not in lower]
-        if not lower or self._filter.fit(pod, Plan(list(claims)), node, stay, round_):
+        on_node = [other for other in round_.pods_on(node) if other["spec"].get("nodeName")]
+        lower_priority = [
+            other for other in on_node if pods.priority_of(other) < pods.priority_of(pod)
+        ]
+        remaining = [other for other in round_.pods_on(node) if other not in lower_priority]
+        if not lower_priority or self._filter.check_node(
+            pod, Plan(list(claims)), node, remaining, round_
+        ):
             return []
         victims = []
-        for other in sorted(lower, key=lambda other: -pods.priority(other)):
-            if self._filter.fit(pod, Plan(list(claims)), node, [*stay, other], round_):
+        for other in sorted(lower_priority, key=lambda other: -pods.priority_of(other)):
+            if self._filter.check_node(pod, Plan(list(claims)), node, [*remaining, other], round_):
                 victims.append(other)
             else:
-                stay.append(other)
+                remaining.append(other)
         return victims
 
     def _actuate(self, pod: Obj, node: Obj, victims: Sequence[Obj]) -> None:
-        now = self._cluster.clock.timestamp()
+        now = self._cluster.clock.format_timestamp()
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -94,12 +100,12 @@ class Preemption:
         for victim in victims:
             marked = self._store.modify(victim, mark)
             message = f"Preempted by pod {uid_of(pod)} on node {name_of(node)}"
-            self._cluster.event(marked, "Normal", "Preempted", message, SCHEDULER)
+            self._cluster.record_event(marked, "Normal", "Preempted", message, SCHEDULER)
             self._api.delete_stored(marked)
         self._store.modify(pod, lambda new: new["status"].update(nominatedNodeName=name_of(node)))
 
 
 def _cost(victims: Sequence[Obj]) -> tuple[int, int, int]:
-    """By which of two nodes it is the worse one (``pickOneNodeForPreemption``)."""
-    priorities = [pods.priority(victim) for victim in victims]
+    """Return by which of two nodes it is the worse one (``pickOneNodeForPreemption``)."""
+    priorities = [pods.priority_of(victim) for victim in victims]
     return max(priorities), sum(priority + 2**31 for priority in priorities), len(priorities)

@@ -65,7 +65,7 @@ class Scheduler:
         self.waiting = WaitingPods(cluster, self.binder, self.conditions, self.filter.assumed)
 
     def restart(self) -> None:
-        """Pods that were about to be bound are scheduled again."""
+        """Schedule pods again that were about to be bound."""
         self._tried.clear()
         self.filter.assumed.clear()
         self._cluster.counts.forget(COMPONENT)
@@ -74,89 +74,96 @@ class Scheduler:
         """Try every pending pod for which something changed since it was tried."""
         self.waiting.sync()
         tried: dict[str, Mapping[str, Any]] = {}
-        for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority(pod)):
+        for pod in sorted(self._store.all("Pod"), key=lambda pod: -pods.priority_of(pod)):
             if not self._is_pending(pod) or pod in self.waiting:
                 continue
             claims = self.ready_claims(pod)
             if claims is None:
                 continue
-            state = self.state()
+            state = self.observe_cluster()
             if self._tried.get(uid_of(pod)) != state:
                 self._schedule(pod, claims)
             tried[uid_of(pod)] = state
         self._tried = tried
 
-    def snapshot(self, claims: Sequence[Obj]) -> Obj:
-        """All that an allocation of these claims depends on, now."""
-        wanted = {uid_of(claim) for claim in claims}
+    def take_snapshot(self, claims: Sequence[Obj]) -> Obj:
+        """Return all that an allocation of these claims depends on, now."""
+        claim_uids = {uid_of(claim) for claim in claims}
         return Snapshot(
             kubernetes=self._version,
             features=self._cluster.features,
-            slices=tuple(self._cluster.slices()),
+            slices=tuple(self._cluster.list_slices()),
             device_classes=tuple(self._store.all("DeviceClass")),
             nodes=tuple(self._nodes()),
             claims=tuple(claims),
             allocated=tuple(
                 claim
                 for claim in self._store.all("ResourceClaim")
-                if "allocation" in claim["status"] and uid_of(claim) not in wanted
+                if "allocation" in claim["status"] and uid_of(claim) not in claim_uids
             ),
         ).to_dict()
 
     def _nodes(self) -> list[Obj]:
         return sorted(self._store.all("Node"), key=name_of)
 
-    def state(self) -> Mapping[str, Any]:
-        """Differs from an earlier one when another attempt could end differently."""
+    def observe_cluster(self) -> Mapping[str, Any]:
+        """Return what differs from earlier when another attempt could end differently."""
         bound = [
             pod
             for pod in self._store.all("Pod")
             if pod["spec"].get("nodeName") and not pods.is_finished(pod)
         ]
-        return {"bound pods": len(bound), **{kind: self._store.changed(kind) for kind in _EVENTS}}
+        return {
+            "bound pods": len(bound),
+            **{kind: self._store.revision_of_kind(kind) for kind in _EVENTS},
+        }
 
     def ready_claims(self, pod: Obj) -> list[Obj] | None:
-        """The pod's claims, None as long as one is missing, going, or another pod's."""
-        found = []
+        """Return the pod's claims, None as long as one is missing, going, or another pod's."""
+        claims = []
         for entry, claim in self._cluster.claims_of(pod):
             if claim is None or pods.is_deleted(claim):
                 return None
             generated = "resourceClaimTemplateName" in entry
             if generated and not pods.is_controlled_by(claim, pod):
                 return None
-            found.append(claim)
-        return found
+            claims.append(claim)
+        return claims
 
     def _schedule(self, pod: Obj, claims: list[Obj]) -> None:
         nodes = self._nodes()
         if not nodes:
-            self.binder.fail(pod, "Unschedulable", nodefit.NO_NODES)
+            self.binder.report_failure(pod, "Unschedulable", nodefit.NO_NODES)
             return
-        reason = self.filter.prefilter(pod, claims)
+        reason = self.filter.pre_filter(pod, claims)
         if reason is not None:
-            self.binder.fail(pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason))
+            self.binder.report_failure(
+                pod, "Unschedulable", nodefit.prefilter_message(len(nodes), reason)
+            )
             return
         if self.discard_stale(pod):
             stale = {name_of(node): [nodefit.STALE_EXTENDED_CLAIM] for node in nodes}
-            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(stale))
+            self.binder.report_failure(pod, "Unschedulable", nodefit.filter_message(stale))
             return
         plan = Plan(claims)
         try:
             unfit = self.filter.filter(pod, plan, nodes)
-            helped = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
+            preemption_outcome = "" if plan.node else self.preemption.preempt(pod, claims, unfit)
         except (SchedulingError, AllocationError, InputError) as error:
             message = f'running "DynamicResources" filter plugin: {error}'
-            self.binder.fail(pod, "SchedulerError", message)
+            self.binder.report_failure(pod, "SchedulerError", message)
             return
         if plan.node is None:
             self.binder.deallocate(pod, plan)
-            self.binder.fail(pod, "Unschedulable", nodefit.filter_message(unfit, helped))
+            self.binder.report_failure(
+                pod, "Unschedulable", nodefit.filter_message(unfit, preemption_outcome)
+            )
             return
         problem = self._refused(plan)
         if problem is not None:
-            self.binder.fail(pod, "SchedulerError", problem)
+            self.binder.report_failure(pod, "SchedulerError", problem)
             return
-        snapshot = self.snapshot(plan.to_allocate) if plan.to_allocate else None
+        snapshot = self.take_snapshot(plan.to_allocate) if plan.to_allocate else None
         written = self.binder.reserve(pod, plan)
         self.waiting.bind(pod, name_of(plan.node))
         if snapshot is not None:
@@ -173,13 +180,13 @@ class Scheduler:
             )
 
     def _refused(self, plan: Plan) -> str | None:
-        """Why the claim for extended resources cannot be made, None if it can or is not needed."""
+        """Return why the claim for extended resources cannot be made, None if it can."""
         if plan.special is None:
             return None
         try:
             self._api.quotas.admit(plan.special)
         except ApiError as error:
-            self._cluster.counts.created(COMPONENT, plan.special, success=False)
+            self._cluster.counts.count_created_claim(COMPONENT, plan.special, success=False)
             return (
                 'running PreBind plugin "DynamicResources": create claim for extended resources '
                 f"{namespace_of(plan.special)}/: {error.message}"
@@ -192,15 +199,15 @@ class Scheduler:
         The pod is tried again then: it may get other devices (``preFilterExtendedResources`` and
         PostFilter of the dynamicresources plugin).
         """
-        made = [
+        stale_claims = [
             claim
             for claim in self._store.all("ResourceClaim", namespace_of(pod))
             if (claim["metadata"].get("annotations") or {}).get(ANNOTATION) == "true"
             and pods.is_controlled_by(claim, pod)
         ]
-        for claim in made:
+        for claim in stale_claims:
             self._store.remove(claim)
-        return bool(made)
+        return bool(stale_claims)
 
     def _is_pending(self, pod: Obj) -> bool:
         spec = pod["spec"]

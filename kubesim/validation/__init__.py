@@ -25,9 +25,9 @@ __all__ = [
     "keep_claims",
 ]
 
-Found = Iterable[FieldError]
+FieldErrors = Iterable[FieldError]
 
-_NEW: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Found]]] = {
+_CREATE_CHECKS: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], FieldErrors]]] = {
     "Pod": lambda new, *_: pod.check_spec(new["spec"], "spec", mirror=pod.is_mirror(new)),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
@@ -43,7 +43,7 @@ _NEW: Final[Mapping[str, Callable[[Obj, dra.Labels, Expressions], Found]]] = {
 }
 """Kind -> the checks of a new object beside those of its metadata."""
 
-_CHANGED: Final[Mapping[str, Callable[[Obj, Obj, Expressions], Found]]] = {
+_UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors]]] = {
     "Pod": lambda new, old, _: pod.check_update(new["spec"], old["spec"]),
     **dict.fromkeys(
         ("Deployment", "ReplicaSet", "StatefulSet"),
@@ -60,7 +60,7 @@ _CHANGED: Final[Mapping[str, Callable[[Obj, Obj, Expressions], Found]]] = {
 }
 """The same of a changed object."""
 
-_STATUS: Final[Mapping[str, Callable[[Obj, Obj], Found]]] = {
+_STATUS_CHECKS: Final[Mapping[str, Callable[[Obj, Obj], FieldErrors]]] = {
     "DeviceTaintRule": lambda new, _: resource_slice.check_taint_rule_status(new),
     "Pod": lambda new, _: pod.check_status(new),
     "ResourceClaim": allocation.check_status,
@@ -80,8 +80,8 @@ def check_create(
     Raises ApiError: 422 Invalid with a cause for each violated rule.
     """
     errors = list(names.check_metadata(kind, obj))
-    if kind.name in _NEW:
-        errors += _NEW[kind.name](obj, namespace_labels, expressions)
+    if kind.name in _CREATE_CHECKS:
+        errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
@@ -94,9 +94,9 @@ def check_update(
     Raises ApiError: 422 Invalid.
     """
     errors = [] if status else list(names.check_metadata(kind, new))
-    if status and kind.name in _STATUS:
-        errors += _STATUS[kind.name](new, old)
-    elif not status and kind.name in _CHANGED:
-        errors += _CHANGED[kind.name](new, old, expressions)
+    if status and kind.name in _STATUS_CHECKS:
+        errors += _STATUS_CHECKS[kind.name](new, old)
+    elif not status and kind.name in _UPDATE_CHECKS:
+        errors += _UPDATE_CHECKS[kind.name](new, old, expressions)
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)

@@ -20,18 +20,18 @@ from kubesim.validation import names
 from kubesim.validation.conditions import check_conditions
 from kubesim.validation.constraints import check_references, request_names
 from kubesim.validation.device import check_binding
-from kubesim.validation.device_requests import claim_config, toleration
+from kubesim.validation.device_requests import check_claim_config, check_toleration
 from kubesim.validation.errors import (
     FieldError,
-    each,
-    fields,
+    accept_any,
+    check_each,
+    check_fields,
+    check_unique,
     forbidden,
     invalid,
-    needed,
     one_of,
-    there,
+    require,
     too_long,
-    unique,
 )
 from kubesim.validation.nodes import check_node_selector
 from kubesim.validation.resource_slice import check_skipped
@@ -47,7 +47,7 @@ _NO_LIMIT: Final = 1 << 31
 
 
 def admin_refusal(path: str) -> FieldError:
-    """Admin access in a namespace that is not labeled for it."""
+    """Return the error of admin access in a namespace that is not labeled for it."""
     return forbidden(
         path,
         f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing"
@@ -56,63 +56,75 @@ def admin_refusal(path: str) -> FieldError:
 
 
 def check_admin_status(new: Obj, old: Obj, labels: Mapping[str, str]) -> Iterator[FieldError]:
-    """Admin access that a claim's status did not have; ``labels``: those of its namespace."""
-    granted, wanted = ([item.get("adminAccess") for item in results_of(one)] for one in (old, new))
-    if any(wanted) and not any(granted) and labels.get(ADMIN_LABEL) != "true":
-        yield admin_refusal(f"{_PATH}.devices.results[{wanted.index(True)}].adminAccess")
+    """Check admin access that a claim's status did not have; ``labels``: of its namespace."""
+    granted, requested = (
+        [item.get("adminAccess") for item in results_of(claim)] for claim in (old, new)
+    )
+    if any(requested) and not any(granted) and labels.get(ADMIN_LABEL) != "true":
+        yield admin_refusal(f"{_PATH}.devices.results[{requested.index(True)}].adminAccess")
 
 
 def check_status(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A change of a claim's status: reservations need an allocation, which never changes."""
-    status, before = new.get("status") or {}, old.get("status") or {}
+    """Check a claim's new status: reservations need an allocation, which never changes."""
+    status, old_status = new.get("status") or {}, old.get("status") or {}
     users = status.get("reservedFor") or []
-    yield from unique(users, RESERVED_FOR_MAX, _user, "status.reservedFor", by="uid")
-    allocated = {_key(result) for result in results_of(new)}
-    check, reports = partial(_report, allocated=allocated), status.get("devices") or []
-    yield from unique(reports, _NO_LIMIT, check, "status.devices", by=_key)
+    yield from check_unique(users, RESERVED_FOR_MAX, _check_user, "status.reservedFor", by="uid")
+    allocated = {_device_key(result) for result in results_of(new)}
+    check, reports = partial(_check_report, allocated=allocated), status.get("devices") or []
+    yield from check_unique(reports, _NO_LIMIT, check, "status.devices", by=_device_key)
     if users and status.get("allocation") is None:
         detail = "may not be specified when `allocated` is not set"
         yield forbidden("status.reservedFor", detail)
     elif "deletionTimestamp" in new["metadata"]:
-        known = before.get("reservedFor") or []
-        if any(user not in known for user in users):
+        earlier_users = old_status.get("reservedFor") or []
+        if any(user not in earlier_users for user in users):
             yield forbidden(
                 "status.reservedFor",
                 "new entries may not be added while `deallocationRequested` or "
                 "`deletionTimestamp` are set",
             )
-    now, was = status.get("allocation"), before.get("allocation")
-    if now is not None and was is None:
-        yield from _allocation(new, now)
-    elif now is not None and now != was:
+    allocation, old_allocation = status.get("allocation"), old_status.get("allocation")
+    if allocation is not None and old_allocation is None:
+        yield from _check_allocation(new, allocation)
+    elif allocation is not None and allocation != old_allocation:
         yield invalid(_PATH, None, "field cannot be modified once set")
 
 
-def _user(user: Obj, path: str) -> Iterator[FieldError]:
-    yield from fields(user, path, dict.fromkeys(("resource", "name", "uid"), needed(there)))
+def _check_user(user: Obj, path: str) -> Iterator[FieldError]:
+    yield from check_fields(
+        user, path, dict.fromkeys(("resource", "name", "uid"), require(accept_any))
+    )
 
 
-def _allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
-    """The allocation of a claim that had none."""
+def _check_allocation(claim: Obj, allocation: Obj) -> Iterator[FieldError]:
+    """Check the allocation of a claim that had none."""
     devices = allocation.get("devices") or {}
-    known = request_names((claim["spec"].get("devices") or {}).get("requests") or [])
+    subrequests = request_names((claim["spec"].get("devices") or {}).get("requests") or [])
     for field, limit, check in (
-        ("results", ALLOCATION_RESULTS_MAX, partial(_result, known=known)),
-        ("config", 2 * CONFIGS_MAX, partial(_config, known=known)),
+        (
+            "results",
+            ALLOCATION_RESULTS_MAX,
+            partial(_check_result, subrequests=subrequests),
+        ),
+        (
+            "config",
+            2 * CONFIGS_MAX,
+            partial(_check_config, subrequests=subrequests),
+        ),
     ):
-        yield from each(devices.get(field) or [], limit, check, f"{_PATH}.devices.{field}")
+        yield from check_each(devices.get(field) or [], limit, check, f"{_PATH}.devices.{field}")
     selector = allocation.get("nodeSelector")
     if selector is not None:
         yield from check_node_selector(selector, f"{_PATH}.nodeSelector")
 
 
-def _result(result: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
-    for error in check_references([result.get("request") or ""], "", known):
+def _check_result(result: Obj, path: str, subrequests: dict[str, set[str]]) -> Iterator[FieldError]:
+    for error in check_references([result.get("request") or ""], "", subrequests):
         yield FieldError(f"{path}.request", error.reason, error.body)
-    yield from fields(result, path, names.DEVICE)
+    yield from check_fields(result, path, names.DEVICE)
     yield from check_binding(result, path)
     for index, tolerated in enumerate(result.get("tolerations") or []):
-        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
+        yield from check_toleration(tolerated, f"{path}.tolerations[{index}]")
     share = result.get("shareID")
     if share is not None and not _UUID.fullmatch(share):
         detail = (
@@ -123,18 +135,18 @@ def _result(result: Obj, path: str, known: dict[str, set[str]]) -> Iterator[Fiel
     yield from check_skipped(result.get("skipNodeOperations") or [], f"{path}.skipNodeOperations")
 
 
-def _config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
-    yield from fields(config, path, {"source": one_of("FromClaim", "FromClass")})
-    yield from claim_config(config, path, known)
+def _check_config(config: Obj, path: str, subrequests: dict[str, set[str]]) -> Iterator[FieldError]:
+    yield from check_fields(config, path, {"source": one_of("FromClaim", "FromClass")})
+    yield from check_claim_config(config, path, subrequests)
 
 
-def _report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]:
-    yield from fields(device, path, names.DEVICE)
+def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]:
+    yield from check_fields(device, path, names.DEVICE)
     if device.get("shareID") is not None and not _UUID.fullmatch(device["shareID"]):
         detail = "must be a lowercase UUID in 8-4-4-4-12 format"
         yield invalid(f"{path}.shareID", device["shareID"], detail)
-    if _key(device) not in allocated:
-        yield invalid(path, _key(device), "must be an allocated device in the claim")
+    if _device_key(device) not in allocated:
+        yield invalid(path, _device_key(device), "must be an allocated device in the claim")
     yield from check_conditions(device.get("conditions") or [], f"{path}.conditions")
     data, network = device.get("data"), device.get("networkData") or {}
     if data is not None and len(json.dumps(data, separators=(",", ":")).encode()) > _DATA_MAX:
@@ -145,19 +157,21 @@ def _report(device: Obj, path: str, allocated: set[str]) -> Iterator[FieldError]
     for field, limit in _NETWORK_MAX.items():
         if len((network.get(field) or "").encode()) > limit:
             yield too_long(f"{path}.{field}", limit)
-    yield from unique(network.get("ips") or [], _IPS_MAX, _address, f"{path}.ips", by=str)
+    yield from check_unique(
+        network.get("ips") or [], _IPS_MAX, _check_address, f"{path}.ips", by=str
+    )
 
 
-def _key(device: Obj) -> str:
-    parts = (device.get(part) or "" for part in ("driver", "pool", "device", "shareID"))
-    return "/".join(parts).rstrip("/")
+def _device_key(device: Obj) -> str:
+    segments = (device.get(field) or "" for field in ("driver", "pool", "device", "shareID"))
+    return "/".join(segments).rstrip("/")
 
 
-def _address(address: str, path: str) -> Iterator[FieldError]:
+def _check_address(address: str, path: str) -> Iterator[FieldError]:
     try:
-        known = "/" in address and str(ipaddress.ip_interface(address)) == address
+        is_canonical = "/" in address and str(ipaddress.ip_interface(address)) == address
     except ValueError:
-        known = False
-    if not known:
+        is_canonical = False
+    if not is_canonical:
         detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
         yield invalid(path, address, detail)

@@ -10,19 +10,19 @@ from kube.values import Obj
 from kubesim.validation import names
 from kubesim.validation.errors import (
     FieldError,
+    accept_any,
+    check_fields,
     duplicate,
-    fields,
     invalid,
-    needed,
     one_of,
+    require,
     required,
-    there,
     too_long,
     too_many,
 )
 
 CONDITIONS_MAX: Final = 8
-"""Of a device in a claim's status, and of a DeviceTaintRule."""
+"""Limit of conditions: of a device in a claim's status, and of a DeviceTaintRule."""
 
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _REASON_PROBLEM: Final = (
@@ -35,36 +35,36 @@ _LONGEST: Final = {"reason": 1024, "message": 32 * 1024}
 
 
 def check_conditions(conditions: Sequence[Obj], path: str) -> Iterator[FieldError]:
-    """Conditions of unique types, at most `CONDITIONS_MAX` of them."""
+    """Check conditions of unique types, at most `CONDITIONS_MAX` of them."""
     if len(conditions) > CONDITIONS_MAX:
         yield too_many(path, len(conditions), CONDITIONS_MAX)
-    seen: set[str] = set()
+    types: set[str] = set()
     for index, condition in enumerate(conditions):
         inner = f"{path}[{index}]"
         kind = condition.get("type") or ""
-        if kind in seen:
+        if kind in types:
             yield duplicate(inner, kind)
-        seen.add(kind)
-        yield from _condition(condition, kind, inner)
+        types.add(kind)
+        yield from _check_condition(condition, kind, inner)
 
 
-def _condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
+def _check_condition(condition: Obj, kind: str, path: str) -> Iterator[FieldError]:
     if kind:
-        yield from names.label_key(kind, f"{path}.type")
+        yield from names.check_label_key(kind, f"{path}.type")
     else:
         yield required(f"{path}.type", "is required")
-    yield from fields(condition, path, {"status": one_of("False", "True", "Unknown")})
+    yield from check_fields(condition, path, {"status": one_of("False", "True", "Unknown")})
     observed = condition.get("observedGeneration") or 0
     if observed < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{path}.observedGeneration", observed, detail)
-    checks = {"lastTransitionTime": needed(there), "reason": needed(_reason)}
-    yield from fields(condition, path, checks)
+    checks = {"lastTransitionTime": require(accept_any), "reason": require(_check_reason)}
+    yield from check_fields(condition, path, checks)
     for field, limit in _LONGEST.items():
         if len((condition.get(field) or "").encode()) > limit:
             yield too_long(f"{path}.{field}", limit)
 
 
-def _reason(reason: str, path: str) -> Iterator[FieldError]:
+def _check_reason(reason: str, path: str) -> Iterator[FieldError]:
     if not _REASON.fullmatch(reason):
         yield invalid(path, reason, _REASON_PROBLEM)

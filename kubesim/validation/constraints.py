@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube.values import Obj
 from kubesim.validation import names
-from kubesim.validation.errors import FieldError, invalid, needed, required, unique
+from kubesim.validation.errors import FieldError, check_unique, invalid, require, required
 from reference_allocator.api.limits import DERIVED_ATTRIBUTES_MAX, REQUESTS_MAX
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Expressions:
     gates: Mapping[str, bool]
 
     def check(self, expression: str, path: str, *, derived: bool = False) -> Iterator[FieldError]:
-        """The expression of a selector, or of a derived attribute."""
+        """Check the expression of a selector, or of a derived attribute."""
         # CEL's compiler is only needed where there are expressions.
         from reference_allocator.cel import validate_new_expression
 
@@ -41,7 +41,7 @@ class Expressions:
             yield FieldError(path, problem.reason, problem.message)
 
     def check_together(self, devices: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-        """All derived attributes of a claim, whose ``spec.devices`` is at ``path``."""
+        """Check all derived attributes of a claim, whose ``spec.devices`` is at ``path``."""
         from reference_allocator.rules.derived_cost import derived_cost_problem
 
         problem = derived_cost_problem(devices, self._features)
@@ -61,15 +61,15 @@ class Expressions:
 
 
 def check_constraint(
-    constraint: Obj, path: str, known: dict[str, set[str]]
+    constraint: Obj, path: str, subrequests: dict[str, set[str]]
 ) -> Iterator[FieldError]:
-    """One constraint of a claim; ``known``: request -> its alternatives."""
-    yield from check_references(constraint.get("requests") or [], f"{path}.requests", known)
+    """Check one constraint of a claim; ``subrequests``: request -> its alternatives."""
+    yield from check_references(constraint.get("requests") or [], f"{path}.requests", subrequests)
     match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
     if match is not None:
-        yield from names.fully_qualified(match, f"{path}.matchAttribute")
+        yield from names.check_fully_qualified_name(match, f"{path}.matchAttribute")
     elif distinct is not None:
-        yield from names.fully_qualified(distinct, f"{path}.distinctAttribute")
+        yield from names.check_fully_qualified_name(distinct, f"{path}.distinctAttribute")
     else:
         # The text speaks of multiple fields although none is set; so does the API server.
         yield required(
@@ -80,7 +80,7 @@ def check_constraint(
 
 
 def request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
-    """Request -> the names of its alternatives."""
+    """Return request -> the names of its alternatives."""
     return {
         request.get("name") or "": {
             alternative.get("name") or "" for alternative in request.get("firstAvailable") or []
@@ -90,16 +90,18 @@ def request_names(requests: Sequence[Obj]) -> dict[str, set[str]]:
 
 
 def check_references(
-    references: Sequence[str], path: str, known: dict[str, set[str]]
+    references: Sequence[str], path: str, subrequests: dict[str, set[str]]
 ) -> Iterator[FieldError]:
-    """References to requests, ``request`` or ``request/subrequest``."""
+    """Check references to requests, ``request`` or ``request/subrequest``."""
 
     def check(reference: str, inner: str) -> Iterator[FieldError]:
         request, _, alternative = reference.partition("/")
         if "/" not in alternative:
             for segment in reference.split("/"):
-                yield from names.label(segment, inner)
-            if request in known and ("/" not in reference or alternative in known[request]):
+                yield from names.check_label(segment, inner)
+            if request in subrequests and (
+                "/" not in reference or alternative in subrequests[request]
+            ):
                 return
         yield invalid(
             inner,
@@ -108,52 +110,56 @@ def check_references(
             "subrequest separated by '/'",
         )
 
-    yield from unique(references, REQUESTS_MAX, check, path, by=str)
+    yield from check_unique(references, REQUESTS_MAX, check, path, by=str)
 
 
 def check_derived(devices: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    """The derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
+    """Check the derived attributes in ``spec.devices`` of a claim; ``path`` is its field path."""
     constraints = devices.get("constraints") or []
-    for name, wanted, inner in _wanted(devices, path):
+    for name, device_request, inner in _list_device_requests(devices, path):
 
-        def check(derived: Obj, place: str, request: str = name) -> Iterator[FieldError]:
-            yield from _derived(derived, place, request, constraints, expressions)
+        def check(derived: Obj, derived_path: str, request: str = name) -> Iterator[FieldError]:
+            yield from _check_derived_attribute(
+                derived, derived_path, request, constraints, expressions
+            )
 
-        derived = wanted.get("derivedAttributes") or []
-        yield from unique(derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes")
+        derived = device_request.get("derivedAttributes") or []
+        yield from check_unique(
+            derived, DERIVED_ATTRIBUTES_MAX, check, f"{inner}.derivedAttributes"
+        )
 
 
-def _derived(
+def _check_derived_attribute(
     derived: Obj, path: str, request: str, constraints: Sequence[Obj], expressions: Expressions
 ) -> Iterator[FieldError]:
     attribute = derived.get("name")
     if not attribute:
         yield required(f"{path}.name")
     else:
-        if not any(_uses(item, attribute, request) for item in constraints):
+        if not any(_uses_attribute(item, attribute, request) for item in constraints):
             detail = (
                 "must be referenced by at least one matchAttribute or distinctAttribute "
                 "constraint targeting this request"
             )
             yield invalid(f"{path}.name", attribute, detail)
-        yield from names.fully_qualified(attribute, f"{path}.name")
-    check = needed(partial(expressions.check, derived=True))
+        yield from names.check_fully_qualified_name(attribute, f"{path}.name")
+    check = require(partial(expressions.check, derived=True))
     yield from check(derived.get("expression"), f"{path}.expression")
 
 
-def _wanted(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
-    """The alternatives of all requests: name (``request/subrequest``), content, field path."""
+def _list_device_requests(devices: Obj, path: str) -> Iterator[tuple[str, Obj, str]]:
+    """Yield the alternatives of all requests: ``request/subrequest``, content, field path."""
     for index, request in enumerate(devices.get("requests") or []):
         inner = f"{path}.requests[{index}]"
         name = request.get("name") or ""
         if request.get("exactly") is not None:
             yield name, request["exactly"], f"{inner}.exactly"
-        for number, wanted in enumerate(request.get("firstAvailable") or []):
-            full = f"{name}/{wanted.get('name') or ''}"
-            yield full, wanted, f"{inner}.firstAvailable[{number}]"
+        for number, subrequest in enumerate(request.get("firstAvailable") or []):
+            full = f"{name}/{subrequest.get('name') or ''}"
+            yield full, subrequest, f"{inner}.firstAvailable[{number}]"
 
 
-def _uses(constraint: Any, attribute: str, request: str) -> bool:
+def _uses_attribute(constraint: Any, attribute: str, request: str) -> bool:
     match = constraint.get("matchAttribute")
     named = constraint.get("distinctAttribute") if match is None else match
     targets = constraint.get("requests") or []

@@ -14,17 +14,17 @@ from kubesim.validation.device_requests import TAINT_EFFECTS
 from kubesim.validation.errors import (
     Check,
     FieldError,
+    check_each,
+    check_fields,
+    check_unique,
     duplicate,
-    each,
-    fields,
     forbidden,
     invalid,
-    needed,
     one_of,
+    require,
     required,
     too_long,
     too_many,
-    unique,
 )
 from kubesim.validation.nodes import check_node_allocatable, check_node_selector
 from kubesim.validation.request_policy import check_policy
@@ -50,8 +50,8 @@ _GROUPS_MAX: Final = 2
 def check_device(
     device: Obj, old: Obj | None, path: str, *, per_device: bool
 ) -> Iterator[FieldError]:
-    """A device; what it had before in ``old`` and still has is not looked into again."""
-    yield from names.label(device.get("name") or "", f"{path}.name")
+    """Check a device; what ``old`` had and it still has is not looked into again."""
+    yield from names.check_label(device.get("name") or "", f"{path}.name")
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
     total = len(attributes) + len(capacity)
     if total > ATTRIBUTES_AND_CAPACITIES_MAX:
@@ -63,24 +63,30 @@ def check_device(
         detail = f"the total number of attribute values must not exceed {ATTRIBUTE_VALUES_MAX}"
         yield invalid(path, values, detail)
     for name, attribute in attributes.items():
-        yield from names.qualified(name, f"{path}.attributes")
-        yield from _attribute(attribute, f"{path}.attributes[{name}]")
+        yield from names.check_qualified_name(name, f"{path}.attributes")
+        yield from _check_attribute(attribute, f"{path}.attributes[{name}]")
     if old is None or capacity != (old.get("capacity") or {}):
-        yield from _capacity(capacity, path, shared=bool(device.get("allowMultipleAllocations")))
+        yield from _check_capacity(
+            capacity, path, shared=bool(device.get("allowMultipleAllocations"))
+        )
     taints = device.get("taints") or []
     if old is None or taints != (old.get("taints") or []):
-        yield from each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
+        yield from check_each(taints, TAINTS_MAX, check_taint, f"{path}.taints")
     consumed, inner = device.get("consumesCounters") or [], f"{path}.consumesCounters"
-    yield from unique(consumed, CONSUMES_COUNTERS_MAX, _consumption, inner, by="counterSet")
-    yield from _nodes(device, path, per_device=per_device)
+    yield from check_unique(
+        consumed, CONSUMES_COUNTERS_MAX, _check_consumption, inner, by="counterSet"
+    )
+    yield from _check_node_selection(device, path, per_device=per_device)
     yield from check_binding(device, path)
     resources = device.get("nodeAllocatableResources") or {}
     yield from check_node_allocatable(resources, capacity, f"{path}.nodeAllocatableResources")
 
 
-def _capacity(capacity: Mapping[str, Any], path: str, *, shared: bool) -> Iterator[FieldError]:
+def _check_capacity(
+    capacity: Mapping[str, Any], path: str, *, shared: bool
+) -> Iterator[FieldError]:
     for name, value in capacity.items():
-        yield from names.qualified(name, f"{path}.capacity")
+        yield from names.check_qualified_name(name, f"{path}.capacity")
         policy, inner = value.get("requestPolicy"), f"{path}.capacity[{name}].requestPolicy"
         if policy is not None and not shared:
             yield forbidden(inner, "allowMultipleAllocations must be true")
@@ -88,7 +94,7 @@ def _capacity(capacity: Mapping[str, Any], path: str, *, shared: bool) -> Iterat
             yield from check_policy(policy, value.get("value") or "0", inner)
 
 
-def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
+def _check_node_selection(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
     if not per_device:
         if any(device.get(field) is not None for field in _NODE_FIELDS):
             detail = (
@@ -98,7 +104,7 @@ def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
             yield invalid(path, None, detail)
         return
     if device.get("nodeName"):
-        yield from names.subdomain(device["nodeName"], f"{path}.nodeName")
+        yield from names.check_subdomain(device["nodeName"], f"{path}.nodeName")
     elif device.get("nodeName") is not None:
         yield invalid(f"{path}.nodeName", "", "must not be empty")
     if device.get("nodeSelector") is not None:
@@ -117,16 +123,20 @@ def _nodes(device: Obj, path: str, *, per_device: bool) -> Iterator[FieldError]:
 
 
 def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
-    """``validateDeviceBindingParameters``."""
-    wanted, failed = (device.get(field) or [] for field in _BINDING_FIELDS)
-    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
-        yield from each(conditions, _BINDING_MAX, names.label_key, f"{path}.{field}")
-    for field, conditions in zip(_BINDING_FIELDS, (wanted, failed), strict=True):
+    """Check what ``validateDeviceBindingParameters`` checks."""
+    binding_conditions, failure_conditions = (device.get(field) or [] for field in _BINDING_FIELDS)
+    for field, conditions in zip(
+        _BINDING_FIELDS, (binding_conditions, failure_conditions), strict=True
+    ):
+        yield from check_each(conditions, _BINDING_MAX, names.check_label_key, f"{path}.{field}")
+    for field, conditions in zip(
+        _BINDING_FIELDS, (binding_conditions, failure_conditions), strict=True
+    ):
         for index, condition in enumerate(conditions):
             inner = f"{path}.{field}[{index}]"
             if condition in conditions[:index]:
                 yield duplicate(inner, condition)
-            if conditions is failed and condition in wanted:
+            if conditions is failure_conditions and condition in binding_conditions:
                 detail = "bindingFailureConditions must not overlap with bindingConditions"
                 yield invalid(inner, condition, detail)
     for missing, used in (_BINDING_FIELDS, _BINDING_FIELDS[::-1]):
@@ -135,7 +145,7 @@ def check_binding(device: Obj, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{missing}", [], detail)
 
 
-def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
+def _check_attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
     values = [field for field, value in attribute.items() if value is not None]
     for field in values:
         texts = attribute[field] if field in _LISTS else [attribute[field]]
@@ -151,8 +161,8 @@ def _attribute(attribute: Obj, path: str) -> Iterator[FieldError]:
     if not values:
         yield invalid(path, "", f"must specify one of: {listed}")
     elif len(values) > 1:
-        shown = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
-        yield invalid(path, shown, f"must specify exactly one of: {listed}")
+        set_fields = "{" + ", ".join(field for field in _VALUES if field in values) + "}"
+        yield invalid(path, set_fields, f"must specify exactly one of: {listed}")
 
 
 def _is_semver(text: str) -> bool:
@@ -164,29 +174,33 @@ def _is_semver(text: str) -> bool:
 
 
 _TAINT: Final[Mapping[str, Check]] = {
-    "key": names.label_key,
-    "value": names.label_value,
+    "key": names.check_label_key,
+    "value": names.check_label_value,
     "effect": one_of(*TAINT_EFFECTS),
 }
 
 
 def check_taint(taint: Obj, path: str) -> Iterator[FieldError]:
-    yield from fields(taint, path, _TAINT)
+    yield from check_fields(taint, path, _TAINT)
 
 
 def check_counters(holder: Obj, path: str, field: str) -> Iterator[FieldError]:
-    yield from fields(holder, path, {field: needed(names.label), "counters": needed(_counters)})
+    yield from check_fields(
+        holder, path, {field: require(names.check_label), "counters": require(_check_counter_names)}
+    )
 
 
-def _counters(counters: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _check_counter_names(counters: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     if len(counters) > COUNTERS_MAX:
         yield too_many(path, len(counters), COUNTERS_MAX)
         return
     for name in counters:
-        yield from names.label(name, path)
+        yield from names.check_label(name, path)
 
 
-def _consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
+def _check_consumption(consumption: Obj, path: str) -> Iterator[FieldError]:
     yield from check_counters(consumption, path, "counterSet")
     groups = consumption.get("compatibilityGroups") or []
-    yield from unique(groups, _GROUPS_MAX, names.label, f"{path}.compatibilityGroups", by=str)
+    yield from check_unique(
+        groups, _GROUPS_MAX, names.check_label, f"{path}.compatibilityGroups", by=str
+    )

@@ -21,15 +21,15 @@ from kubesim.validation.constraints import (
 )
 from kubesim.validation.errors import (
     FieldError,
-    each,
-    fields,
+    check_each,
+    check_fields,
+    check_unique,
     invalid,
-    needed,
     not_supported,
     one_of,
+    require,
     required,
     too_long,
-    unique,
 )
 from reference_allocator.api.limits import (
     CONFIGS_MAX,
@@ -59,23 +59,30 @@ _ORDER: Final = (
 
 
 def check_claim_spec(spec: Any, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    """``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
+    """Check ``spec`` of a ResourceClaim, defaults applied; ``path`` is its field path."""
     devices = (spec or {}).get("devices") or {}
     path = f"{path}.devices"
     requests = devices.get("requests") or []
-    known, check = request_names(requests), partial(_request, expressions=expressions)
-    yield from unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
+    subrequests, check = (
+        request_names(requests),
+        partial(_check_request, expressions=expressions),
+    )
+    yield from check_unique(requests, REQUESTS_MAX, check, f"{path}.requests", show=_in_go_order)
     yield from check_derived(devices, path, expressions)
     for field, limit, checked in (
-        ("constraints", CONSTRAINTS_MAX, partial(check_constraint, known=known)),
-        ("config", CONFIGS_MAX, partial(claim_config, known=known)),
+        (
+            "constraints",
+            CONSTRAINTS_MAX,
+            partial(check_constraint, subrequests=subrequests),
+        ),
+        ("config", CONFIGS_MAX, partial(check_claim_config, subrequests=subrequests)),
     ):
-        yield from each(devices.get(field) or [], limit, checked, f"{path}.{field}")
+        yield from check_each(devices.get(field) or [], limit, checked, f"{path}.{field}")
     yield from expressions.check_together(devices, path)
 
 
 def _in_go_order(request: Any) -> Any:
-    """A request with its fields in the order in which Go prints them."""
+    """Return a request with its fields in the order in which Go prints them."""
     if not isinstance(request, dict):
         return request
     order = {name: index for index, name in enumerate(_ORDER)}
@@ -83,8 +90,8 @@ def _in_go_order(request: Any) -> Any:
     return {name: _in_go_order(request[name]) for name in fields}
 
 
-def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from names.label(request.get("name") or "", f"{path}.name")
+def _check_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    yield from names.check_label(request.get("name") or "", f"{path}.name")
     exactly, alternatives = request.get("exactly"), request.get("firstAvailable") or []
     if exactly is None and not alternatives:
         yield required(path, "exactly one of `exactly` or `firstAvailable` is required")
@@ -95,21 +102,30 @@ def _request(request: Obj, path: str, expressions: Expressions) -> Iterator[Fiel
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         )
     elif alternatives:
-        check, inner = partial(_sub_request, expressions=expressions), f"{path}.firstAvailable"
-        yield from unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
+        check, inner = (
+            partial(_check_sub_request, expressions=expressions),
+            f"{path}.firstAvailable",
+        )
+        yield from check_unique(alternatives, FIRST_AVAILABLE_MAX, check, inner, show=_in_go_order)
     else:
-        yield from _wanted(exactly or {}, f"{path}.exactly", expressions)
+        yield from _check_device_request(exactly or {}, f"{path}.exactly", expressions)
 
 
-def _sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from names.label(request.get("name") or "", f"{path}.name")
-    yield from _wanted(request, path, expressions)
+def _check_sub_request(request: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
+    yield from names.check_label(request.get("name") or "", f"{path}.name")
+    yield from _check_device_request(request, path, expressions)
 
 
-def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldError]:
-    yield from fields(wanted, path, {"deviceClassName": needed(names.subdomain)})
-    yield from selectors(wanted.get("selectors") or [], f"{path}.selectors", expressions)
-    mode, count = wanted.get("allocationMode"), wanted.get("count") or 0
+def _check_device_request(
+    device_request: Obj, path: str, expressions: Expressions
+) -> Iterator[FieldError]:
+    yield from check_fields(
+        device_request, path, {"deviceClassName": require(names.check_subdomain)}
+    )
+    yield from check_selectors(
+        device_request.get("selectors") or [], f"{path}.selectors", expressions
+    )
+    mode, count = device_request.get("allocationMode"), device_request.get("count") or 0
     if mode == "All":
         if count:
             detail = "must not be specified when allocationMode is 'All'"
@@ -119,14 +135,14 @@ def _wanted(wanted: Obj, path: str, expressions: Expressions) -> Iterator[FieldE
             yield invalid(f"{path}.count", count, "must be greater than zero")
     else:
         yield not_supported(f"{path}.allocationMode", mode or "", ("All", "ExactCount"))
-    for index, tolerated in enumerate(wanted.get("tolerations") or []):
-        yield from toleration(tolerated, f"{path}.tolerations[{index}]")
+    for index, tolerated in enumerate(device_request.get("tolerations") or []):
+        yield from check_toleration(tolerated, f"{path}.tolerations[{index}]")
 
 
-def selectors(
+def check_selectors(
     items: Sequence[Obj], path: str, expressions: Expressions | None
 ) -> Iterator[FieldError]:
-    """CEL selectors of a request or a class; without ``expressions`` these are stored already."""
+    """Check CEL selectors; without ``expressions`` they are stored already."""
 
     def check(selector: Obj, inner: str) -> Iterator[FieldError]:
         cel = selector.get("cel")
@@ -136,19 +152,19 @@ def selectors(
             text = cel.get("expression") or ""
             yield from expressions.check(text, f"{inner}.cel.expression")
 
-    yield from each(items, SELECTORS_MAX, check, path)
+    yield from check_each(items, SELECTORS_MAX, check, path)
 
 
-def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
-    """What a request, or a device that was allocated for it, tolerates."""
+def check_toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
+    """Check what a request, or a device that was allocated for it, tolerates."""
     operator, value = tolerated.get("operator"), tolerated.get("value") or ""
     if tolerated.get("key"):
-        yield from names.label_key(tolerated["key"], f"{path}.key")
+        yield from names.check_label_key(tolerated["key"], f"{path}.key")
     if operator == "Exists":
         if value:
             yield invalid(f"{path}.value", value, "must be empty for operator `Exists`")
     elif operator == "Equal":
-        yield from names.label_value(value, f"{path}.value")
+        yield from names.check_label_value(value, f"{path}.value")
     else:
         yield from one_of("Equal", "Exists")(operator, f"{path}.operator")
     effect = tolerated.get("effect")
@@ -156,19 +172,21 @@ def toleration(tolerated: Obj, path: str) -> Iterator[FieldError]:
         yield from one_of(*TAINT_EFFECTS)(effect, f"{path}.effect")
 
 
-def claim_config(config: Obj, path: str, known: dict[str, set[str]]) -> Iterator[FieldError]:
-    """Configuration of some requests of a claim, or of all; ``known``: as `request_names`."""
-    yield from check_references(config.get("requests") or [], f"{path}.requests", known)
-    yield from device_config(config, path)
+def check_claim_config(
+    config: Obj, path: str, subrequests: dict[str, set[str]]
+) -> Iterator[FieldError]:
+    """Check the configuration of a claim's requests; ``subrequests``: as `request_names` gives."""
+    yield from check_references(config.get("requests") or [], f"{path}.requests", subrequests)
+    yield from check_device_config(config, path)
 
 
-def device_config(config: Obj, path: str) -> Iterator[FieldError]:
-    """The driver's configuration in a claim or class: opaque parameters."""
+def check_device_config(config: Obj, path: str) -> Iterator[FieldError]:
+    """Check the driver's configuration in a claim or class: opaque parameters."""
     opaque = config.get("opaque")
     if opaque is None:
         yield required(f"{path}.opaque")
         return
-    yield from names.driver(opaque.get("driver") or "", f"{path}.opaque.driver")
+    yield from names.check_driver_name(opaque.get("driver") or "", f"{path}.opaque.driver")
     parameters = opaque.get("parameters")
     if parameters is None:
         yield required(f"{path}.opaque.parameters")

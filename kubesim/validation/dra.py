@@ -11,7 +11,7 @@ from kube.values import Obj
 from kubesim.validation import device_requests, names
 from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
 from kubesim.validation.constraints import Expressions
-from kubesim.validation.errors import FieldError, each, forbidden, invalid
+from kubesim.validation.errors import FieldError, check_each, forbidden, invalid
 from reference_allocator.api.limits import CONFIGS_MAX
 from reference_allocator.api.names import label_key_problems
 
@@ -21,10 +21,10 @@ Labels = Mapping[str, str]
 def check_claim(
     claim: Obj, namespace_labels: Labels, expressions: Expressions
 ) -> Iterator[FieldError]:
-    """A new ResourceClaim, in a namespace with these labels."""
+    """Check a new ResourceClaim, in a namespace with these labels."""
     spec = claim.get("spec") or {}
     yield from device_requests.check_claim_spec(spec, "spec", expressions)
-    yield from _admin_access(spec, namespace_labels)
+    yield from _check_admin_access(spec, namespace_labels)
 
 
 def check_template(
@@ -32,17 +32,19 @@ def check_template(
 ) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
-    yield from names.annotation_keys(meta.get("annotations") or {}, "spec.metadata.annotations")
-    yield from names.labels(meta.get("labels") or {}, "spec.metadata.labels")
+    yield from names.check_annotation_keys(
+        meta.get("annotations") or {}, "spec.metadata.annotations"
+    )
+    yield from names.check_labels(meta.get("labels") or {}, "spec.metadata.labels")
     for field in sorted(meta.keys() - {"annotations", "labels"}):
         yield forbidden(f"spec.metadata.{field}", "cannot be set")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
-    yield from _admin_access(inner, namespace_labels)
+    yield from _check_admin_access(inner, namespace_labels)
 
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """Specs of claims and claim templates never change."""
+    """Check that the spec of a claim or claim template did not change."""
     if new.get("spec") != old.get("spec"):
         yield invalid("spec", None, "field is immutable")
 
@@ -50,14 +52,14 @@ def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
 def check_class(
     device_class: Obj, old: Obj | None, expressions: Expressions
 ) -> Iterator[FieldError]:
-    """A new DeviceClass, or one that was changed; selectors that stayed are not looked into."""
+    """Check a DeviceClass; selectors that a change left as they were are not looked into."""
     spec = device_class.get("spec") or {}
-    found = spec.get("selectors") or []
-    stored = old is not None and found == ((old.get("spec") or {}).get("selectors") or [])
+    selectors = spec.get("selectors") or []
+    stored = old is not None and selectors == ((old.get("spec") or {}).get("selectors") or [])
     checked = None if stored else expressions
-    yield from device_requests.selectors(found, "spec.selectors", checked)
+    yield from device_requests.check_selectors(selectors, "spec.selectors", checked)
     configs = spec.get("config") or []
-    yield from each(configs, CONFIGS_MAX, device_requests.device_config, "spec.config")
+    yield from check_each(configs, CONFIGS_MAX, device_requests.check_device_config, "spec.config")
     extended = spec.get("extendedResourceName")
     if extended is not None:
         for problem in _extended_resource_problems(extended):
@@ -65,7 +67,7 @@ def check_class(
 
 
 def _extended_resource_problems(name: str) -> Iterator[str]:
-    """ExtendedResourceName in k8s.io/apimachinery/pkg/api/validate/strfmt.go."""
+    """Yield the problems of an ExtendedResourceName (apimachinery/pkg/api/validate/strfmt.go)."""
     if "/" not in name:
         yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
     elif "kubernetes.io/" in name:
@@ -75,9 +77,11 @@ def _extended_resource_problems(name: str) -> Iterator[str]:
     yield from label_key_problems(f"requests.{name}")
 
 
-def _admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
+def _check_admin_access(spec: Obj, namespace_labels: Labels) -> Iterator[FieldError]:
     requests = (spec.get("devices") or {}).get("requests") or []
-    wanted = [bool((request.get("exactly") or {}).get("adminAccess")) for request in requests]
-    if any(wanted) and namespace_labels.get(ADMIN_LABEL) != "true":
+    admin_requests = [
+        bool((request.get("exactly") or {}).get("adminAccess")) for request in requests
+    ]
+    if any(admin_requests) and namespace_labels.get(ADMIN_LABEL) != "true":
         # The path lacks "exactly" (and a template's second "spec") upstream, too.
-        yield admin_refusal(f"spec.devices.requests[{wanted.index(True)}].adminAccess")
+        yield admin_refusal(f"spec.devices.requests[{admin_requests.index(True)}].adminAccess")

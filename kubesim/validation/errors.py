@@ -34,51 +34,51 @@ Check = Callable[[Any, str], Iterator[FieldError]]
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """A value that must be there is not."""
+    """Return the error of a value that must be there and is not."""
     return FieldError(path, "FieldValueRequired", _body("Required value", detail))
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A value that is not permitted in this situation."""
+    """Return the error of a value that is not permitted in this situation."""
     return FieldError(path, "FieldValueForbidden", _body("Forbidden", detail))
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    """A malformed value."""
+    """Return the error of a malformed value."""
     return FieldError(path, "FieldValueInvalid", _body(f"Invalid value: {_show(value)}", detail))
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """A value that must be unique and is not."""
+    """Return the error of a value that must be unique and is not."""
     return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {_show(value)}")
 
 
 def not_found(path: str, value: Any, detail: str = "") -> FieldError:
-    """A reference to something that is not there."""
+    """Return the error of a reference to something that is not there."""
     return FieldError(path, "FieldValueNotFound", _body(f"Not found: {_show(value)}", detail))
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> FieldError:
-    """A value that is not one of an enumeration's."""
+    """Return the error of a value that is not one of an enumeration's."""
     listed = ", ".join(f'"{item}"' for item in supported)
     body = _body(f"Unsupported value: {_show(value)}", f"supported values: {listed}")
     return FieldError(path, "FieldValueNotSupported", body)
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    """A string of more than ``limit`` bytes."""
+    """Return the error of a string of more than ``limit`` bytes."""
     return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
 
 
-def too_many(path: str, found: int, limit: int) -> FieldError:
-    """A list of more than ``limit`` items."""
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    """Return the error of a list of more than ``limit`` items."""
     return FieldError(
-        path, "FieldValueTooMany", f"Too many: {found}: must have at most {limit} items"
+        path, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} items"
     )
 
 
 def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422 Invalid with one cause for each field error (``apierrors.NewInvalid``)."""
+    """Return 422 Invalid with one cause for each field error (``apierrors.NewInvalid``)."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return ApiError(
@@ -89,14 +89,16 @@ def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiEr
     )
 
 
-def fields(obj: Mapping[str, Any], path: str, checks: Mapping[str, Check]) -> Iterator[FieldError]:
-    """Each of these fields of an object, in their order."""
+def check_fields(
+    obj: Mapping[str, Any], path: str, checks: Mapping[str, Check]
+) -> Iterator[FieldError]:
+    """Check each of these fields of an object, in their order."""
     for name, check in checks.items():
         yield from check(obj.get(name) or "", f"{path}.{name}")
 
 
-def needed(check: Check) -> Check:
-    """A check of a value that must be there."""
+def require(check: Check) -> Check:
+    """Return a check of a value that must be there."""
 
     def checked(value: Any, path: str) -> Iterator[FieldError]:
         yield from check(value, path) if value else [required(path)]
@@ -104,23 +106,23 @@ def needed(check: Check) -> Check:
     return checked
 
 
-def there(_value: Any, _path: str) -> Iterator[FieldError]:
-    """No check: for `needed`."""
+def accept_any(_value: Any, _path: str) -> Iterator[FieldError]:
+    """Accept any value: a check for `require`."""
     yield from ()
 
 
 def one_of(*supported: str) -> Check:
-    """A check of a value that must be there, and one of an enumeration's."""
+    """Return a check of a value that must be there, and one of an enumeration's."""
 
     def checked(value: Any, path: str) -> Iterator[FieldError]:
         if value not in supported:
             yield not_supported(path, value, supported)
 
-    return needed(checked)
+    return require(checked)
 
 
-def each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[FieldError]:
-    """Every item of a list that may have ``limit`` of them."""
+def check_each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[FieldError]:
+    """Check every item of a list that may have ``limit`` of them."""
     if len(items) > limit:
         yield too_many(path, len(items), limit)
         return
@@ -128,7 +130,7 @@ def each(items: Sequence[Any], limit: int, check: Check, path: str) -> Iterator[
         yield from check(item, f"{path}[{index}]")
 
 
-def unique(
+def check_unique(
     items: Sequence[Any],
     limit: int,
     check: Check,
@@ -136,19 +138,19 @@ def unique(
     by: str | Callable[[Any], str] = "name",
     show: Callable[[Any], Any] | None = None,
 ) -> Iterator[FieldError]:
-    """Every item of a list with unique keys.
+    """Check every item of a list with unique keys.
 
     Args:
         by: the field that is the key, or what makes it of an item.
         show: what a duplicate's error prints of an item; its key if None.
     """
-    yield from each(items, limit, check, path)
-    seen: set[str] = set()
+    yield from check_each(items, limit, check, path)
+    keys: set[str] = set()
     for index, item in enumerate(items if len(items) <= limit else ()):
         key = by(item) if callable(by) else item.get(by) or ""
-        if key in seen:
+        if key in keys:
             yield duplicate(f"{path}[{index}]", key if show is None else show(item))
-        seen.add(key)
+        keys.add(key)
 
 
 def _body(start: str, detail: str) -> str:
@@ -156,7 +158,7 @@ def _body(start: str, detail: str) -> str:
 
 
 def _show(value: Any) -> str:
-    """As Go prints it: strings quoted, everything else as compact JSON with <, > and & escaped."""
+    """Print as Go does: strings quoted, all else as compact JSON with <, > and & escaped."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kube.values import Obj
 from kubesim.resources import Kind
-from kubesim.validation.errors import Check, FieldError, invalid, needed, required, too_long
+from kubesim.validation.errors import Check, FieldError, invalid, require, required, too_long
 from reference_allocator.api.limits import ATTRIBUTE_ID_MAX, DRIVER_NAME_MAX, POOL_NAME_MAX
 from reference_allocator.api.names import (
     c_identifier_problems,
@@ -22,79 +22,85 @@ from reference_allocator.api.names import (
 
 
 def _by(problems: Callable[[str], Iterable[str]]) -> Check:
-    """A check that has an error for each problem of a text."""
+    """Return a check that has an error for each problem of a text."""
     return lambda value, path: (invalid(path, value, problem) for problem in problems(value))
 
 
-label_key = _by(label_key_problems)  # Of a label, a taint or the like.
-label_value = _by(label_value_problems)
-label = _by(dns_label_problems)
-subdomain = _by(dns_subdomain_problems)
+check_label_key = _by(label_key_problems)  # Of a label, a taint or the like.
+check_label_value = _by(label_value_problems)
+check_label = _by(dns_label_problems)
+check_subdomain = _by(dns_subdomain_problems)
 
 
 def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
-    """Name, labels and owner references of an object that has its name already."""
+    """Check name, labels and owner references of an object that has its name already."""
     meta = obj["metadata"]
     name = meta.get("name") or ""
     if not name:
         yield required("metadata.name", "name or generateName is required")
     elif kind.name in {"Namespace", "StatefulSet"}:
-        yield from label(name, "metadata.name")
+        yield from check_label(name, "metadata.name")
     else:
-        yield from subdomain(name, "metadata.name")
-    yield from labels(meta.get("labels") or {}, "metadata.labels")
-    yield from annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
+        yield from check_subdomain(name, "metadata.name")
+    yield from check_labels(meta.get("labels") or {}, "metadata.labels")
+    yield from check_annotation_keys(meta.get("annotations") or {}, "metadata.annotations")
     for index, owner in enumerate(meta.get("ownerReferences") or []):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 path = f"metadata.ownerReferences[{index}].{field}"
                 yield invalid(path, "", "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
-        yield from label_key(finalizer, f"metadata.finalizers[{index}]")
+        yield from check_label_key(finalizer, f"metadata.finalizers[{index}]")
 
 
-def annotation_keys(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Keys of annotations (also those of a template of claims); values have any form."""
+def check_annotation_keys(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Check keys of annotations (also those of a template of claims); values have any form."""
     for key in values:
         yield from (invalid(path, key, problem) for problem in label_key_problems(key.lower()))
 
 
-def labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Keys and values of labels (also those of a pod template)."""
+def check_labels(values: Mapping[str, str], path: str) -> Iterator[FieldError]:
+    """Check keys and values of labels (also those of a pod template)."""
     for key, value in values.items():
-        yield from label_key(key, path)
-        yield from label_value(value, path)
+        yield from check_label_key(key, path)
+        yield from check_label_value(value, path)
 
 
-@needed
-def driver(value: str, path: str) -> Iterator[FieldError]:
-    """A driver's name (the rules of a CSI driver's)."""
+@require
+def check_driver_name(value: str, path: str) -> Iterator[FieldError]:
+    """Check a driver's name (the rules of a CSI driver's)."""
     if len(value) > DRIVER_NAME_MAX:
         yield too_long(path, DRIVER_NAME_MAX)
     yield from (invalid(path, value, problem) for problem in dns_subdomain_problems(value.lower()))
 
 
-@needed
-def pool(value: str, path: str) -> Iterator[FieldError]:
-    """A pool's name: subdomains separated by slashes."""
+@require
+def check_pool_name(value: str, path: str) -> Iterator[FieldError]:
+    """Check a pool's name: subdomains separated by slashes."""
     if len(value) > POOL_NAME_MAX:
         yield too_long(path, POOL_NAME_MAX)
-    for part in value.split("/"):
-        yield from subdomain(part, path)
+    for subdomain_text in value.split("/"):
+        yield from check_subdomain(subdomain_text, path)
 
 
-DEVICE: Mapping[str, Check] = {"driver": driver, "pool": pool, "device": label}
+DEVICE: Mapping[str, Check] = {
+    "driver": check_driver_name,
+    "pool": check_pool_name,
+    "device": check_label,
+}
 """The fields that name a device."""
 
 
-def qualified(value: str, path: str) -> Iterator[FieldError]:
-    """The name of an attribute or capacity, with or without a domain."""
+def check_qualified_name(value: str, path: str) -> Iterator[FieldError]:
+    """Check the name of an attribute or capacity, with or without a domain."""
     *domain, name = value.split("/")
     if len(domain) > 1:
         return
-    for part in domain:
+    for domain_part in domain:
         yield from (
-            driver(part, path) if part else [invalid(path, "", "the domain must not be empty")]
+            check_driver_name(domain_part, path)
+            if domain_part
+            else [invalid(path, "", "the domain must not be empty")]
         )
     if domain and not name:
         yield invalid(path, "", "the name must not be empty")
@@ -104,9 +110,9 @@ def qualified(value: str, path: str) -> Iterator[FieldError]:
     yield from (invalid(path, name, problem) for problem in c_identifier_problems(name))
 
 
-def fully_qualified(value: str, path: str) -> Iterator[FieldError]:
-    """The name of an attribute with its domain."""
-    yield from qualified(value, path)
+def check_fully_qualified_name(value: str, path: str) -> Iterator[FieldError]:
+    """Check the name of an attribute with its domain."""
+    yield from check_qualified_name(value, path)
     if "/" not in value:
         detail = "a fully qualified name must be a domain and a name separated by a slash"
         yield invalid(path, value, detail)

@@ -24,12 +24,12 @@ def check_node_selector(selector: Obj, path: str) -> Iterator[FieldError]:
     for index, term in enumerate(terms):
         inner = f"{path}.nodeSelectorTerms[{index}]"
         for number, rule in enumerate(term.get("matchExpressions") or []):
-            yield from _label(rule, f"{inner}.matchExpressions[{number}]")
+            yield from _check_label_rule(rule, f"{inner}.matchExpressions[{number}]")
         for number, rule in enumerate(term.get("matchFields") or []):
-            yield from _field(rule, f"{inner}.matchFields[{number}]")
+            yield from _check_field_rule(rule, f"{inner}.matchFields[{number}]")
 
 
-def _label(rule: Obj, path: str) -> Iterator[FieldError]:
+def _check_label_rule(rule: Obj, path: str) -> Iterator[FieldError]:
     values = rule.get("values") or []
     match rule.get("operator") or "":
         case "In" | "NotIn":
@@ -46,12 +46,12 @@ def _label(rule: Obj, path: str) -> Iterator[FieldError]:
                 yield required(f"{path}.values", detail)
         case operator:
             yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from names.label_key(rule.get("key") or "", f"{path}.key")
+    yield from names.check_label_key(rule.get("key") or "", f"{path}.key")
     for index, value in enumerate(values):
-        yield from names.label_value(value, f"{path}.values[{index}]")
+        yield from names.check_label_value(value, f"{path}.values[{index}]")
 
 
-def _field(rule: Obj, path: str) -> Iterator[FieldError]:
+def _check_field_rule(rule: Obj, path: str) -> Iterator[FieldError]:
     values, key = rule.get("values") or [], rule.get("key") or ""
     if rule.get("operator") not in ("In", "NotIn"):
         detail = "not a valid selector operator"
@@ -63,27 +63,27 @@ def _field(rule: Obj, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.key", key, "not a valid field selector key")
     else:
         for index, value in enumerate(values):
-            yield from names.subdomain(value, f"{path}.values[{index}]")
+            yield from names.check_subdomain(value, f"{path}.values[{index}]")
 
 
 def check_node_allocatable(
     resources: Mapping[str, Obj], capacity: Mapping[str, Any], path: str
 ) -> Iterator[FieldError]:
-    """Resource -> how much of it a device with this capacity takes."""
-    for name, taken in resources.items():
+    """Check resource -> how much of it a device with this capacity takes."""
+    for name, demand in resources.items():
         inner = f"{path}[{name}]"
         if name not in _RESOURCES and not name.startswith("hugepages-"):
             yield invalid(inner, name, "must be a node allocatable resource name")
-        mapped, overhead = taken.get("mapping"), taken.get("overhead")
+        mapped, overhead = demand.get("mapping"), demand.get("overhead")
         if mapped is None and overhead is None:
             yield required(inner, "at least one of mapping or overhead must be set")
         if mapped is not None:
-            yield from _mapping(mapped, capacity, f"{inner}.mapping")
+            yield from _check_mapping(mapped, capacity, f"{inner}.mapping")
         if overhead is not None:
-            yield from _overhead(overhead, f"{inner}.overhead")
+            yield from _check_overhead(overhead, f"{inner}.overhead")
 
 
-def _mapping(mapped: Obj, capacity: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _check_mapping(mapped: Obj, capacity: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     key, multiplier = mapped.get("capacityKey"), mapped.get("capacityMultiplier")
     if key is not None:
         if not key:
@@ -103,7 +103,7 @@ def _mapping(mapped: Obj, capacity: Mapping[str, Any], path: str) -> Iterator[Fi
         yield required(f"{path}.capacityKey", detail)
 
 
-def _overhead(overhead: Obj, path: str) -> Iterator[FieldError]:
+def _check_overhead(overhead: Obj, path: str) -> Iterator[FieldError]:
     if not overhead.keys() & {"perPod", "perContainer"}:
         yield invalid(path, "", "at least one of perPod or perContainer must be set")
     for name in ("perPod", "perContainer"):

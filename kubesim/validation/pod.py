@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kube.values import Obj
-from kubesim.pods import containers
+from kubesim.pods import list_containers
 from kubesim.validation import names
 from kubesim.validation.errors import (
     FieldError,
+    accept_any,
+    check_fields,
     duplicate,
-    fields,
     forbidden,
     invalid,
-    needed,
     not_found,
     not_supported,
+    require,
     required,
-    there,
 )
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
@@ -36,31 +36,31 @@ _KEPT: Final = (
 
 
 def is_mirror(pod: Obj) -> bool:
-    """Whether a pod stands for a static pod of a kubelet."""
+    """Return whether a pod stands for a static pod of a kubelet."""
     return "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {})
 
 
 def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldError]:
-    """A pod's or pod template's spec, defaults applied; ``path`` is its field path."""
+    """Check a pod's or pod template's spec, defaults applied; ``path`` is its field path."""
     pod_claims = spec.get("resourceClaims") or []
     claim_names = {claim["name"] for claim in pod_claims if claim.get("name")}
     if mirror:
         # What upstream's field.NewPath("") is as text.
-        told = "static pods do not support resource claims"
-        yield from (forbidden("[]", told) for _ in pod_claims)
+        static_pod_detail = "static pods do not support resource claims"
+        yield from (forbidden("[]", static_pod_detail) for _ in pod_claims)
     else:
-        yield from _pod_claims(pod_claims, f"{path}.resourceClaims")
+        yield from _check_pod_claims(pod_claims, f"{path}.resourceClaims")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
-    seen: set[str] = set()
+    container_names: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or []):
             inner = f"{path}.{field}[{index}]"
-            yield from _container(container, claim_names, inner)
+            yield from _check_container(container, claim_names, inner)
             name = container.get("name") or ""
-            if name and name in seen:
+            if name and name in container_names:
                 yield duplicate(f"{inner}.name", name)
-            seen.add(name)
+            container_names.add(name)
     if (spec.get("resources") or {}).get("claims") is not None:
         detail = "claims may not be set for Resources at pod-level"
         yield forbidden(f"{path}.resources.claims", detail)
@@ -68,19 +68,19 @@ def check_spec(spec: Obj, path: str, *, mirror: bool = False) -> Iterator[FieldE
     if policy not in _RESTART_POLICIES:
         yield not_supported(f"{path}.restartPolicy", policy, _RESTART_POLICIES)
     if spec.get("nodeName"):
-        yield from names.subdomain(spec["nodeName"], f"{path}.nodeName")
+        yield from names.check_subdomain(spec["nodeName"], f"{path}.nodeName")
 
 
 def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A pod's spec is immutable but for the node it is bound to and a few others."""
+    """Check that a pod's spec has not changed but for the node it is bound to and a few others."""
     allowed = {"nodeName", "activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"}
     if all(gate in (old.get("schedulingGates") or []) for gate in new.get("schedulingGates") or []):
         allowed.add("schedulingGates")  # They may be removed.
-    kept = [
+    immutable_fields = [
         {name: value for name, value in _without_images(spec).items() if name not in allowed}
         for spec in (new, old)
     ]
-    if kept[0] != kept[1]:
+    if immutable_fields[0] != immutable_fields[1]:
         yield forbidden(
             "spec",
             "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -91,47 +91,53 @@ def check_update(new: Obj, old: Obj) -> Iterator[FieldError]:
 
 
 def _without_images(spec: Obj) -> Obj:
-    plain = dict(spec)
+    stripped = dict(spec)
     for field in ("containers", "initContainers"):
-        if field in plain:
-            plain[field] = [{**container, "image": ""} for container in plain[field]]
-    return plain
+        if field in stripped:
+            stripped[field] = [{**container, "image": ""} for container in stripped[field]]
+    return stripped
 
 
-def _pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
-    seen: set[str] = set()
+def _check_pod_claims(claims: Sequence[Obj], path: str) -> Iterator[FieldError]:
+    names_so_far: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"
         name = claim.get("name") or ""
         direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-        if name in seen:
+        if name in names_so_far:
             yield duplicate(f"{inner}.name", name)
         else:
-            yield from needed(names.label)(name, f"{inner}.name")
-        seen |= {name} - {""}
+            yield from require(names.check_label)(name, f"{inner}.name")
+        names_so_far |= {name} - {""}
         # What the API server prints is its internal type, which has no JSON names.
-        shown = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
+        internal_form = {
+            "Name": name,
+            "ResourceClaimName": direct,
+            "ResourceClaimTemplateName": template,
+        }
         if direct is not None and template is not None:
-            either = "`resourceClaimName` or `resourceClaimTemplateName`"
-            yield invalid(inner, shown, f"at most one of {either} may be specified")
+            choices = "`resourceClaimName` or `resourceClaimTemplateName`"
+            yield invalid(inner, internal_form, f"at most one of {choices} may be specified")
         if direct is None and template is None:
-            either = "`resourceClaimName`, `resourceClaimTemplateName`"
-            yield invalid(inner, shown, f"must specify one of: {either}")
+            choices = "`resourceClaimName`, `resourceClaimTemplateName`"
+            yield invalid(inner, internal_form, f"must specify one of: {choices}")
         for field in ("resourceClaimName", "resourceClaimTemplateName"):
             if claim.get(field) is not None:
-                yield from names.subdomain(claim[field], f"{inner}.{field}")
+                yield from names.check_subdomain(claim[field], f"{inner}.{field}")
 
 
-def _container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
-    yield from fields(container, path, {"name": needed(names.label), "image": needed(there)})
+def _check_container(container: Obj, claim_names: set[str], path: str) -> Iterator[FieldError]:
+    yield from check_fields(
+        container, path, {"name": require(names.check_label), "image": require(accept_any)}
+    )
     resources = container.get("resources") or {}
-    yield from _extended_resources(resources, f"{path}.resources")
+    yield from _check_extended_resources(resources, f"{path}.resources")
     inner = f"{path}.resources.claims"
-    yield from _container_claims(resources.get("claims") or [], claim_names, inner)
+    yield from _check_container_claims(resources.get("claims") or [], claim_names, inner)
 
 
-def _extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
-    """Requests of what cannot be overcommitted must equal its limits."""
+def _check_extended_resources(resources: Obj, path: str) -> Iterator[FieldError]:
+    """Check that requests of what cannot be overcommitted equal its limits."""
     limits, requests = (
         {name: amount for name, amount in (resources.get(f) or {}).items() if _is_extended(name)}
         for f in ("limits", "requests")
@@ -153,27 +159,27 @@ def _is_extended(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
 
 
-def _container_claims(
+def _check_container_claims(
     claims: Sequence[Any], claim_names: set[str], path: str
 ) -> Iterator[FieldError]:
-    seen: set[str] = set()
+    claims_so_far: set[str] = set()
     for index, claim in enumerate(claims):
         inner = f"{path}[{index}]"
         name, request = claim.get("name") or "", claim.get("request") or ""
         if not name:
             yield required(inner)
             continue
-        if name in seen:
+        if name in claims_so_far:
             yield duplicate(inner, name)
         else:
             key = f"{name}/{request}" if request else name
             if request:
-                yield from names.label(request, f"{inner}.request")
-            if key in seen:
+                yield from names.check_label(request, f"{inner}.request")
+            if key in claims_so_far:
                 yield duplicate(inner, key)
-            elif not request and any(other.startswith(f"{name}/") for other in seen):
+            elif not request and any(other.startswith(f"{name}/") for other in claims_so_far):
                 yield duplicate(inner, name)
-            seen.add(key)
+            claims_so_far.add(key)
         if name not in claim_names:
             where = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
             detail = f"must be one of the names in pod.spec.resourceClaims{where}"
@@ -188,48 +194,55 @@ def keep_claims(new: Obj, old: Obj) -> None:
 
 
 def check_status(pod: Obj) -> Iterator[FieldError]:
-    """A changed status of a pod, as far as it is about claims."""
+    """Check a changed status of a pod, as far as it is about claims."""
     spec, status = pod["spec"], pod["status"]
     entries = {claim["name"] for claim in spec.get("resourceClaims") or []}
-    seen: set[str] = set()
-    for index, told in enumerate(status.get("resourceClaimStatuses") or []):
-        path, name = f"status.resourceClaimStatuses[{index}]", told.get("name") or ""
+    status_names: set[str] = set()
+    for index, claim_status in enumerate(status.get("resourceClaimStatuses") or []):
+        path, name = f"status.resourceClaimStatuses[{index}]", claim_status.get("name") or ""
         if name not in entries:
             detail = "must match the name of an entry in `spec.resourceClaims`"
             yield invalid(f"{path}.name", name, detail)
-        if name in seen:
+        if name in status_names:
             yield duplicate(f"{path}.name", name)
-        seen.add(name)
-        if told.get("resourceClaimName") is not None:
-            yield from names.subdomain(told["resourceClaimName"], f"{path}.resourceClaimName")
+        status_names.add(name)
+        if claim_status.get("resourceClaimName") is not None:
+            yield from names.check_subdomain(
+                claim_status["resourceClaimName"], f"{path}.resourceClaimName"
+            )
     if status.get("extendedResourceClaimStatus") is not None:
-        told = status["extendedResourceClaimStatus"]
-        yield from _extended(told, spec, "status.extendedResourceClaimStatus")
+        claim_status = status["extendedResourceClaimStatus"]
+        yield from _check_extended_claim_status(
+            claim_status, spec, "status.extendedResourceClaimStatus"
+        )
 
 
-def _extended(told: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
+def _check_extended_claim_status(claim_status: Obj, spec: Obj, path: str) -> Iterator[FieldError]:
     requests = {
-        one["name"]: (one.get("resources") or {}).get("requests") or {} for one in containers(spec)
+        one["name"]: (one.get("resources") or {}).get("requests") or {}
+        for one in list_containers(spec)
     }
-    mappings = told.get("requestMappings") or []
+    mappings = claim_status.get("requestMappings") or []
     if not mappings:
         yield required(f"{path}.requestMappings", "at least one request mapping is required")
-    seen = []
+    keys_so_far = []
     for index, mapping in enumerate(mappings):
         inner = f"{path}.requestMappings[{index}]"
         key = {f: mapping.get(f) or "" for f in ("containerName", "resourceName", "requestName")}
         container, resource, request = key.values()
-        both = "spec.initContainers{0} or spec.containers{0}"
+        entry_path = "spec.initContainers{0} or spec.containers{0}"
         if container not in requests:
-            detail = f"must match the name of an entry in {both.format('.name')}"
+            detail = f"must match the name of an entry in {entry_path.format('.name')}"
             yield invalid(f"{inner}.containerName", container, detail)
         elif resource not in requests[container]:
-            entry = both.format(".resources.requests")
+            entry = entry_path.format(".resources.requests")
             detail = f"must match the extended resource name of an entry in {entry}"
             yield invalid(f"{inner}.resourceName", resource, detail)
-        yield from names.label(request, f"{path}.requestName")
-        if key in seen:
+        yield from names.check_label(request, f"{path}.requestName")
+        if key in keys_so_far:
             for field, value in key.items():
                 yield duplicate(f"{inner}.{field}", value)
-        seen.append(key)
-    yield from needed(names.subdomain)(told.get("resourceClaimName"), f"{path}.resourceClaimName")
+        keys_so_far.append(key)
+    yield from require(names.check_subdomain)(
+        claim_status.get("resourceClaimName"), f"{path}.resourceClaimName"
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kube.values import Obj
-from kubesim.validation.errors import FieldError, forbidden, invalid, required, unique
+from kubesim.validation.errors import FieldError, check_unique, forbidden, invalid, required
 from reference_allocator.api.quantity import Quantity, parse_quantity
 
 _VALUES_MAX: Final = 10
@@ -19,8 +19,8 @@ _MILLI: Final = 10**6
 _INT64_MAX: Final = 2**63 - 1
 
 
-def check_policy(policy: Obj, most: Any, path: str) -> Iterator[FieldError]:
-    """A new or changed policy of a capacity of which there is ``most``."""
+def check_policy(policy: Obj, capacity: Any, path: str) -> Iterator[FieldError]:
+    """Check a new or changed policy of a capacity of which there is ``capacity``."""
     values, valid_range = policy.get("validValues") or [], policy.get("validRange")
     if values and valid_range is not None:
         detail = (
@@ -35,20 +35,22 @@ def check_policy(policy: Obj, most: Any, path: str) -> Iterator[FieldError]:
     if policy.get("default") is None:
         yield required(f"{path}.default", f"required when {field} is defined")
         return
-    default, limit = _quantity(policy["default"]), _quantity(most)
+    default, limit = _parse_any_quantity(policy["default"]), _parse_any_quantity(capacity)
     if values:
-        yield from _values(list(map(_quantity, values)), default, limit, f"{path}.{field}")
+        yield from _check_valid_values(
+            list(map(_parse_any_quantity, values)), default, limit, f"{path}.{field}"
+        )
     else:
-        bounds = {name: _quantity(value) for name, value in (valid_range or {}).items()}
-        yield from _range(bounds, default, limit, f"{path}.{field}")
+        bounds = {name: _parse_any_quantity(value) for name, value in (valid_range or {}).items()}
+        yield from _check_valid_range(bounds, default, limit, f"{path}.{field}")
 
 
-def _quantity(value: Any) -> Quantity:
+def _parse_any_quantity(value: Any) -> Quantity:
     return parse_quantity(str(value))
 
 
-def _values(
-    values: list[Quantity], default: Quantity, most: Quantity, path: str
+def _check_valid_values(
+    values: list[Quantity], default: Quantity, capacity: Quantity, path: str
 ) -> Iterator[FieldError]:
     for index in range(1, len(values)):
         if values[index] < values[index - 1]:
@@ -56,32 +58,32 @@ def _values(
             yield invalid(f"{path}[{index}]", str(values[index]), detail)
 
     def check(value: Quantity, path: str) -> Iterator[FieldError]:
-        if most < value:
-            yield invalid(path, str(value), f"option is larger than capacity value: {most}")
+        if capacity < value:
+            yield invalid(path, str(value), f"option is larger than capacity value: {capacity}")
 
-    yield from unique(values, _VALUES_MAX, check, path, lambda value: str(value.nanos), str)
+    yield from check_unique(values, _VALUES_MAX, check, path, lambda value: str(value.nanos), str)
     if default not in values or len(values) > _VALUES_MAX:
         detail = "default value is not valid according to the requestPolicy"
         yield invalid(path, str(default), detail)
 
 
-def _range(
-    bounds: dict[str, Quantity], default: Quantity, most: Quantity, path: str
+def _check_valid_range(
+    bounds: dict[str, Quantity], default: Quantity, capacity: Quantity, path: str
 ) -> Iterator[FieldError]:
     least, greatest, step = (bounds.get(name) for name in ("min", "max", "step"))
     if least is None:
         yield required(f"{path}.min", "required when validRange is defined")
         return
-    if most < least:
-        detail = f"min is larger than capacity value: {most}"
+    if capacity < least:
+        detail = f"min is larger than capacity value: {capacity}"
         yield invalid(f"{path}.min", str(least), detail)
     if default < least:
         yield invalid(f"{path}.default", str(default), f"default is less than min: {least}")
     if greatest is not None:
         if greatest < least:
             yield invalid(f"{path}.max", str(least), f"min is larger than max: {greatest}")
-        if most < greatest:
-            detail = f"max is larger than capacity value: {most}"
+        if capacity < greatest:
+            detail = f"max is larger than capacity value: {capacity}"
             yield invalid(f"{path}.max", str(greatest), detail)
         if greatest < default:
             detail = f"default is more than max: {greatest}"
@@ -89,21 +91,21 @@ def _range(
     all_of_them = {"default": default, **bounds}
     fractional = any(value.nanos % _ONE for value in all_of_them.values())
     if fractional:
-        fine = [name for name, value in all_of_them.items() if value.nanos % _MILLI]
-        for name in fine:
+        too_fine = [name for name, value in all_of_them.items() if value.nanos % _MILLI]
+        for name in too_fine:
             detail = "value cannot be represented as a milli value"
             yield invalid(f"{path}.{name}", str(all_of_them[name]), detail)
-        if fine:
+        if too_fine:
             return
     if step is None:
         return
     if step.sign() <= 0:
         yield invalid(f"{path}.step", str(step), "must be greater than zero")
         return
-    if most < least.add(step):
-        detail = f"one step {least.add(step)} is larger than capacity value: {most}"
+    if capacity < least.add(step):
+        detail = f"one step {least.add(step)} is larger than capacity value: {capacity}"
         yield invalid(f"{path}.step", str(step), detail)
-    unsafe = () if fractional else tuple(_beyond_int64(all_of_them, path))
+    unsafe = () if fractional else tuple(_check_int64(all_of_them, path))
     yield from unsafe
     for value in () if unsafe else (default, greatest):
         if value is not None and (value.nanos - least.nanos) % step.nanos:
@@ -111,7 +113,7 @@ def _range(
             yield invalid(f"{path}.step", str(value), detail)
 
 
-def _beyond_int64(bounds: dict[str, Quantity], path: str) -> Iterator[FieldError]:
+def _check_int64(bounds: dict[str, Quantity], path: str) -> Iterator[FieldError]:
     for name, value in bounds.items():
         if value.sign() < 0:
             yield invalid(f"{path}.{name}", str(value), "must be greater than or equal to 0")

@@ -15,12 +15,12 @@ from kubesim.validation.conditions import check_conditions
 from kubesim.validation.device import check_counters, check_device, check_taint
 from kubesim.validation.errors import (
     FieldError,
+    check_fields,
+    check_unique,
     duplicate,
-    fields,
     invalid,
     not_supported,
     required,
-    unique,
 )
 from kubesim.validation.nodes import check_node_selector
 from reference_allocator.api.limits import COUNTER_SETS_MAX, devices_max
@@ -29,40 +29,40 @@ _NODE_OPERATIONS: Final = ("*", "NodePrepareResources", "NodeUnprepareResources"
 
 
 def check_slice(resource_slice: Obj, old: Obj | None = None) -> Iterator[FieldError]:
-    """A new slice, or one that was ``old`` before it was changed."""
+    """Check a new slice, or one that was ``old`` before it was changed."""
     spec = resource_slice.get("spec") or {}
-    before = {
+    old_devices = {
         device["name"]: device for device in ((old or {}).get("spec") or {}).get("devices") or []
     }
-    yield from names.driver(spec.get("driver") or "", "spec.driver")
+    yield from names.check_driver_name(spec.get("driver") or "", "spec.driver")
     pool = spec.get("pool") or {}
-    yield from names.pool(pool.get("name") or "", "spec.pool.name")
+    yield from names.check_pool_name(pool.get("name") or "", "spec.pool.name")
     if (pool.get("resourceSliceCount") or 0) <= 0:
         count = pool.get("resourceSliceCount") or 0
         yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
     if (pool.get("generation") or 0) < 0:
         detail = "must be greater than or equal to zero"
         yield invalid("spec.pool.generation", pool["generation"], detail)
-    yield from _node_selection(spec)
+    yield from _check_node_selection(spec)
     if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
         yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     devices, counter_sets = spec.get("devices") or [], spec.get("sharedCounters") or []
     per_device = bool(spec.get("perDeviceNodeSelection"))
 
     def check(device: Obj, path: str) -> Iterator[FieldError]:
-        known = before.get(device.get("name") or "")
-        yield from check_device(device, known, path, per_device=per_device)
+        old_device = old_devices.get(device.get("name") or "")
+        yield from check_device(device, old_device, path, per_device=per_device)
 
-    yield from unique(devices, devices_max(devices), check, "spec.devices")
+    yield from check_unique(devices, devices_max(devices), check, "spec.devices")
     counters = partial(check_counters, field="name")
-    yield from unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
+    yield from check_unique(counter_sets, COUNTER_SETS_MAX, counters, "spec.sharedCounters")
     if spec.get("partitionTypeAttribute") is not None:
-        yield from _partition_type(spec, spec["partitionTypeAttribute"])
+        yield from _check_partition_type(spec, spec["partitionTypeAttribute"])
     yield from check_skipped(spec.get("skipNodeOperations") or [], "spec.skipNodeOperations")
 
 
-def _partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
-    """``validatePartitionTypeAttribute``: devices that consume counters say what they are."""
+def _check_partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
+    """Check that devices that consume counters say what they are (partitionTypeAttribute)."""
     devices = list(enumerate(spec.get("devices") or []))
     partitions = [(index, device) for index, device in devices if device.get("consumesCounters")]
     path = "spec.partitionTypeAttribute"
@@ -70,26 +70,26 @@ def _partition_type(spec: Obj, name: str) -> Iterator[FieldError]:
         detail = "may only be set on a slice which declares devices that consume counters"
         yield invalid(path, name, detail)
         return
-    problems = list(names.fully_qualified(name, path))
+    problems = list(names.check_fully_qualified_name(name, path))
     yield from problems
     bare = name.removeprefix(f"{spec.get('driver')}/")
     for index, device in () if problems else partitions:
         attributes = device.get("attributes") or {}
-        found = attributes.get(name) or attributes.get(bare)
+        attribute = attributes.get(name) or attributes.get(bare)
         inner = f"spec.devices[{index}].attributes[{name}]"
-        if found is None:
+        if attribute is None:
             detail = (
                 "device consumes counters and `partitionTypeAttribute` names this attribute, so it "
                 "must be set"
             )
             yield required(inner, detail)
-        elif found.get("string") is None:
+        elif attribute.get("string") is None:
             detail = "must be a string value because `partitionTypeAttribute` names this attribute"
-            yield invalid(inner, found, detail)
+            yield invalid(inner, attribute, detail)
 
 
 def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
-    """What the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
+    """Check what the kubelet need not ask the driver for (``validateSkipNodeOperations``)."""
     for index, operation in enumerate(operations):
         if operation in operations[:index]:
             yield duplicate(f"{path}[{index}]", operation)
@@ -103,46 +103,46 @@ def check_skipped(operations: list[str], path: str) -> Iterator[FieldError]:
 
 
 def check_taint_rule(rule: Obj) -> Iterator[FieldError]:
-    """A new or changed DeviceTaintRule: what it selects, and the taint."""
+    """Check a new or changed DeviceTaintRule: what it selects, and the taint."""
     spec = rule.get("spec") or {}
     selector = spec.get("deviceSelector") or {}
     named = {
         field: check for field, check in names.DEVICE.items() if selector.get(field) is not None
     }
-    yield from fields(selector, "spec.deviceSelector", named)
+    yield from check_fields(selector, "spec.deviceSelector", named)
     yield from check_taint(spec.get("taint") or {}, "spec.taint")
 
 
 def check_taint_rule_status(rule: Obj) -> Iterator[FieldError]:
-    """A changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
+    """Check a changed status of a DeviceTaintRule (``ValidateDeviceTaintRuleStatusUpdate``)."""
     status = rule.get("status") or {}
     yield from check_conditions(status.get("conditions") or [], "status.conditions")
 
 
 def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """The parts of a slice that identify it do not change."""
+    """Check that the parts of a slice that identify it have not changed."""
     yield from check_slice(new, old)
     new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    for path, value, before in (
+    for path, value, old_value in (
         ("pool.name", (new_spec.get("pool") or {}).get("name"), old_spec["pool"]["name"]),
         ("driver", new_spec.get("driver"), old_spec["driver"]),
         ("nodeName", new_spec.get("nodeName"), old_spec.get("nodeName")),
     ):
-        if value != before:
+        if value != old_value:
             yield invalid(f"spec.{path}", value, "field is immutable")
 
 
-def _node_selection(spec: Obj) -> Iterator[FieldError]:
-    chosen = []
+def _check_node_selection(spec: Obj) -> Iterator[FieldError]:
+    chosen_fields = []
     if spec.get("nodeName") is not None:
         if spec["nodeName"]:
-            chosen.append("`nodeName`")
-            yield from names.subdomain(spec["nodeName"], "spec.nodeName")
+            chosen_fields.append("`nodeName`")
+            yield from names.check_subdomain(spec["nodeName"], "spec.nodeName")
         else:
             detail = "must be either unset or set to a non-empty string"
             yield invalid("spec.nodeName", "", detail)
     if spec.get("nodeSelector") is not None:
-        chosen.append("`nodeSelector`")
+        chosen_fields.append("`nodeSelector`")
         terms = spec["nodeSelector"].get("nodeSelectorTerms") or []
         yield from check_node_selector(spec["nodeSelector"], "spec.nodeSelector")
         if len(terms) != 1:
@@ -150,15 +150,15 @@ def _node_selection(spec: Obj) -> Iterator[FieldError]:
             yield invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail)
     for field in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(field):
-            chosen.append(f"`{field}`")
+            chosen_fields.append(f"`{field}`")
         elif spec.get(field) is not None:
             yield invalid(f"spec.{field}", spec[field], "must be either unset or set to true")
     rule = (
         "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is "
         "required"
     )
-    if not chosen:
+    if not chosen_fields:
         yield required("spec", rule)
-    elif len(chosen) > 1:
-        shown = "{" + ", ".join(chosen) + "}"
-        yield invalid("spec", shown, f"{rule}, but multiple fields are set")
+    elif len(chosen_fields) > 1:
+        chosen_set = "{" + ", ".join(chosen_fields) + "}"
+        yield invalid("spec", chosen_set, f"{rule}, but multiple fields are set")

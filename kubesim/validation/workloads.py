@@ -24,10 +24,10 @@ _POLICIES: Final = ("Never", "PreemptLowerPriority")
 
 def check_job(job: Obj) -> Iterator[FieldError]:
     spec = job["spec"]
-    yield from _not_negative(spec, "parallelism", "completions", "backoffLimit")
+    yield from _check_not_negative(spec, "parallelism", "completions", "backoffLimit")
     template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
-    yield from names.labels(labels, "spec.template.metadata.labels")
+    yield from names.check_labels(labels, "spec.template.metadata.labels")
     yield from check_spec(template["spec"], "spec.template.spec")
     policy = template["spec"].get("restartPolicy") or ""
     path = "spec.template.spec.restartPolicy"
@@ -38,19 +38,19 @@ def check_job(job: Obj) -> Iterator[FieldError]:
 
 
 def check_selecting(workload: Obj) -> Iterator[FieldError]:
-    """A new workload that selects its pods by labels, defaults applied.
+    """Check a new workload that selects its pods by labels, defaults applied.
 
     See ``ValidateDaemonSetSpec``, ``ValidateDeploymentSpec``, ``ValidateReplicaSetSpec`` and
     ``ValidateStatefulSetSpec``.
     """
     spec, kind = workload["spec"], workload["kind"].lower()
-    yield from _not_negative(spec, "replicas")
+    yield from _check_not_negative(spec, "replicas")
     selector = spec.get("selector")
-    wanted = (selector or {}).get("matchLabels") or {}
+    match_labels = (selector or {}).get("matchLabels") or {}
     labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     if selector is not None and not any(selector.values()):
         yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
-    if selector is None or not wanted.items() <= labels.items():
+    if selector is None or not match_labels.items() <= labels.items():
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, detail)
     yield from check_spec(spec["template"]["spec"], "spec.template.spec")
@@ -58,13 +58,13 @@ def check_selecting(workload: Obj) -> Iterator[FieldError]:
     if policy != "Always":
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
     if kind == "deployment":
-        yield from _strategy(spec["strategy"])
+        yield from _check_strategy(spec["strategy"])
     elif kind == "statefulset":
-        yield from _stateful(spec)
+        yield from _check_stateful_set(spec)
 
 
 def check_change(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A changed workload that selects its pods by labels."""
+    """Check a changed workload that selects its pods by labels."""
     stateful = new["kind"] == "StatefulSet"
     for field in ("selector", *(_STATEFUL_KEEPS if stateful else ())):
         if new["spec"].get(field) != old["spec"].get(field):
@@ -72,7 +72,7 @@ def check_change(new: Obj, old: Obj) -> Iterator[FieldError]:
     yield from check_selecting(new)
 
 
-def _stateful(spec: Obj) -> Iterator[FieldError]:
+def _check_stateful_set(spec: Obj) -> Iterator[FieldError]:
     policy, strategy = spec["podManagementPolicy"], spec["updateStrategy"]
     if policy not in {"OrderedReady", "Parallel"}:
         detail = "must be 'OrderedReady' or 'Parallel'"
@@ -84,8 +84,8 @@ def _stateful(spec: Obj) -> Iterator[FieldError]:
         yield invalid(path, strategy["rollingUpdate"], f"{detail} 'RollingUpdate'")
 
 
-def _strategy(strategy: Obj) -> Iterator[FieldError]:
-    """``ValidateDeploymentStrategy``."""
+def _check_strategy(strategy: Obj) -> Iterator[FieldError]:
+    """Check what ``ValidateDeploymentStrategy`` checks."""
     path, rolling = "spec.strategy.rollingUpdate", strategy.get("rollingUpdate") or {}
     if strategy["type"] == "Recreate":
         if strategy.get("rollingUpdate") is not None:
@@ -94,14 +94,14 @@ def _strategy(strategy: Obj) -> Iterator[FieldError]:
         yield not_supported("spec.strategy.type", strategy["type"], ("Recreate", "RollingUpdate"))
     else:
         for field in ("maxUnavailable", "maxSurge"):
-            yield from _count_or_percent(rolling[field], f"{path}.{field}")
+            yield from _check_count_or_percent(rolling[field], f"{path}.{field}")
         if all(str(amount).rstrip("%") == "0" for amount in rolling.values()):
             value = rolling["maxUnavailable"]
             yield invalid(f"{path}.maxUnavailable", value, "may not be 0 when `maxSurge` is 0")
 
 
-def _count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
-    """``ValidatePositiveIntOrPercent``."""
+def _check_count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
+    """Check what ``ValidatePositiveIntOrPercent`` checks."""
     if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
         detail = "a valid percent string must be a numeric string followed by an ending '%'"
         yield invalid(path, value, detail)
@@ -109,7 +109,7 @@ def _count_or_percent(value: int | str, path: str) -> Iterator[FieldError]:
         yield invalid(path, value, _NEGATIVE)
 
 
-def _not_negative(spec: Obj, *fields: str) -> Iterator[FieldError]:
+def _check_not_negative(spec: Obj, *fields: str) -> Iterator[FieldError]:
     for field in fields:
         if spec.get(field) is not None and spec[field] < 0:
             yield invalid(f"spec.{field}", spec[field], _NEGATIVE)
@@ -127,7 +127,7 @@ def check_priority_class(new: Obj) -> Iterator[FieldError]:
 
 
 def check_priority_class_update(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """A change: neither the value nor the policy can be changed."""
+    """Check that a change leaves the value and the policy as they are."""
     if new.get("value") != old["value"]:
         yield forbidden("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old["preemptionPolicy"]:

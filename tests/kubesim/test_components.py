@@ -91,7 +91,7 @@ def test_afterwards_pods_run(
 ) -> None:
     for component, action in done:
         scope.faults.disturb(component, action)
-    assert not target.world.components.beside
+    assert not target.world.components.next_drivers
     scope.create(kit.claim("a"))
     use(scope, "p", "a")
     kit.runs(scope, "p")
@@ -112,7 +112,7 @@ def test_either_instance_of_a_driver_serves_when_the_other_ends(
     use(scope, "p", "a")
     kit.runs(scope, "p")
     scope.faults.disturb("driver", "start")
-    assert not target.world.components.beside
+    assert not target.world.components.next_drivers
     scope.faults.disturb("driver", "startNext")
     scope.faults.disturb("driver", "killNext")
     use(scope, "q", "a")
@@ -148,7 +148,7 @@ def test_an_instance_that_never_registers_serves_and_replaces_nothing(
     assert kit.phase(scope, "p") == "Pending"
     scope.faults.disturb("driver", "start")
     kit.runs(scope, "p")
-    assert not target.world.components.beside
+    assert not target.world.components.next_drivers
 
 
 def test_a_kubelet_that_is_stopped_tells_and_lists_nothing_and_one_that_starts_counts_from_0(

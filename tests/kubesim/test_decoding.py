@@ -7,7 +7,7 @@ import pytest
 from conformance.targets.reference.scope import ReferenceScope
 from kube.errors import ApiError
 from kube.values import Obj
-from kubesim.apiserver.decoding import decode
+from kubesim.apiserver.decoding import decode_object
 from kubesim.apiserver.patches import as_merge_patch, merge
 from kubesim.resources import KINDS, kind_of
 from reference_allocator.api.schema import roots
@@ -20,7 +20,7 @@ def test_the_table_has_every_version_of_every_kind_that_is_served() -> None:
 
 
 def decoded(obj: Obj) -> Obj:
-    return decode(kind_of(obj, {"DynamicResourceAllocation": True}), obj)
+    return decode_object(kind_of(obj, {"DynamicResourceAllocation": True}), obj)
 
 
 def test_null_field_is_absent_and_null_element_is_empty() -> None:

@@ -58,20 +58,20 @@ def test_change_that_changes_nothing_leaves_the_version(store: Store) -> None:
 
 def test_changes_are_counted_by_kind(store: Store) -> None:
     store.add(claim("c"))
-    assert (store.changed("ResourceClaim"), store.changed("Pod")) == (1, 0)
+    assert (store.revision_of_kind("ResourceClaim"), store.revision_of_kind("Pod")) == (1, 0)
 
 
 def test_clock_stops_at_each_moment_that_was_asked_for() -> None:
     clock = VirtualClock()
-    assert clock.next() is None
+    assert clock.next_moment() is None
     clock.wake_in(5)
     clock.wake_in(2)
-    assert clock.next() == 2
+    assert clock.next_moment() == 2
     clock.advance(3)
-    assert clock.next() == 5
+    assert clock.next_moment() == 5
     clock.advance(1)
     assert clock.now == 3
-    assert clock.timestamp() == "2026-01-01T00:00:03Z"
+    assert clock.format_timestamp() == "2026-01-01T00:00:03Z"
 
 
 def test_generated_names_are_cut_to_what_a_name_may_have() -> None:

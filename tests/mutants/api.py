@@ -103,7 +103,7 @@ def lose_alternatives(claim: Obj) -> None:
 
 
 def lose_capacity(resource_slice: Obj) -> None:
-    for device in conversion.devices(resource_slice):
+    for device in conversion.list_devices(resource_slice):
         for body in (device, device.get("basic") or {}):
             body.pop("capacity", None)
 

@@ -14,7 +14,7 @@ from tests.mutants.driver import writes
 from tests.mutants.replacing import Defects, instead
 
 
-@instead("kubelets.pod_resources.listed")
+@instead("kubelets.pod_resources.list_claims")
 def lists_ids_of_nothing(
     _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
 ) -> Sequence[ListedClaim] | None:

@@ -36,7 +36,7 @@ def lose_labels(claim: Obj) -> None:
     claim["metadata"].pop("labels", None)
 
 
-@instead("cluster.event")
+@instead("cluster.record_event")
 def says_nothing_of_claims(
     _: World, original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any
 ) -> None:
@@ -47,7 +47,7 @@ def says_nothing_of_claims(
 def no_owner_reference(world: World) -> None:
     in_new_claims(lose_owner)(world)
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs", lambda *_: True)
+    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
 
 
 def shares_template_claim(world: World) -> None:
@@ -66,8 +66,8 @@ def shares_template_claim(world: World) -> None:
         return found
 
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs", lambda *_: True)
-    replace(part(world, ClaimController), "find", find)
+    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
+    replace(part(world, ClaimController), "find_generated_claim", find)
 
 
 def misses_new_template(world: World) -> None:
@@ -81,7 +81,7 @@ def misses_new_template(world: World) -> None:
             missed.add(uid_of(pod))
         return made
 
-    replace(part(world, ClaimController), "make", make)
+    replace(part(world, ClaimController), "create_claim", make)
 
 
 def misses_claims_of_a_burst(world: World) -> None:
@@ -98,14 +98,14 @@ def misses_claims_of_a_burst(world: World) -> None:
         made.clear()
         original()
 
-    replace(part(world, ClaimController), "make", make)
+    replace(part(world, ClaimController), "create_claim", make)
     replace(part(world, ClaimController), "sync", sync)
 
 
 def forgets_reservation(world: World) -> None:
     reserve_without_pod(world)
     take_any_reservation(world)
-    replace(part(world, ClaimController), "reserve", lambda *_: None)
+    replace(part(world, ClaimController), "reserve_for_pod", lambda *_: None)
 
 
 @instead("ClaimController.remaining_users")
@@ -147,7 +147,7 @@ def reserves_for_ended_pods(world: World) -> None:
         for pod in world.cluster.store.all("Pod"):
             if pods.is_finished(pod) and uid_of(pod) not in again:
                 again.add(uid_of(pod))
-                controller.reserve(pod)
+                controller.reserve_for_pod(pod)
 
     replace(controller, "remaining_users", remaining_users)
     replace(controller, "sync", sync)
@@ -203,7 +203,7 @@ def keeps_device_status(
     return world.cluster.store.modify(claim, lambda new: new["status"].update(devices=reported))
 
 
-@instead("ClaimController.make")
+@instead("ClaimController.create_claim")
 def refuses_long_names(
     _: World, original: Callable[..., Obj | None], pod: Obj, pod_claim: str, *args: str
 ) -> Any:

@@ -52,7 +52,7 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
         original(name)
         due[name] = world.clock.wake_in(_WIPING_DELAY)
 
-    replace(world.components, "replace", driver_replaced)
+    replace(world.components, "replace_driver", driver_replaced)
     for kubelet in world.kubelets:
 
         def sync(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
@@ -71,8 +71,8 @@ def asks_every_instance(world: World) -> None:
         def prepare(
             original: Callable[..., Any], *asked: object, kubelet: Kubelet = kubelet
         ) -> Any:
-            if world.components.beside.get(f"{kubelet.node}/driver"):
-                with kubelet.dra_manager._one_call(dra_manager._PREPARE):
+            if world.components.next_drivers.get(f"{kubelet.node}/driver"):
+                with kubelet.dra_manager._count_driver_calls(dra_manager._PREPARE):
                     original(*asked)
             return original(*asked)
 
@@ -108,7 +108,7 @@ def takes_over_unregistered(world: World) -> None:
             kubelets[name].stop_driver()
 
     def kill_next(original: Callable[[str], None], name: str) -> None:
-        if world.components.beside.get(name) is False:
+        if world.components.next_drivers.get(name) is False:
             kubelets[name].start_driver()
         original(name)
 

@@ -12,14 +12,14 @@ from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 
-@instead("EvictionController.evictions")
+@instead("EvictionController.list_evictions")
 def evicts_at_once(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
     return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
 
 
-@instead("EvictionController.evictions")
+@instead("EvictionController.list_evictions")
 def evicts_who_tolerates_for_ever(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
@@ -38,7 +38,7 @@ def evicts_who_tolerates_for_ever(
 def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     """Pods are evicted for some reasons only."""
 
-    @instead("EvictionController.evictions")
+    @instead("EvictionController.list_evictions")
     def mutate(
         _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
     ) -> list[Eviction]:
@@ -47,7 +47,7 @@ def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     return mutate
 
 
-@instead("EvictionController.evictions")
+@instead("EvictionController.list_evictions")
 def by_named_claims_only(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
@@ -58,7 +58,7 @@ def as_created(eviction: Eviction) -> bool:
     return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
 
 
-@instead("EvictionController.reporter.condition")
+@instead("EvictionController.reporter.build_condition")
 def no_dry_run(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
     if rule["spec"]["taint"]["effect"] != "None":
         return original(rule)

@@ -20,7 +20,7 @@ Ids = Callable[[Obj, Obj], Iterator[str]]
 def take_any_reservation(_: Kubelet, original: Callable[..., Any], pod: Obj) -> Any:
     """The kubelet does not look whether a claim is reserved for the pod."""
     for name, claim in original(pod):
-        status = {**claim["status"], "reservedFor": [pods.reservation(pod)]} if claim else {}
+        status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]} if claim else {}
         yield name, claim and {**claim, "status": status}
 
 
@@ -241,7 +241,7 @@ def unprepares_with_first_pod(
     original(pod_uid)
 
 
-@instead("kubelets.dra_manager.asked")
+@instead("kubelets.dra_manager.list_drivers_to_call")
 def prepares_what_is_skipped(
     _: Kubelet, _original: object, allocation: Obj, _operation: str
 ) -> list[str]:

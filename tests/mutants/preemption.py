@@ -25,7 +25,7 @@ def preempts_for_devices(
 ) -> str:
     """Every claimant of lower priority on a node without a device has to go."""
     for other in world.cluster.store.all("Pod"):
-        lower = pods.priority(other) < pods.priority(pod)
+        lower = pods.priority_of(other) < pods.priority_of(pod)
         if lower and claims and other["spec"].get("nodeName") in unfit:
             world.api.delete_stored(other)
     return original(pod, claims, unfit)

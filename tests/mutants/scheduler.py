@@ -74,10 +74,10 @@ def lose_finalizer(claim: Obj) -> None:
 
 
 def says_no_reason(world: World) -> None:
-    replace(world.scheduler.binder, "fail", lambda *_: None)
+    replace(world.scheduler.binder, "report_failure", lambda *_: None)
 
 
-@instead("scheduler.binder.fail")
+@instead("scheduler.binder.report_failure")
 def says_it_otherwise(
     _: World, original: Callable[..., None], pod: Obj, reason: str, _message: str
 ) -> None:
@@ -103,8 +103,8 @@ def misses(*events: str) -> Mutation:
         def state(original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
             return {event: seen for event, seen in original().items() if event not in events}
 
-        assert set(events) <= set(world.scheduler.state())
-        replace(world.scheduler, "state", state)
+        assert set(events) <= set(world.scheduler.observe_cluster())
+        replace(world.scheduler, "observe_cluster", state)
 
     return mutate
 
@@ -112,7 +112,7 @@ def misses(*events: str) -> Mutation:
 def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
     """Of a kind, only these changes make the scheduler try again."""
 
-    @instead("scheduler.state")
+    @instead("scheduler.observe_cluster")
     def mutate(world: World, original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         seen = [change(obj) for obj in world.cluster.store.all(event)]
         return {**original(), event: sorted(filter(None, map(str, seen)))}
@@ -145,7 +145,7 @@ def tainted_devices(resource_slice: Obj) -> object:
     return spec_without(lambda device: device.pop("taints", None))(resource_slice), tainted
 
 
-@instead("scheduler.filter.prefilter")
+@instead("scheduler.filter.pre_filter")
 def no_sharing(
     _: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
 ) -> str | None:
@@ -155,34 +155,36 @@ def no_sharing(
     return original(pod, claims)
 
 
-@instead("scheduler.filter.prefilter")
+@instead("scheduler.filter.pre_filter")
 def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) -> str | None:
     why = original(*args)
     return None if why == "resourceclaim in use" else why
 
 
 def ignores_node_resources(world: World) -> None:
-    replace(world.scheduler.filter, "allocatable", lambda _: None)
+    replace(world.scheduler.filter, "read_node_allocatable", lambda _: None)
 
 
 class SharedNodeAllocatable(NodeAllocatable):
     """Every claim may be used by several pods."""
 
-    def shared(self, _claims: Iterable[tuple[Obj, bool]], _node: Obj) -> list[Misfit]:
+    def check_sharing(self, _claims: Iterable[tuple[Obj, bool]], _node: Obj) -> list[Misfit]:
         return []
 
 
 class OwnNodeAllocatable(NodeAllocatable):
     """A pod has a node for itself."""
 
-    def fit(self, pod: Obj, claims: Any, node: Obj, _others: Any) -> tuple[list[Obj], list[Misfit]]:
-        return super().fit(pod, claims, node, [])
+    def check_claims(
+        self, pod: Obj, claims: Any, node: Obj, _others: Any
+    ) -> tuple[list[Obj], list[Misfit]]:
+        return super().check_claims(pod, claims, node, [])
 
 
 def counts_node_resources(kind: Callable[..., NodeAllocatable]) -> Mutation:
     """What devices take of a node's own resources is counted in another way."""
 
-    @instead("scheduler.filter.allocatable")
+    @instead("scheduler.filter.read_node_allocatable")
     def mutate(_: World, original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
         found = original()
         return found and kind(found.slices)
@@ -232,10 +234,10 @@ def compares_nodes_by_allocated_claims(
 
 
 def binds_at_once(world: World) -> None:
-    replace(world.scheduler.conditions, "applies", lambda *_: False)
+    replace(world.scheduler.conditions, "must_wait_for", lambda *_: False)
 
 
-@instead("scheduler.conditions.readiness")
+@instead("scheduler.conditions.read_readiness")
 def ignores_binding_failure(
     _: World, original: Callable[[Obj], Readiness], claim: Obj
 ) -> Readiness:

@@ -26,7 +26,7 @@ def applies_over_changes(world: World) -> None:
 
 
 def applies_without_memory(world: World) -> None:
-    replace(world.handler.fields, "applied", lambda *_: None)
+    replace(world.handler.fields, "record_applied", lambda *_: None)
 
 
 DEFECTS: Defects = {

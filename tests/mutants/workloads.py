@@ -14,7 +14,7 @@ from kubesim.world import World
 from tests.mutants.replacing import Defects, instead, part, replace
 
 
-@instead("DaemonSetController.nodes")
+@instead("DaemonSetController.list_nodes")
 def daemon_sets_run_once(
     _: World, original: Callable[[Obj], list[str]], daemon_set: Obj
 ) -> list[str]:
@@ -27,21 +27,21 @@ def deployments_keep_their_pods(_: World, original: Callable[[Obj], None], deplo
         original(deployment)
 
 
-@instead("DeploymentController.limits")
+@instead("DeploymentController.resolve_fenceposts")
 def rolls_without_waiting(
     _: World, original: Callable[[Obj], tuple[int, int]], deployment: Obj
 ) -> tuple[int, int]:
     return original(deployment)[0], deployment["spec"]["replicas"]
 
 
-@instead("DeploymentController.recreate")
+@instead("DeploymentController.rollout_recreate")
 def recreates_while_old_pods_run(
     world: World, _: Callable[..., None], deployment: Obj, *sets: Any
 ) -> None:
     controller = part(world, DeploymentController)
     rolling = {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
     spec = {**deployment["spec"], "strategy": rolling}
-    controller.roll({**deployment, "spec": spec}, *sets)
+    controller.rollout_rolling({**deployment, "spec": spec}, *sets)
 
 
 def stateful_pods_get_new_names(world: World) -> None:
@@ -70,7 +70,7 @@ def stateful_sets_count_on(world: World) -> None:
         last[uid] = max(last[uid], shifted.stop)
         return shifted
 
-    replace(part(world, StatefulSetController), "ordinals", ordinals)
+    replace(part(world, StatefulSetController), "list_ordinals", ordinals)
 
 
 @instead("GarbageCollector.is_ownerless")
@@ -82,10 +82,10 @@ def running_pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Ob
 
 
 def stateful_sets_keep_old_pods(world: World) -> None:
-    replace(part(world, StatefulSetController), "roll", lambda *_: None)
+    replace(part(world, StatefulSetController), "replace_outdated", lambda *_: None)
 
 
-@instead("StatefulSetController.step")
+@instead("StatefulSetController.update_stateful_set")
 def stateful_sets_keep_their_pods(
     _: World, original: Callable[..., None], stateful_set: Obj, there: Any
 ) -> None:

@@ -31,8 +31,8 @@ def test_a_defect_is_noticed_by_the_scenarios_that_the_page_names(fault: str) ->
 
 
 def test_parts_may_take_turns_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = World._rows
-    monkeypatch.setattr(World, "_rows", lambda world: rows(world)[::-1])
+    rows = World._build_parts
+    monkeypatch.setattr(World, "_build_parts", lambda world: rows(world)[::-1])
     found = outcomes(sample(on_reference(), 30, "reversed"))
     assert {name: o for name, o in found.items() if o is not Outcome.PASSED} == {}, SAMPLE
 

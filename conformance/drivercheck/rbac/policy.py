@@ -26,7 +26,7 @@ from conformance.scenario.documents.yamlfile import (
 from kube.base.errors import UsageError
 from kube.base.text import one_line
 from kube.values import Obj, User
-from kubesim.apiserver.authorization import Attributes, Wanted
+from kubesim.apiserver.authorization import Attributes, RequestAttributes
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
@@ -49,9 +49,9 @@ class Granted:
     rule: Obj
     used: set[tuple[str, ...]] = field(default_factory=set)
 
-    def allows(self, wanted: Wanted) -> bool:
+    def allows(self, wanted: RequestAttributes) -> bool:
         """Return whether the rule allows a request; remember what of the rule that takes."""
-        if self.namespace not in ("", wanted.place) or not wanted.covered_by(self.rule):
+        if self.namespace not in ("", wanted.role_namespace) or not wanted.covered_by(self.rule):
             return False
         if isinstance(wanted, Attributes):
             meant = (
@@ -84,7 +84,7 @@ class Policy:
     user: User
     granted: tuple[Granted, ...]
 
-    def allows(self, wanted: Wanted) -> bool:
+    def allows(self, wanted: RequestAttributes) -> bool:
         return any(rule.allows(wanted) for rule in self.granted)
 
     def unused(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import yaml
 
 from conformance.drivercheck.rbac.policy import Policy
 from kube.values import User
-from kubesim.apiserver.authorization import Authorizer, PathAttributes, Wanted
+from kubesim.apiserver.authorization import Authorizer, PathAttributes, RequestAttributes
 from kubesim.cluster import Cluster
 
 _MOST: Final = 1000
@@ -42,7 +42,7 @@ class Rights(Authorizer):
     def refused(self) -> list[str]:
         return list(self._refused)
 
-    def allows(self, user: User, *wanted: Wanted) -> bool:
+    def allows(self, user: User, *wanted: RequestAttributes) -> bool:
         match wanted[0]:
             case PathAttributes("get", path) if f"{path}/".startswith(_DISCOVERY):
                 return True
@@ -52,7 +52,7 @@ class Rights(Authorizer):
             None,
         )
         if allowed is None and len(self._refused) < _MOST:
-            self._refused[wanted[0].refusal(user)] = None
+            self._refused[wanted[0].explain_refusal(user)] = None
         if len(self._used) < _MOST:
             self._used[_key(allowed or wanted[0])] = None
         return allowed is not None
@@ -76,7 +76,7 @@ class Rights(Authorizer):
         return "".join(lines)
 
 
-def _key(wanted: Wanted) -> tuple[str, str, str, str]:
+def _key(wanted: RequestAttributes) -> tuple[str, str, str, str]:
     """Return group, resource (or path), name and verb; a name only where roles should have it."""
     if isinstance(wanted, PathAttributes):
         return "", wanted.path, "", wanted.verb

@@ -35,13 +35,13 @@ def read_samples(
         if kubelet is None:
             return None
         component = kubelet.component
-    if not world.components.runs(component):
+    if not world.components.is_running(component):
         return None
     if name == PREPARED and kubelet is not None:
         return _count_prepared_claims(kubelet)
     if name == CLAIMS:
         return _count_claims(world.cluster.store.all("ResourceClaim"))
-    return world.cluster.counts.samples(component, name)
+    return world.cluster.counts.list_samples(component, name)
 
 
 def _count_prepared_claims(kubelet: Kubelet) -> list[Sample]:
@@ -117,9 +117,9 @@ class ReferenceObservation:
             kubelet = next((item for item in self._world.kubelets if item.node == node), None)
             if pod_object is None or kubelet is None:
                 return None
-            if not self._world.components.runs(kubelet.component):
+            if not self._world.components.is_running(kubelet.component):
                 return None
-            return kubelet.pod_resources.listed(pod_object, container)
+            return kubelet.pod_resources.list_claims(pod_object, container)
 
     def claims_in_use(self, node: str, driver: str) -> int:
         with self._lock:

@@ -61,7 +61,7 @@ class ReferenceScope(Scope):
         with self._lock:
             obj = self._world.api.get(ref, self.namespace)
             objects = [] if obj is None else [obj]
-            return cells_of(self._world.api.table(ref.kind, objects, {}) or {})
+            return cells_of(self._world.api.build_table(ref.kind, objects, {}) or {})
 
     @override
     def watch(self, query: Query) -> Watching:
@@ -168,7 +168,7 @@ class ReferenceScope(Scope):
             store = self._world.cluster.store
             claims = store.all("ResourceClaim", self.namespace)
             pending = [claim for claim in claims if "allocation" not in claim["status"]]
-            cluster_snapshot = self._world.scheduler.snapshot(pending)
+            cluster_snapshot = self._world.scheduler.take_snapshot(pending)
             if pods:
                 reduced = [reduced_pod(pod, ()) for pod in store.all("Pod")]
                 cluster_snapshot["pods"] = [pod for pod in reduced if pod is not None]
@@ -200,6 +200,6 @@ class ReferenceScope(Scope):
     def _requests(self) -> Iterator[None]:
         """Let nobody else change anything. Raises TargetError: the API server was stopped."""
         with self._lock:
-            if not self._world.components.runs(""):
+            if not self._world.components.is_running(""):
                 raise TargetError("the API server does not answer: a step has stopped it")
             yield

@@ -50,6 +50,6 @@ def test_the_driver_runs_alone_at_the_end(actions: list[str], tmp_path: Path) ->
         assert finished.outcome is (Outcome.ERROR if broken else Outcome.PASSED), finished.message
         components, [kubelet] = target.world.components, target.world.kubelets
         assert not components.down
-        assert not components.beside
+        assert not components.next_drivers
         assert kubelet.driver is not None
         assert kubelet.driver.stopped_at is None

@@ -122,7 +122,7 @@ def test_a_driver_that_stays_unregistered_is_given_up(
     def away(_manager: DRAManager, _name: str) -> None:
         raise NotPreparedError("DRA driver d.example.com is not registered")
 
-    monkeypatch.setattr(DRAManager, "_registered", away)
+    monkeypatch.setattr(DRAManager, "_find_registered_driver", away)
     make(scope)
     start = target.now()
     message = wait_for(scope, RUNNING)

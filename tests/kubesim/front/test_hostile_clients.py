@@ -75,7 +75,7 @@ def test_also_those_of_a_later_request(
 def test_of_too_many_that_send_no_headers_the_oldest_goes(
     front: Front, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "most_waiting", 3)
+    monkeypatch.setattr(Connection, "max_waiting", 3)
     slow = [connect(front, BEGUN) for _ in range(5)]
     try:
         assert ended(slow[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesim.front.protobuf import decode
+from kubesim.front.protobuf import decode_protobuf
 
 
 def field(number: int, value: int | bytes) -> bytes:
@@ -43,12 +43,12 @@ def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
 )
 def test_an_object_is_decoded(api_version: str, kind: str, raw: bytes, found: Any) -> None:
     typed = {"apiVersion": api_version, "kind": kind}
-    assert decode(envelope(api_version, kind, raw)) == typed | found
+    assert decode_protobuf(envelope(api_version, kind, raw)) == typed | found
 
 
 def test_options_of_a_deletion_are_decoded() -> None:
     raw = field(1, 5) + field(2, field(1, b"uid")) + field(4, b"Background")
-    assert decode(envelope("v1", "DeleteOptions", raw)) == {
+    assert decode_protobuf(envelope("v1", "DeleteOptions", raw)) == {
         "gracePeriodSeconds": 5,
         "preconditions": {"uid": "uid"},
         "propagationPolicy": "Background",
@@ -70,4 +70,4 @@ def test_options_of_a_deletion_are_decoded() -> None:
 )
 def test_what_is_no_message_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        decode(data)
+        decode_protobuf(data)

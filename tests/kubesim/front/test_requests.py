@@ -258,7 +258,7 @@ def test_a_list_is_collected_in_pages_and_in_one_piece_where_a_page_is_too_old(
     def keep(obj: Obj) -> str | None:
         seen.append(obj["kind"])
         if forgets:
-            front._rest.clear()
+            front._remaining_lists.clear()
         name: str = obj["metadata"]["name"]
         return name if name != "c" else None
 

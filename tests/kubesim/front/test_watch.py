@@ -82,10 +82,10 @@ def test_history_keeps_the_newest_events() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace"}
     stored = [store.add({**namespace, "metadata": {"name": name}}) for name in "abc"]
     versions = [int(one["metadata"]["resourceVersion"]) for one in stored]
-    assert [event.revision for event in history.since(versions[0])] == versions[1:]
+    assert [event.revision for event in history.events_since(versions[0])] == versions[1:]
     with pytest.raises(ApiError, match=r"too old resource version: 0 \(1\)") as refused:
-        history.since(0)
+        history.events_since(0)
     assert refused.value.code == 410
     store.remove(stored[0])
-    [event] = history.since(versions[-1])
+    [event] = history.events_since(versions[-1])
     assert (event.type, event.old) == ("DELETED", stored[0])

@@ -43,7 +43,8 @@ def later_for_want_of_counters(world: World, claim: Obj, allocation: Obj) -> boo
         if request.get("firstAvailable")
     }
     partitions = {
-        (*pool_of(item), device["name"]) for item, device, _ in consumptions(world.cluster.slices())
+        (*pool_of(item), device["name"])
+        for item, device, _ in consumptions(world.cluster.list_slices())
     }
     return any(
         "/" in result["request"] and result["request"] not in first and place(result) in partitions

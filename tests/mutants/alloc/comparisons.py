@@ -51,7 +51,7 @@ def _free(world: World, node: Obj, attribute: str) -> Iterator[tuple[Obj, set[st
     """The devices of a node that nobody has, with their values of an attribute."""
     claims = world.cluster.store.all("ResourceClaim")
     taken = {place(r) for x in claims for r in results(x["status"].get("allocation") or {})}
-    for item in world.cluster.slices():
+    for item in world.cluster.list_slices():
         driver, pool = pool_of(item)
         if item["spec"].get("nodeName") == node["metadata"]["name"]:
             for device in devices(item):

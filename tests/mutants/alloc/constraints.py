@@ -87,7 +87,7 @@ def ignoring(*kinds: str) -> Mutation:
     def mutate(world: World) -> None:
         def is_kept(constraint: Obj) -> bool:
             short = attribute_of(constraint).rpartition("/")[2]
-            found = attributes(world.cluster.slices())
+            found = attributes(world.cluster.list_slices())
             values = [value for name, value in found if name.rpartition("/")[2] == short]
             return not any(value.keys() & {*kinds} for value in values)
 
@@ -101,7 +101,7 @@ def ignoring(*kinds: str) -> Mutation:
 
 
 def drivers(world: World) -> set[str]:
-    return {item["spec"]["driver"] for item in world.cluster.slices()}
+    return {item["spec"]["driver"] for item in world.cluster.list_slices()}
 
 
 def own_domains_only(world: World) -> None:
@@ -130,7 +130,7 @@ def values(world: World, allocation: Obj, name: str) -> list[Obj | None]:
     taken = {(item["driver"], item["pool"], item["device"]) for item in results(allocation)}
     return [
         find(device, item["spec"]["driver"], name)
-        for item in world.cluster.slices()
+        for item in world.cluster.list_slices()
         for device in devices(item)
         if (*pool_of(item), device["name"]) in taken
     ]

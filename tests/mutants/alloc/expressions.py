@@ -101,8 +101,10 @@ def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: 
 
 
 def is_unknown_domain(world: World, domain: str) -> bool:
-    drivers = {item["spec"]["driver"] for item in world.cluster.slices()}
-    names = [name for item in world.cluster.slices() for x in devices(item) for name in named(x)]
+    drivers = {item["spec"]["driver"] for item in world.cluster.list_slices()}
+    names = [
+        name for item in world.cluster.list_slices() for x in devices(item) for name in named(x)
+    ]
     return domain not in drivers | {name.rpartition("/")[0] for name in names}
 
 
@@ -183,7 +185,7 @@ def decimal(value: Any) -> None:
 def all_decimal(world: World) -> None:
     reads("resource_slices", decimal)(world)
     reads_claims(lambda claim: decimal(claim["spec"]))(world)
-    reads("claims", lambda claim: decimal(claim.get("status") or {}))(world)
+    reads("resource_claims", lambda claim: decimal(claim.get("status") or {}))(world)
 
 
 def as_decimal(version: str) -> str:

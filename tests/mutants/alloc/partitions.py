@@ -114,7 +114,7 @@ def used(world: World) -> dict[Key, dict[str, Decimal]]:
     claims = world.cluster.store.all("ResourceClaim")
     taken = {place(r) for x in claims for r in results(x["status"].get("allocation") or {})}
     found: dict[Key, dict[str, Decimal]] = {}
-    for item, device, consumed in consumptions(world.cluster.slices()):
+    for item, device, consumed in consumptions(world.cluster.list_slices()):
         if (*pool_of(item), device["name"]) in taken:
             amounts = found.setdefault(key(item, consumed), {})
             for name, amount in consumed["counters"].items():
@@ -125,7 +125,7 @@ def used(world: World) -> dict[Key, dict[str, Decimal]]:
 def beside_used_up(world: World, _claim: Obj, allocation: Obj) -> bool:
     """Once a counter of a pool is used up, the pool has no device to give."""
     pools = {place(result)[:2] for result in results(allocation)}
-    there = counters_of(world.cluster.slices())
+    there = counters_of(world.cluster.list_slices())
     return any(
         name in there.get(found, {}) and amount >= number(there[found][name]) > 0
         for found, amounts in used(world).items()

@@ -92,7 +92,9 @@ def one_requirement(_world: World, _node: Obj, _claim: Obj, allocation: Obj) -> 
 
 
 def everywhere_with_a_network_device(world: World, _n: Obj, _claim: Obj, allocation: Obj) -> None:
-    everywhere = {pool_of(item) for item in world.cluster.slices() if item["spec"].get("allNodes")}
+    everywhere = {
+        pool_of(item) for item in world.cluster.list_slices() if item["spec"].get("allNodes")
+    }
     if any((result["driver"], result["pool"]) in everywhere for result in results(allocation)):
         allocation.pop("nodeSelector", None)
 
@@ -102,14 +104,14 @@ def without_driver(world: World) -> None:
 
     def change(claim: Obj) -> None:
         found = results(claim["status"].get("allocation") or {})
-        drivers = {item["spec"]["driver"] for item in world.cluster.slices()}
+        drivers = {item["spec"]["driver"] for item in world.cluster.list_slices()}
         found += [
             {**result, "driver": driver}
             for result in list(found)
             for driver in sorted(drivers - {result["driver"]})
         ]
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 def spans(key: Callable[[World, Obj], object]) -> Mutation:

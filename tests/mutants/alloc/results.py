@@ -148,7 +148,7 @@ def only_what_was_asked(_world: World, _node: Obj, claim: Obj, allocation: Obj) 
 def of_whole_devices(world: World, _node: Obj, _claim: Obj, allocation: Obj) -> None:
     """A device that is not shared is said to be consumed as a whole."""
     for result in results(allocation):
-        for item in world.cluster.slices():
+        for item in world.cluster.list_slices():
             for device in devices(item):
                 same = (*pool_of(item), device["name"]) == _place(result)
                 if same and device.get("capacity") and "shareID" not in result:

@@ -84,7 +84,7 @@ def fills_up(world: World, _claim: Obj, allocation: Obj) -> bool:
             for other in results(claim["status"].get("allocation") or {})
             if place(other) == place(result)
         ]
-        for item in world.cluster.slices() if others and "shareID" in result else ():
+        for item in world.cluster.list_slices() if others and "shareID" in result else ():
             for device in devices(item):
                 if (*pool_of(item), device["name"]) == place(result):
                     for name, capacity in device["capacity"].items():
@@ -100,7 +100,7 @@ def not_first_shared(world: World, _claim: Obj, allocation: Obj) -> bool:
     for result in results(allocation):
         shared = [
             device["name"]
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
             if device.get("allowMultipleAllocations") and pool_of(item) == place(result)[:2]
         ]
@@ -150,7 +150,7 @@ def stays_used(field: str) -> Mutation:
         def change(claims: list[Obj]) -> list[Obj]:
             with_field = {
                 (*pool_of(item), device["name"])
-                for item in world.cluster.slices()
+                for item in world.cluster.list_slices()
                 for device in devices(item)
                 if device.get(field)
             }
@@ -165,10 +165,10 @@ def stays_used(field: str) -> Mutation:
             }
             return claims + [x for x in past.values() if x["metadata"]["uid"] not in now]
 
-        reads_all("claims", change)(world)
+        reads_all("resource_claims", change)(world)
 
         def sync(original: Callable[[], None]) -> None:
-            world.scheduler.filter.listers.claims()
+            world.scheduler.filter.listers.resource_claims()
             original()
 
         replace(world.scheduler, "sync", sync)

@@ -49,7 +49,7 @@ def sees(change: Callable[[View], object]) -> Mutation:
         claims: Sequence[Obj],
     ) -> Answer:
         known = world.scheduler.filter.listers
-        found = (claims, known.resource_slices(), known.device_classes(), known.claims())
+        found = (claims, known.resource_slices(), known.device_classes(), known.resource_claims())
         view = View(node, *([*map(clone, objects)] for objects in found))
         change(view)
         index = Index(

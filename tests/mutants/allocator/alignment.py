@@ -35,7 +35,7 @@ def of_two_slices(world: World, claim: Obj, allocation: Obj) -> bool:
     chosen = {place(result) for result in results(allocation)}
     slices = [
         pool_of(item)
-        for item in world.cluster.slices()
+        for item in world.cluster.list_slices()
         if any((*pool_of(item), device["name"]) in chosen for device in devices(item))
     ]
     return len(slices) > len({*slices})
@@ -52,7 +52,7 @@ def not_of_first_group(world: World, claim: Obj, allocation: Obj) -> bool:
     chosen = {place(result) for result in results(allocation)}
     pools = {device[:2] for device in chosen}
     groups: defaultdict[str, set[Device]] = defaultdict(set)
-    for item in world.cluster.slices():
+    for item in world.cluster.list_slices():
         for device in devices(item) if pool_of(item) in pools else ():
             for key, value in (device.get("attributes") or {}).items():
                 if key.rpartition("/")[2] == name:
@@ -66,7 +66,7 @@ def places(world: World, driver: str) -> list[tuple[str, str]]:
     """Pool and node of all slices of a driver for one node, in order."""
     found = [
         (item["spec"]["pool"]["name"], item["spec"]["nodeName"])
-        for item in world.cluster.slices()
+        for item in world.cluster.list_slices()
         if item["spec"]["driver"] == driver and item["spec"].get("nodeName") and devices(item)
     ]
     return sorted(found)
@@ -116,7 +116,7 @@ def list_names(slices: Sequence[Obj]) -> set[str]:
 
 def lists_need_not_differ(world: World) -> None:
     def change(claim: Obj) -> None:
-        if list_names(world.cluster.slices()):
+        if list_names(world.cluster.list_slices()):
             no_distinct_attribute(claim)
 
     reads_claims(change)(world)
@@ -124,7 +124,7 @@ def lists_need_not_differ(world: World) -> None:
 
 def values_beside_lists_are_unknown(world: World) -> None:
     def change(resource_slice: Obj) -> None:
-        lists = list_names(world.cluster.slices())
+        lists = list_names(world.cluster.list_slices())
         for device in devices(resource_slice):
             found = device.get("attributes") or {}
             for name in lists & found.keys():
@@ -147,7 +147,7 @@ def without_derived(is_lost: Callable[[World, Obj], bool]) -> Mutation:
 
 
 def is_published(world: World, derived: Obj) -> bool:
-    return derived["name"] in {name for name, _ in attributes(world.cluster.slices())}
+    return derived["name"] in {name for name, _ in attributes(world.cluster.list_slices())}
 
 
 def is_list(_world: World, derived: Obj) -> bool:
@@ -177,12 +177,12 @@ def all_grows(world: World) -> None:
         found = results(claim["status"].get("allocation") or {}) if plain else []
         pools = {(item["driver"], item["pool"]) for item in found}
         known = {item["device"] for item in found}
-        for item in world.cluster.slices() if found else ():
+        for item in world.cluster.list_slices() if found else ():
             for device in devices(item) if pool_of(item) in pools else ():
                 if device["name"] not in known:
                     found.append({**found[0], "device": device["name"]})
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 DEFECTS: Defects = {

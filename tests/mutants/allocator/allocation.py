@@ -29,7 +29,7 @@ def forgets_unpublished(world: World) -> None:
     def claims(original: Callable[[], list[Obj]]) -> list[Obj]:
         published = {
             (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
         }
         for claim in original():
@@ -38,11 +38,11 @@ def forgets_unpublished(world: World) -> None:
                     forgotten.add(claim["metadata"]["uid"])
         return [claim for claim in original() if claim["metadata"]["uid"] not in forgotten]
 
-    replace(world.scheduler.filter.listers, "claims", claims)
+    replace(world.scheduler.filter.listers, "resource_claims", claims)
 
     def sync(original: Callable[[], None]) -> None:
         # A real scheduler looks all the time, the reference's only when it has a pod to place.
-        world.scheduler.filter.listers.claims()
+        world.scheduler.filter.listers.resource_claims()
         original()
 
     replace(world.scheduler, "sync", sync)
@@ -74,7 +74,7 @@ def ignores_taint_rules(world: World) -> None:
 
 
 def double_allocation(world: World) -> None:
-    replace(world.scheduler.filter.listers, "claims", lambda _: [])
+    replace(world.scheduler.filter.listers, "resource_claims", lambda _: [])
 
 
 def no_consumed_capacity(claim: Obj) -> None:
@@ -112,7 +112,7 @@ DEFECTS: Defects = {
     "any-node": reads("resource_slices", any_node),
     "claim-config-first": writes(claim_config_first),
     "double-allocation": double_allocation,
-    "ignores-consumed-capacity": reads("claims", no_consumed_capacity),
+    "ignores-consumed-capacity": reads("resource_claims", no_consumed_capacity),
     "ignores-counters": reads("resource_slices", without_device_field("consumesCounters")),
     "ignores-device-taints": reads("resource_slices", without_device_field("taints")),
     "ignores-request-policy": reads("resource_slices", no_request_policies),

@@ -35,7 +35,7 @@ def count_is_a_maximum(
     """Where a node has fewer devices than a request asks for, the request gets these."""
     found = [
         len(devices(item))
-        for item in world.cluster.slices()
+        for item in world.cluster.list_slices()
         if item["spec"].get("nodeName") in {None, node["metadata"]["name"]}
     ]
 

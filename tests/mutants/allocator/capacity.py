@@ -46,7 +46,7 @@ def cut_to_maximum(world: World) -> None:
     def maximum(capacity: str) -> list[Quantity]:
         policies = [
             (device.get("capacity") or {}).get(capacity, {}).get("requestPolicy") or {}
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
         ]
         found = [(policy.get("validRange") or {}).get("max") for policy in policies]
@@ -64,7 +64,7 @@ def cut_to_maximum(world: World) -> None:
 
 def no_capacity_requests_of_whole_devices(world: World) -> None:
     def change(claim: Obj) -> None:
-        found = [device for item in world.cluster.slices() for device in devices(item)]
+        found = [device for item in world.cluster.list_slices() for device in devices(item)]
         if not any(device.get("allowMultipleAllocations") for device in found):
             no_capacity_requests(claim)
 

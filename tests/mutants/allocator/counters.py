@@ -69,7 +69,7 @@ def counters_of_two_pools(world: World, pairs: list[tuple[Obj, Obj]]) -> bool:
         for pool in {(r["driver"], r["pool"]) for _, found in pairs for r in results(found)}
         for name in counter_sets(
             device
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
             if pool_of(item) == pool
         )
@@ -111,7 +111,7 @@ def one_device_pays(world: World) -> None:
 
 def first_choice_with_counters(world: World) -> None:
     def first(claims: Sequence[Obj]) -> list[Obj]:
-        return first_request(claims) if counters_of(world.cluster.slices()) else []
+        return first_request(claims) if counters_of(world.cluster.list_slices()) else []
 
     keeps_first_choice(first)(world)
 

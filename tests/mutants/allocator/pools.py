@@ -117,7 +117,7 @@ def by_name_alone(world: World) -> None:
                 if same and result["pool"] != pool_of(item)[1]:
                     found.append({**result, "pool": pool_of(item)[1]})
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 DEFECTS: Defects = {

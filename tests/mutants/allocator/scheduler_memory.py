@@ -44,14 +44,14 @@ def forgets(world: World, is_forgotten: Callable[[Obj], bool]) -> None:
         asked = [(claim, bool(used(claim)) and is_forgotten(claim)) for claim in claims]
         return [{**claim, "status": {}} if forgotten else claim for claim, forgotten in asked]
 
-    reads_all("claims", change)(world)
+    reads_all("resource_claims", change)(world)
 
 
 def forgets_withdrawn(world: World) -> None:
     away = set()
 
     def is_forgotten(claim: Obj) -> bool:
-        slices = world.cluster.slices()
+        slices = world.cluster.list_slices()
         pools = {pool_of(item) for item in slices}
         published = {
             (*pool_of(item), device["name"]) for item in slices for device in devices(item)
@@ -70,7 +70,7 @@ def known_by_slice(world: World) -> None:
     def is_forgotten(claim: Obj) -> bool:
         slices = {
             (*pool_of(item), device["name"]): name_of(item)
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
         }
         there = [device for device in used(claim) if device in slices]
@@ -82,7 +82,8 @@ def known_by_slice(world: World) -> None:
     forgets(world, is_forgotten)
 
     def sync(original: Callable[[], None]) -> None:
-        world.scheduler.filter.listers.claims()  # As in a real scheduler, which sees each change.
+        # As in a real scheduler, which sees each change.
+        world.scheduler.filter.listers.resource_claims()
         original()
 
     replace(world.scheduler, "sync", sync)
@@ -151,7 +152,7 @@ def charges_monitors(world: World, field: str) -> None:
     def change(claim: Obj) -> None:
         charged = {
             (*pool_of(item), device["name"])
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
             if device.get(field)
         }
@@ -159,7 +160,7 @@ def charges_monitors(world: World, field: str) -> None:
             if place(result) in charged:
                 result.pop("adminAccess", None)
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 def used(claim: Obj) -> list[Device]:
@@ -174,7 +175,7 @@ DEFECTS: Defects = {
     "admin-access-consumes-capacity": partial(charges_monitors, field="allowMultipleAllocations"),
     "admin-access-consumes-counters": partial(charges_monitors, field="consumesCounters"),
     "frees-devices-with-monitor": frees_with_monitor,
-    "claims-of-one-name-are-one": reads_all("claims", one_of_each_name),
+    "claims-of-one-name-are-one": reads_all("resource_claims", one_of_each_name),
     "counters-end-with-taints": without_counters_once_tainted,
     "devices-in-use-are-known-by-their-slice": known_by_slice,
     "forgets-withdrawn-devices": forgets_withdrawn,

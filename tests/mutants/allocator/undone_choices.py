@@ -31,7 +31,7 @@ def chosen_and_passed_over(world: World, allocation: Obj) -> tuple[list[Obj], li
     chosen: list[Obj] = []
     passed: list[Obj] = []
     since_the_last: list[Obj] = []
-    for item in world.cluster.slices():
+    for item in world.cluster.list_slices():
         for device in devices(item) if pool_of(item) in pools else ():
             if (*pool_of(item), device["name"]) in taken:
                 chosen.append(device)

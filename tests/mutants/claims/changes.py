@@ -81,7 +81,7 @@ def _only_allocated(world: World) -> None:
 
 
 def _binding(world: World, change: Callable[..., list[FieldError]]) -> None:
-    replace(world.handler.authorizer, "_binding", change)
+    replace(world.handler.authorizer, "_check_binding", change)
 
 
 def _reservations_are_free(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:

@@ -26,7 +26,7 @@ def _names_whole_claim_first(pod: Obj) -> bool:
                for claims in found)  # fmt: skip
 
 
-@instead("handler.authorizer._devices")
+@instead("handler.authorizer._check_device_reports")
 def _first_driver_decides(
     _: World,
     original: Callable[..., list[FieldError]],

@@ -124,7 +124,7 @@ def no_selecting_by_name(
 def prints(kind: str, change: Callable[[Obj, list[str]], None]) -> Mutation:
     """Cells of a table differ. ``change``: an object's metadata, and its cells."""
 
-    @instead("api.table")
+    @instead("api.build_table")
     def mutate(
         _: World, original: Callable[..., Obj | None], of: str, objects: list[Obj], meta: Obj
     ) -> Obj | None:

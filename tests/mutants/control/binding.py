@@ -64,7 +64,7 @@ def judged(
                 found = Readiness.WAITING
         return found
 
-    return lambda world: replace(world.scheduler.conditions, "readiness", readiness)
+    return lambda world: replace(world.scheduler.conditions, "read_readiness", readiness)
 
 
 def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
@@ -83,7 +83,7 @@ def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
 
 def timestamp_of_last_pod(world: World, claim: Obj, _: bool) -> None:
     if "allocationTimestamp" in claim["status"]["allocation"]:
-        now = world.cluster.clock.timestamp()
+        now = world.cluster.clock.format_timestamp()
         claim["status"]["allocation"]["allocationTimestamp"] = now
 
 

@@ -19,7 +19,7 @@ Original = Callable[[Evictor, Obj], list[Eviction]]
 
 
 def evictions(change: Callable[[Original, Evictor, Obj], list[Eviction]]) -> Mutation:
-    return lambda world: replace(part(world, EvictionController), "evictions", change)
+    return lambda world: replace(part(world, EvictionController), "list_evictions", change)
 
 
 def last_taint(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -32,11 +32,11 @@ def first_device(original: Original, evictor: Evictor, pod: Obj) -> list[Evictio
     """Of a claim only the first device is looked at."""
 
     class First(Evictor):
-        def _of_device(self, result: Obj) -> Iterator[Eviction]:
+        def _list_device_evictions(self, result: Obj) -> Iterator[Eviction]:
             for _, claim in self.cluster.claims_of(pod):
                 if claim is not None and result in results_of(claim)[1:]:
                     return
-            yield from super()._of_device(result)
+            yield from super()._list_device_evictions(result)
 
     return original(First(evictor.cluster, evictor.published, evictor.rules), pod)
 
@@ -45,9 +45,9 @@ def tolerated_by(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
     """Tolerations are read in another way."""
 
     class Reading(Evictor):
-        def _of_device(self, result: Obj) -> Iterator[Eviction]:
+        def _list_device_evictions(self, result: Obj) -> Iterator[Eviction]:
             tolerations = change(result.get("tolerations") or [])
-            yield from super()._of_device({**result, "tolerations": tolerations})
+            yield from super()._list_device_evictions({**result, "tolerations": tolerations})
 
     return evictions(
         lambda original, evictor, pod: original(
@@ -92,9 +92,9 @@ def needs_published_devices(original: Original, evictor: Evictor, pod: Obj) -> l
     }
 
     class Published(Evictor):
-        def _of_device(self, result: Obj) -> Iterator[Eviction]:
+        def _list_device_evictions(self, result: Obj) -> Iterator[Eviction]:
             if DeviceId(result["driver"], result["pool"], result["device"]) in names:
-                yield from super()._of_device(result)
+                yield from super()._list_device_evictions(result)
 
     return original(Published(evictor.cluster, evictor.published, evictor.rules), pod)
 
@@ -136,7 +136,7 @@ def without_condition(
 def says(change: Callable[[Obj, Obj], None]) -> Mutation:
     """Something is wrong in the condition of a rule; told the condition and the rule."""
 
-    @instead("EvictionController.reporter.condition")
+    @instead("EvictionController.reporter.build_condition")
     def mutate(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
         said = original(rule)
         change(said, rule)
@@ -163,7 +163,7 @@ def first_generation(world: World) -> None:
         known = rule["status"].get("conditions") or []
         return rule if known else original(rule, said)
 
-    replace(reporter, "_with", with_)
+    replace(reporter, "_set_rule_condition", with_)
 
 
 DEFECTS: Defects = {

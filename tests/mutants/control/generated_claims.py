@@ -62,13 +62,13 @@ def named_after_first_entry(world: World) -> None:
 
     controller = part(world, ClaimController)
     replace(controller, "new_claim", new_claim)
-    replace(controller, "find", lambda *_: None)
+    replace(controller, "find_generated_claim", lambda *_: None)
 
 
 def adopts(which: Callable[[Obj, Obj, str], bool]) -> Mutation:
     """Which claim, that the pod's status does not name, is taken for one made before."""
 
-    @instead("ClaimController.find")
+    @instead("ClaimController.find_generated_claim")
     def mutate(world: World, _: Find, pod: Obj, entry: str) -> Obj | None:
         claims = world.cluster.store.all("ResourceClaim", namespace_of(pod))
         return next((claim for claim in claims if which(claim, pod, entry)), None)
@@ -83,16 +83,16 @@ def says(claim: Obj, entry: str) -> bool:
 def adopts_claims_of_others(world: World) -> None:
     adopts(lambda claim, _, entry: says(claim, entry))(world)
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs", lambda *_: True)
+    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
 
 
 def trusts_names_in_status(world: World) -> None:
     """A claim that the pod's status names is taken for the pod's, whoever owns it."""
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs", lambda *_: True)
+    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
 
 
-@instead("ClaimController.make")
+@instead("ClaimController.create_claim")
 def trusts_templates_of_one_name(
     world: World, original: Callable[..., Obj | None], pod: Obj, entry: str, name: str
 ) -> Obj | None:

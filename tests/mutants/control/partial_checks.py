@@ -26,7 +26,7 @@ def _with_first_claim(pod: Obj) -> Obj:
     return {**pod, "spec": {**pod["spec"], "resourceClaims": pod["spec"]["resourceClaims"][:1]}}
 
 
-@instead("ClaimController.reserve")
+@instead("ClaimController.reserve_for_pod")
 def _reserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     original(_with_first_claim(pod))
 
@@ -71,7 +71,9 @@ def _any_owner(world: World) -> None:
         return found
 
     replace(world.scheduler, "ready_claims", ready)
-    replace(part(world, ClaimController), "belongs", lambda _, claim, pod: _owned(claim, pod))
+    replace(
+        part(world, ClaimController), "belongs_to_pod", lambda _, claim, pod: _owned(claim, pod)
+    )
 
 
 def _makes_without_admission(world: World) -> None:
@@ -89,7 +91,7 @@ def _makes_without_admission(world: World) -> None:
         label = {"resource.kubernetes.io/admin-access": "true"}
         original(kind, obj, {**labels, **label} if making else labels)
 
-    replace(part(world, ClaimController), "make", make)
+    replace(part(world, ClaimController), "create_claim", make)
     replace(world.api, "validate_new", check)
 
 
@@ -125,18 +127,20 @@ def _own_requests(pod: Obj, _: Obj, mappings: list[Obj]) -> None:
 class FirstClaimAlone(NodeAllocatable):
     """Of the claims of a pod one takes something of its node."""
 
-    def fit(self, pod: Obj, claims: Any, node: Obj, others: Any) -> tuple[list[Obj], list[Misfit]]:
-        return super().fit(pod, claims[:1], node, others)
+    def check_claims(
+        self, pod: Obj, claims: Any, node: Obj, others: Any
+    ) -> tuple[list[Obj], list[Misfit]]:
+        return super().check_claims(pod, claims[:1], node, others)
 
 
 def _costs(change: Callable[[Obj], object]) -> Mutation:
     """What devices take of their node is read in another way, in place."""
 
-    @instead("scheduler.filter.allocatable")
+    @instead("scheduler.filter.read_node_allocatable")
     def mutate(world: World, original: Callable[[], NodeAllocatable | None]) -> Any:
         if original() is None:
             return None
-        slices = [clone(item) for item in world.cluster.slices()]
+        slices = [clone(item) for item in world.cluster.list_slices()]
         for item in slices:
             for device in item["spec"].get("devices") or []:
                 for taken in (device.get("nodeAllocatableResources") or {}).values():

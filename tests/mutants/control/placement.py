@@ -14,7 +14,7 @@ from tests.mutants.allocator.inputs import devices, reads
 from tests.mutants.replacing import Defects, instead, part, replace
 
 
-@instead("scheduler.filter.fit")
+@instead("scheduler.filter.check_node")
 def needs_no_labels(_: World, original: Callable[..., Any], pod: Obj, plan: Any, *rest: Any) -> Any:
     if pod["spec"].get("resourceClaims"):
         pod = clone(pod)
@@ -46,7 +46,7 @@ def templates_as_first_seen(world: World) -> None:
     replace(part(world, ClaimController), "new_claim", new_claim)
 
 
-@instead("ClaimController.make")
+@instead("ClaimController.create_claim")
 def templates_of_any_namespace(
     world: World, original: Callable[..., Any], pod: Obj, pod_claim: str, name: str
 ) -> Any:
@@ -88,7 +88,7 @@ def waits_for_a_claim_twice(_: World, original: Callable[[Obj], Any], pod: Obj) 
     return None if len(uids) > len({*uids}) else found
 
 
-@instead("scheduler.binder.fail")
+@instead("scheduler.binder.report_failure")
 def names_no_missing_class(
     _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
 ) -> None:

@@ -25,7 +25,7 @@ def plugins_serve_everywhere(
     return original(pod, {**_node, "status": {"allocatable": provided}}, *args)
 
 
-@instead("scheduler.filter.fit")
+@instead("scheduler.filter.check_node")
 def users_of_claims_take_none(
     _: World,
     original: Callable[..., Sequence[Misfit]],

@@ -34,7 +34,7 @@ def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Muta
 def prefilter(problem: Callable[[World, Obj, Sequence[Obj]], bool]) -> Mutation:
     """What PreFilter finds wrong is passed over, in some cases."""
 
-    @instead("scheduler.filter.prefilter")
+    @instead("scheduler.filter.pre_filter")
     def mutate(
         world: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
     ) -> Any:
@@ -108,7 +108,7 @@ def first_claim_scores(_: World, original: Callable[[Plan], int], plan: Plan) ->
     return original(first)
 
 
-@instead("scheduler.state")
+@instead("scheduler.observe_cluster")
 def retries_own_namespace(world: World, original: Callable[[], Any]) -> Any:
     """Only releases in its own namespace make the scheduler look at a pod again."""
     store = world.cluster.store
@@ -143,7 +143,7 @@ def failures_count_as_successes(
     original(of, name, **labels)
 
 
-@instead("scheduler.binder.fail")
+@instead("scheduler.binder.report_failure")
 def says_it_once(
     _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
 ) -> None:
@@ -164,7 +164,7 @@ def allocates_what_is_there(
     there = [one for _, one in found if one and not pods.is_deleted(one) and not allocated(one)]
     if ready is None and there and missing and all("resourceClaimName" in e for e in missing):
         scheduler, plan = world.scheduler, Plan(there)
-        if scheduler.filter.prefilter(pod, there) is None:
+        if scheduler.filter.pre_filter(pod, there) is None:
             scheduler.filter.filter(pod, plan, scheduler._nodes())
         if plan.node is not None:
             scheduler.binder.reserve(pod, plan)
@@ -204,7 +204,7 @@ def overlooks_other_schedulers(world: World) -> None:
         def claims(original: Callable[[], list[Obj]], name: str = scheduler.name) -> list[Obj]:
             return [claim for claim in original() if ours(claim, name)]
 
-        replace(scheduler.filter.listers, "claims", claims)
+        replace(scheduler.filter.listers, "resource_claims", claims)
 
 
 DEFECTS: Defects = {

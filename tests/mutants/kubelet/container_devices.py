@@ -136,7 +136,7 @@ def adds_what_is_asked_by_name(world: World) -> None:
                 return found
             return ContainerEdits(found.env, (*found.device_nodes, *nodes), found.mounts)
 
-        replace(kubelet.dra_manager, "edits", edits)
+        replace(kubelet.dra_manager, "resolve_edits", edits)
 
 
 DEFECTS: Defects = {

@@ -38,7 +38,7 @@ def first_of_each_gpu(devices: Prepared) -> Prepared:
     return [changed(device, cdi_device_ids=ids[device.gpu_name]) for device in devices]
 
 
-@instead("kubelets.pod_resources.listed")
+@instead("kubelets.pod_resources.list_claims")
 def lists_shares_without_ids(
     _: Any, original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
 ) -> list[ListedClaim] | None:
@@ -113,7 +113,7 @@ def _is_tainted(world: World, claim_uid: str) -> bool:
     return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
 
 
-@instead("scheduler.binder.wait")
+@instead("scheduler.binder.report_waiting")
 def prepares_before_binding(
     world: World, original: Callable[[Obj, str], None], pod: Obj, node: str
 ) -> None:

@@ -20,7 +20,7 @@ Told = tuple[str, str]
 def each_device(change: Callable[[str, NodeDriver, PreparedDevice, Obj], Obj]) -> Mutation:
     """What is said of a device is something else: by the driver, the device and what is right."""
 
-    @instead("managers._health")
+    @instead("managers._read_health")
     def mutate(
         _: DRAManager, original: Callable[..., Obj], driver: NodeDriver, device: PreparedDevice
     ) -> Obj:

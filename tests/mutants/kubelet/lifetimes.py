@@ -73,7 +73,7 @@ def takes_namesakes(
     return original(claim, pod)
 
 
-@instead("managers._let_go")
+@instead("managers._release_claims")
 def drops_extended_claims(
     manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:

@@ -24,7 +24,7 @@ def _names_that_begin_so(
                 yield from device.cdi_device_ids
 
 
-@instead("managers.asked")
+@instead("managers.list_drivers_to_call")
 def _last_device_decides(
     _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
 ) -> list[str]:

@@ -87,7 +87,7 @@ def asks_for_each_claim(
     claim: Obj,
 ) -> list[PreparedDevice]:
     """One call for each claim of a pod, where all claims of a driver belong into one."""
-    if driver.name in manager._asked:
+    if driver.name in manager._called_drivers:
         manager._cluster.counts.count(
             manager._component,
             CALLS,
@@ -101,7 +101,7 @@ def asks_for_each_claim(
 def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     """Other operations of a device are skipped: by its own list and the operation in question."""
 
-    @instead("managers.asked")
+    @instead("managers.list_drivers_to_call")
     def mutate(
         _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
     ) -> list[str]:
@@ -115,7 +115,7 @@ def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     return mutate
 
 
-@instead("managers.asked")
+@instead("managers.list_drivers_to_call")
 def skips_for_one_device(
     _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
 ) -> list[str]:

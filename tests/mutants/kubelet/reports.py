@@ -15,7 +15,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def lists(change: Callable[[Obj], Obj]) -> Mutation:
     """PodResources takes a pod for another one."""
 
-    @instead("kubelets.pod_resources.listed")
+    @instead("kubelets.pod_resources.list_claims")
     def mutate(
         _: Any, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
     ) -> Sequence[ListedClaim] | None:
@@ -41,7 +41,7 @@ def without_extended(pod: Obj) -> Obj:
 def lists_some(choose: Callable[[Sequence[ListedClaim]], Sequence[ListedClaim]]) -> Mutation:
     """PodResources lists less than there is."""
 
-    @instead("kubelets.pod_resources.listed")
+    @instead("kubelets.pod_resources.list_claims")
     def mutate(
         _: Any, original: Callable[..., Sequence[ListedClaim] | None], *args: Any
     ) -> Sequence[ListedClaim] | None:
@@ -81,7 +81,7 @@ def is_unprepare_call(name: str, labels: Mapping[str, str]) -> bool:
     return name == CALLS and labels["method_name"].endswith("/NodeUnprepareResources")
 
 
-@instead("managers._let_go")
+@instead("managers._release_claims")
 def claims_stay_in_use(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What was in use is counted as in use for ever."""
     before = dict(manager.prepared)

@@ -67,7 +67,7 @@ def forgets_ids_of_driver(kubelet: Kubelet) -> None:
 
     def start_driver(original: Callable[[str], None], role: str = "driver") -> None:
         original(role)
-        forgotten.update((uid, kubelet._driver(role).name) for uid in manager.prepared)
+        forgotten.update((uid, kubelet._driver_of_role(role).name) for uid in manager.prepared)
 
     def devices_of(
         original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
@@ -103,7 +103,7 @@ def drops_claims_of_missing_drivers(
 def _runs(manager: DRAManager, names: Iterable[str]) -> bool:
     for name in names:
         try:
-            manager._registered(name)
+            manager._find_registered_driver(name)
         except NotPreparedError:
             continue
         return True

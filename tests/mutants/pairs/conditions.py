@@ -39,10 +39,10 @@ def forgives_what_was_before(world: World) -> None:
             waited.add(uid_of(pod))
         return [] if uid_of(pod) in waited else original(evictor, pod)
 
-    replace(part(world, EvictionController), "evictions", evictions)
+    replace(part(world, EvictionController), "list_evictions", evictions)
 
 
-@instead("handler.authorizer._devices")
+@instead("handler.authorizer._check_device_reports")
 def only_of_bound_pods(
     world: World,
     original: Callable[..., list[object]],
@@ -86,10 +86,10 @@ def withholds_what_was_waited_for(world: World) -> None:
         return [held.get(uid_of(claim), claim) for claim in found]
 
     replace(world.scheduler.waiting, "bind", bind)
-    reads_all("claims", claims)(world)
+    reads_all("resource_claims", claims)(world)
 
 
-@instead("scheduler.conditions.readiness")
+@instead("scheduler.conditions.read_readiness")
 def of_whole_devices(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """Reports on shares are not found: they are looked for by the names of devices."""
     reports = claim["status"].get("devices") or []
@@ -97,7 +97,7 @@ def of_whole_devices(_: World, original: Callable[[Obj], Readiness], claim: Obj)
     return original({**claim, "status": {**claim["status"], "devices": whole}})
 
 
-@instead("scheduler.conditions.readiness")
+@instead("scheduler.conditions.read_readiness")
 def of_any_share(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> Readiness:
     """The first report on a device is taken for that on each of its shares."""
     status = clone(claim["status"])

@@ -48,7 +48,7 @@ def first_driver_of_a_request(allocation: Obj) -> None:
 
 
 def counter_sets(world: World, driver: str, pool: str) -> Iterator[str]:
-    for item in world.cluster.slices():
+    for item in world.cluster.list_slices():
         if (item["spec"]["driver"], item["spec"]["pool"]["name"]) == (driver, pool):
             for device in devices(item):
                 for consumed in device.get("consumesCounters") or []:
@@ -85,7 +85,7 @@ def config_of_each_device(allocation: Obj) -> None:
         ]
 
 
-@instead("handler.authorizer._devices")
+@instead("handler.authorizer._check_device_reports")
 def one_of_the_drivers(
     _: World, original: Callable[..., list[object]], user: User, wanted: Obj, new: Obj, old: Obj
 ) -> list[object]:
@@ -99,7 +99,7 @@ DEFECTS: Defects = {
     "authorizes-by-one-of-several-drivers": one_of_the_drivers,
     "config-is-listed-for-each-device": writes(config_of_each_device),
     "all-mode-takes-one-driver": writes(first_driver_of_a_request),
-    "claims-with-admin-access-take-nothing": reads("claims", all_for_admin_access),
+    "claims-with-admin-access-take-nothing": reads("resource_claims", all_for_admin_access),
     "match-attribute-holds-within-a-driver": within_a_driver,
     "mixes-up-counters-of-drivers": refuses_all(pools_of_one_name),
 }

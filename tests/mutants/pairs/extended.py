@@ -32,7 +32,7 @@ def asks(change: Callable[[World, list[Obj]], None]) -> Mutation:
 
 
 def whole_capacity(world: World, requests: list[Obj]) -> None:
-    for item in world.cluster.slices():
+    for item in world.cluster.list_slices():
         for device in devices(item):
             if device.get("allowMultipleAllocations"):
                 amounts = {name: one["value"] for name, one in device["capacity"].items()}
@@ -56,7 +56,7 @@ def forgets_partitions(world: World) -> None:
     def without(claims: list[Obj]) -> list[Obj]:
         partitions = {
             (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
-            for item in world.cluster.slices()
+            for item in world.cluster.list_slices()
             for device in devices(item)
             if device.get("consumesCounters")
         }
@@ -67,7 +67,7 @@ def forgets_partitions(world: World) -> None:
 
         return [claim for claim in claims if not (is_special(claim) and has_one(claim))]
 
-    reads_all("claims", without)(world)
+    reads_all("resource_claims", without)(world)
 
 
 @instead("scheduler.binder.reserve_claim")

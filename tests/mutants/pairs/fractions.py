@@ -32,7 +32,7 @@ def consumed_in_whole_units(world: World) -> None:
             amounts = result.get("consumedCapacity") or {}
             amounts.update({name: whole(text) for name, text in amounts.items()})
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 def half_units_are_nothing(world: World) -> None:
@@ -42,7 +42,7 @@ def half_units_are_nothing(world: World) -> None:
             for name, text in amounts.items():
                 amounts[name] = str(parse_quantity(text).nanos // UNIT)
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 DEFECTS: Defects = {

@@ -73,7 +73,7 @@ def of_first_driver(manager: DRAManager, original: Status, pod: Obj, container: 
         manager.drivers = every
 
 
-@instead("kubelets.pod_resources.listed")
+@instead("kubelets.pod_resources.list_claims")
 def lists_first_driver(
     _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
 ) -> Sequence[ListedClaim] | None:

@@ -21,7 +21,7 @@ Evictions = Callable[[Evictor, Obj], list[Eviction]]
 
 def evicts(change: Callable[[Evictions, Evictor, Obj], list[Eviction]]) -> Mutation:
     def mutate(world: World) -> None:
-        replace(part(world, EvictionController), "evictions", change)
+        replace(part(world, EvictionController), "list_evictions", change)
 
     return mutate
 
@@ -44,7 +44,7 @@ def one_share_only(world: World) -> None:
             return found if first.setdefault(device, uid_of(pod)) == uid_of(pod) else []
         return found
 
-    replace(part(world, EvictionController), "evictions", evictions)
+    replace(part(world, EvictionController), "list_evictions", evictions)
 
 
 def by_name_only(original: Evictions, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -87,7 +87,7 @@ def no_counters(resource_slice: Obj) -> None:
 def tainted(world: World) -> set[tuple[str, str]]:
     return {
         (item["spec"]["pool"]["name"], device["name"])
-        for item in world.cluster.slices()
+        for item in world.cluster.list_slices()
         for device in devices(item)
         if device.get("taints")
     }
@@ -99,7 +99,7 @@ def forgets_shares(world: World) -> None:
             if (result["pool"], result["device"]) in tainted(world):
                 result.pop("consumedCapacity", None)
 
-    reads("claims", change)(world)
+    reads("resource_claims", change)(world)
 
 
 def any_tainted_device(world: World, claim: Obj, _: Obj) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj, Ref
-from kubesim.apiserver.conversion import devices
+from kubesim.apiserver.conversion import list_devices
 from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
@@ -80,7 +80,7 @@ def _without_generation(new: Obj, before: Obj | None) -> None:
 
 
 def _taints_of_old(new: Obj, before: Obj | None) -> None:
-    for device in devices(new):
+    for device in list_devices(new):
         for taint in device.get("taints") or ():
             taint["timeAdded"] = "1970-01-01T00:00:00Z"
 
@@ -194,7 +194,7 @@ def never_goes_back(
 
 def lose_of_basic(*fields: str) -> Callable[[Obj], None]:
     def lose(obj: Obj) -> None:
-        for device in devices(obj):
+        for device in list_devices(obj):
             for field in fields:
                 (device.get("basic") or device).pop(field, None)
 

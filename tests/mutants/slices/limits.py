@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kube.values import Obj
-from kubesim.apiserver.conversion import devices
+from kubesim.apiserver.conversion import list_devices
 from tests.mutants.replacing import Defects, Mutation
 from tests.mutants.slices.overlooked_fields import refuses
 
@@ -16,7 +16,7 @@ def _slices(what: Callable[[Obj], bool]) -> Mutation:
 
 
 def _device(what: Callable[[Any], bool]) -> Mutation:
-    return _slices(lambda obj: any(what(device) for device in devices(obj)))
+    return _slices(lambda obj: any(what(device) for device in list_devices(obj)))
 
 
 def _long(field: str, most: int) -> Mutation:
@@ -45,12 +45,12 @@ def _values(device: Obj) -> int:
 
 
 DEFECTS: Defects = {
-    "refuses-128-devices": _slices(lambda obj: len(devices(obj)) >= 128),
+    "refuses-128-devices": _slices(lambda obj: len(list_devices(obj)) >= 128),
     "refuses-64-devices-with-taints": _slices(
-        lambda obj: len(devices(obj)) >= 64 and any(d.get("taints") for d in devices(obj))
+        lambda obj: len(list_devices(obj)) >= 64 and any(d.get("taints") for d in list_devices(obj))
     ),
     "refuses-64-devices-with-counters": _slices(
-        lambda obj: len(devices(obj)) >= 64 and any(_consumed(d) for d in devices(obj))
+        lambda obj: len(list_devices(obj)) >= 64 and any(_consumed(d) for d in list_devices(obj))
     ),
     "refuses-32-attributes-and-capacities": _device(
         lambda d: len(d.get("attributes") or ()) + len(d.get("capacity") or ()) >= 32
@@ -88,6 +88,6 @@ DEFECTS: Defects = {
     "refuses-driver-names-of-63-letters": _slices(lambda obj: len(obj["spec"]["driver"]) >= 63),
     "refuses-generation-0": _slices(lambda obj: not obj["spec"]["pool"].get("generation")),
     "refuses-slices-without-devices": _slices(
-        lambda obj: not devices(obj) and not obj["spec"].get("sharedCounters")
+        lambda obj: not list_devices(obj) and not obj["spec"].get("sharedCounters")
     ),
 }

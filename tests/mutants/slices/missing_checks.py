@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kube.values import Obj
-from kubesim.apiserver.conversion import devices
+from kubesim.apiserver.conversion import list_devices
 from tests.mutants.replacing import Defects
 from tests.mutants.slices.overlooked_fields import overlooks, table
 
@@ -13,17 +13,17 @@ _VALUES = r"requestPolicy\.validValues"
 
 
 def _tainted(obj: Obj) -> bool:
-    return any(device.get("taints") for device in devices(obj))
+    return any(device.get("taints") for device in list_devices(obj))
 
 
 def _partitioned(obj: Obj) -> bool:
-    return any(device.get("consumesCounters") for device in devices(obj))
+    return any(device.get("consumesCounters") for device in list_devices(obj))
 
 
 def _many_values(obj: Obj) -> bool:
     return any(
         len((capacity.get("requestPolicy") or {}).get("validValues") or ()) > 10
-        for device in devices(obj)
+        for device in list_devices(obj)
         for capacity in (device.get("capacity") or {}).values()
     )
 
