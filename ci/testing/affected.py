@@ -11,7 +11,7 @@ import grimp
 
 from ci.testing.part import ROOT, Part
 
-PACKAGES = ("conformance", "nvml_driver", "reference_allocator")
+PACKAGES = ("conformance", "kube", "nvml_driver", "reference_allocator")
 
 
 def changed(base: str) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from conformance.errors import UsageError
-from nvml_driver.cli_options import HelpCommand
+from kube.base.commandline import HelpCommand
 
 COMMANDS = {
     "run": ("running.run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML."),

@@ -7,17 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable
 from conformance.clusters.local import stale_clusters
 from conformance.engine.objects.leftovers import sweep
 from conformance.engine.options import RunOptions
 from conformance.errors import ExitCode, UsageError
-from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import local_cluster
 from conformance.targets.opening.target import open_existing
+from kube.base.commandline import add_options
+from kube.base.options import build_options
 
 app = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
@@ -43,7 +43,7 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the c
 
 
 @app.command(short_help="Start a cluster that runs until `down`.")
-@takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
+@add_options("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
 def up(
     options: TargetOptions,
     reference: Annotated[
@@ -91,7 +91,7 @@ def _serve_reference(options: TargetOptions) -> None:
 
 
 @app.command(short_help="Change the simulated GPUs of a running cluster.")
-@takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
+@add_options("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
     """Change the GPUs that the driver of a running cluster simulates."""
     cluster = local_cluster(options)
@@ -159,7 +159,7 @@ def status(
 
 
 @app.command(short_help="Build missing binaries of the cluster.")
-@takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
+@add_options("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries that the cache lacks, and print their folder."""
     from conformance.clusters.local.binaries.build import resolve_binaries
@@ -170,7 +170,9 @@ def binaries(options: TargetOptions) -> None:
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))
 
 
-@takes("options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster")
+@add_options(
+    "options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster"
+)
 def cleanup(
     options: TargetOptions,
     run: Annotated[
@@ -185,7 +187,7 @@ def cleanup(
             "give --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
         )
     if run is not None:
-        from_given(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
+        build_options(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
     if options.cluster == "local" and not dry_run:
         for stale in stale_clusters():
             typer.echo(f"removing local cluster {stale.layout.name}, whose run has ended")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conformance.cli.options import TextOrJson, takes
+from conformance.cli.options import TextOrJson
 from conformance.cli.output import print_progress, printable, write_named
 from conformance.errors import ExitCode, TargetError, UsageError
 from conformance.targets.opening.options import TargetOptions
+from kube.base.commandline import add_options
 
 if TYPE_CHECKING:
     from conformance.compare.audit.once import Finding
@@ -29,7 +30,7 @@ Html = Annotated[
 WHICH = "--cluster kubeconfig --context NAME, --cluster kind or --cluster local"
 
 
-@takes("options", TargetOptions, _CLUSTER, target="cluster")
+@add_options("options", TargetOptions, _CLUSTER, target="cluster")
 def capture(
     options: TargetOptions,
     output: Annotated[
@@ -77,7 +78,7 @@ _COUNTED = (
 )
 
 
-@takes("options", TargetOptions, _CLUSTER, target="cluster")
+@add_options("options", TargetOptions, _CLUSTER, target="cluster")
 def explain(
     subjects: Annotated[
         list[str],
@@ -121,7 +122,7 @@ def explain(
         typer.echo(printable("\n".join(item.text for item in told)))
 
 
-@takes("options", TargetOptions, _CLUSTER, target="cluster")
+@add_options("options", TargetOptions, _CLUSTER, target="cluster")
 def audit(
     options: TargetOptions,
     snapshot: Annotated[

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable, write_named
 from conformance.errors import ExitCode, UsageError
 from conformance.targets.opening.options import TargetOptions
+from kube.base.commandline import add_options
 
 if TYPE_CHECKING:
     from conformance.fuzz.cases import Answer
@@ -37,7 +37,7 @@ MOST_BATCHES = 16
 _EVERY = 10.0  # seconds between two lines of progress
 
 
-@takes("options", TargetOptions, _TARGET, target="cluster")
+@add_options("options", TargetOptions, _TARGET, target="cluster")
 def fuzz(
     options: TargetOptions,
     target: Annotated[  # noqa: ARG001 -- said as for `run`; there is no other

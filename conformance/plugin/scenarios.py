@@ -23,8 +23,7 @@ from conformance.engine.plan import header, shard_of
 from conformance.engine.setup import Setup
 from conformance.errors import ConformanceError, InfrastructureError, UsageError
 from conformance.files import write_whole
-from conformance.options import from_given
-from conformance.plugin import given
+from conformance.plugin import read_options
 from conformance.plugin.items import ScenarioFile, ScenarioItem, load
 from conformance.plugin.session import (
     SESSION,
@@ -46,6 +45,7 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import open_cluster
 from conformance.targets.opening.target import connect
 from conformance.text import visible
+from kube.base.options import build_options
 
 SHARD = TypeAdapter(ShardPlan)
 
@@ -53,9 +53,9 @@ SHARD = TypeAdapter(ShardPlan)
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
     try:
-        options = from_given(TargetOptions, given(config, TargetOptions))
-        about = from_given(RunOptions, given(config, RunOptions))
-        selection = only_failed(from_given(Selection, given(config, Selection)))
+        options = build_options(TargetOptions, read_options(config, TargetOptions))
+        about = build_options(RunOptions, read_options(config, RunOptions))
+        selection = only_failed(build_options(Selection, read_options(config, Selection)))
         selection.check()
         options = replace(options, record=about.compare)
         if about.compare and options.target == "reference":
@@ -158,7 +158,7 @@ def _plan_file(run: str) -> Path:
 def _filters(config: pytest.Config) -> dict[str, Any]:
     workers = getattr(config.option, "numprocesses", None) or 1
     about = config.stash[SESSION].about
-    asked = {"workers": workers, "retries": about.retries, **given(config, Selection)}
+    asked = {"workers": workers, "retries": about.retries, **read_options(config, Selection)}
     return {name: value for name, value in asked.items() if value}
 
 

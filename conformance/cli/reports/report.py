@@ -17,7 +17,6 @@ from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, load_profiles
 from conformance.certify.values import Implementation, implementation
 from conformance.cli.diagnosis import Html, write_page
-from conformance.cli.options import takes
 from conformance.cli.oracle import answer_lines
 from conformance.cli.output import printable, write_named
 from conformance.compare.explain import Seen
@@ -28,12 +27,13 @@ from conformance.engine.events.result import count_verdicts
 from conformance.engine.events.scenario import PlannedScenario
 from conformance.engine.setup import planned
 from conformance.errors import ExitCode, UsageError
-from conformance.options import given
 from conformance.report.folder import RESULTS
 from conformance.report.summary import VERDICTS
 from conformance.resultfile.read import load_results
 from conformance.scenario.selection import select
 from conformance.strictjson import read_object
+from kube.base.commandline import add_options
+from kube.base.options import option_field
 
 Results = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Result file of a run (results.ndjson).")
@@ -44,17 +44,19 @@ Results = Annotated[
 class Certified:
     """The options that describe a report: the implementation, its owner, the profiles."""
 
-    organization: str = given(..., "Organization that submits the report.", metavar="NAME")
-    project: str = given(..., "Driver or distribution under test.", metavar="NAME")
-    url: str = given(..., "Home page of the project.", metavar="URL")
-    version: str = given(..., "Version of the project.", metavar="VERSION")
-    contact: tuple[str, ...] = given((), "Contact for questions (repeatable).", metavar="TEXT")
-    image: str | None = given(None, "Image of the driver.", metavar="NAME@sha256:HEX")
-    ci_run: str | None = given(None, "URL of the CI job.", metavar="URL")
-    profile: tuple[str, ...] = given(
+    organization: str = option_field(..., "Organization that submits the report.", metavar="NAME")
+    project: str = option_field(..., "Driver or distribution under test.", metavar="NAME")
+    url: str = option_field(..., "Home page of the project.", metavar="URL")
+    version: str = option_field(..., "Version of the project.", metavar="VERSION")
+    contact: tuple[str, ...] = option_field(
+        (), "Contact for questions (repeatable).", metavar="TEXT"
+    )
+    image: str | None = option_field(None, "Image of the driver.", metavar="NAME@sha256:HEX")
+    ci_run: str | None = option_field(None, "URL of the CI job.", metavar="URL")
+    profile: tuple[str, ...] = option_field(
         (), f"Conformance profile (repeatable). [default: {', '.join(CORE)}]", metavar="NAME"
     )
-    driver_check: Path | None = given(
+    driver_check: Path | None = option_field(
         None, "Result of driver-check for this driver; dra-core-driver needs it.", metavar="FILE"
     )
 
@@ -106,7 +108,7 @@ def catalogue() -> list[PlannedScenario]:
     return [planned(item) for item in select()]
 
 
-@takes("about", Certified)
+@add_options("about", Certified)
 def report(
     results: Results,
     about: Certified,
@@ -137,7 +139,7 @@ def report(
     raise typer.Exit(made.exit_code)
 
 
-@takes("what_if", WhatIf)
+@add_options("what_if", WhatIf)
 def replay(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Decision or snapshot (JSON), or a result file.")

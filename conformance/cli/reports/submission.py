@@ -23,15 +23,15 @@ from conformance.certify.submission import (
     write_submission,
 )
 from conformance.certify.verify import verify_report
-from conformance.cli.options import takes
 from conformance.cli.output import printable
 from conformance.cli.reports.report import Certified, Results, catalogue, no_folder, summary
 from conformance.errors import ConformanceError, ExitCode, UsageError
 from conformance.resultfile.read import load_results
 from conformance.text import counted
+from kube.base.commandline import add_options
 
 
-@takes("about", Certified)
+@add_options("about", Certified)
 def submit(
     results: Results,
     about: Certified,

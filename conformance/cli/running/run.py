@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from conformance.cli.options import Paths, takes
+from conformance.cli.options import Paths
 from conformance.cli.output import print_progress
 from conformance.cli.running.config import Config, NoConfig, recorded_config
 from conformance.cli.running.reporters import finish_reports, planned_lines, reporters, same_place
@@ -22,7 +22,6 @@ from conformance.engine.plan import header, plan, shard_of
 from conformance.engine.setup import Setup
 from conformance.engine.suite import run_suite
 from conformance.errors import UsageError
-from conformance.options import given
 from conformance.report.folder import OutputFolder
 from conformance.resultfile.merge import only_failed, resumed, to_resume
 from conformance.scenario.loader import LoadedScenario
@@ -32,6 +31,8 @@ from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.sources import check_context
 from conformance.targets.opening.target import Opened, open_target, open_to_plan
 from conformance.text import counted, visible
+from kube.base.commandline import add_options
+from kube.base.options import option_field
 
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 
@@ -63,7 +64,7 @@ class Execution:
         run_timeout: as it was given, for example ``30m``; "" means no limit.
     """
 
-    workers: int = given(
+    workers: int = option_field(
         1,
         "Maximum number of scenarios that run concurrently on a cluster; those that only "
         "observe are not counted.",
@@ -71,33 +72,33 @@ class Execution:
         short="-n",
         metavar="N",
     )
-    fail_fast: bool = given(False, "Stop after the first failure.", EXECUTION, short="-x")
-    maxfail: int = given(
+    fail_fast: bool = option_field(False, "Stop after the first failure.", EXECUTION, short="-x")
+    maxfail: int = option_field(
         0,
         "Stop after N failures. [default: 0, unlimited]",
         EXECUTION,
         metavar="N",
         convert=_number("--maxfail"),
     )
-    run_timeout: str = given(
+    run_timeout: str = option_field(
         "", "End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME"
     )
-    resume: Path | None = given(
+    resume: Path | None = option_field(
         None,
         "Continue the interrupted run in this folder; repeat its other options.",
         EXECUTION,
         metavar="FOLDER",
     )
-    dry_run: bool = given(False, "Show the plan without running it.", EXECUTION)
-    last_failed: bool = given(
+    dry_run: bool = option_field(False, "Show the plan without running it.", EXECUTION)
+    last_failed: bool = option_field(
         False,
         "Only scenarios that failed in the last run into the output folder.",
         "Selection",
         flag="--lf",
         short="--last-failed",
     )
-    verbose: bool = given(False, "Show every step.", OUTPUT, short="-v")
-    durations: int = given(
+    verbose: bool = option_field(False, "Show every step.", OUTPUT, short="-v")
+    durations: int = option_field(
         0,
         "Show the N slowest scenarios at the end. [default: 0]",
         OUTPUT,
@@ -106,10 +107,10 @@ class Execution:
     )
 
 
-@takes("options", TargetOptions)
-@takes("selection", Selection)
-@takes("about", RunOptions)
-@takes("execution", Execution)
+@add_options("options", TargetOptions)
+@add_options("selection", Selection)
+@add_options("about", RunOptions)
+@add_options("execution", Execution)
 def run(
     options: TargetOptions,
     selection: Selection,

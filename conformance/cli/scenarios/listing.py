@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.cli.options import Paths, takes
+from conformance.cli.options import Paths
 from conformance.data import scenarios_dir
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import shard_of
@@ -23,6 +23,7 @@ from conformance.scenario.registry import (
 )
 from conformance.scenario.selection import Selection, select
 from conformance.text import addresses_first, counted, visible
+from kube.base.commandline import add_options
 
 
 def catalogue(found: Sequence[LoadedScenario]) -> str:
@@ -53,8 +54,8 @@ def catalogue(found: Sequence[LoadedScenario]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@takes("selection", Selection)
-@takes("about", RunOptions, only=("shard",))
+@add_options("selection", Selection)
+@add_options("about", RunOptions, only=("shard",))
 def list_scenarios(
     selection: Selection,
     about: RunOptions,

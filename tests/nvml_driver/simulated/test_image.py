@@ -30,7 +30,9 @@ def test_the_image_has_what_the_driver_imports_in_the_packages_own_versions() ->
     for path in (ROOT / "nvml_driver").rglob("*.py"):
         if path.name != "generate.py":  # of the gRPC stubs, by developers
             imported |= top_level_imports(path)
-    third_party = imported - sys.stdlib_module_names - {"nvml_driver", "reference_allocator"}
+    third_party = (
+        imported - sys.stdlib_module_names - {"kube", "nvml_driver", "reference_allocator"}
+    )
     assert {"grpc", "kubernetes", "pynvml", "yaml"} <= third_party
     # urllib3 comes with kubernetes, which has it in its interface.
     missing = {
