@@ -21,7 +21,7 @@ from ci.schedulers import page
 from ci.schedulers.page import RECORDS
 from conformance.certify.build import profile_result
 from conformance.certify.profiles import load_profiles
-from conformance.cli.reports.report import catalogue
+from conformance.cli.certifying import list_shipped_scenarios
 from conformance.clusters.local.binaries.build import resolve_binaries
 from conformance.clusters.local.binaries.versions import CONTROL_PLANE_BINARIES, full_version
 from conformance.clusters.local.layout import default_cache
@@ -90,7 +90,7 @@ def _record(options: argparse.Namespace) -> int:
     if result.interrupted:
         raise UsageError(f"{result.path}: the run was interrupted; run it again")
     [profile] = load_profiles().named([PROFILE])
-    came = profile_result(result, profile, catalogue())
+    came = profile_result(result, profile, list_shipped_scenarios())
     record: dict[str, Any] = {
         "scheduler": options.scheduler,
         "version": page.version_of(MODULES / options.name)

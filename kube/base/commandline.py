@@ -67,14 +67,14 @@ def add_options(
     options = [option for option in list_options(table) if not names or option.name in names]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters
+        declared_parameters = inspect.signature(command, eval_str=True).parameters
 
         def call(**arguments: Any) -> None:
             values = {option.name: arguments.pop(option.name) for option in options}
             command(**arguments, **{parameter: build_options(table, values, **fixed)})
 
         parameters = []
-        for name, declared in own.items():
+        for name, declared in declared_parameters.items():
             if name == parameter:
                 parameters += [_make_parameter(option, variables) for option in options]
             else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cli.running.render import merge
+from conformance.cli.commands.merge import merge_command as merge
 from conformance.engine.events.scenario import Outcome
 from conformance.errors import UsageError
 from conformance.resultfile.write import ResultFile

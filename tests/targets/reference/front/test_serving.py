@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conformance.cli.cluster import app
+from conformance.cli.commands.cluster import cluster_command as app
 from conformance.kubeapi.connection import Connection
 from conformance.targets.reference.front.serving import RealTime, seconds_since_epoch
 from conformance.targets.reference.nodes.device_source import NoDriver

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from conformance.cli.config import Config, NoConfig, record_config
+from conformance.cli.dryrun import describe_plans
 from conformance.cli.options import Paths
 from conformance.cli.output import print_progress
-from conformance.cli.running.config import Config, NoConfig, recorded_config
-from conformance.cli.running.reporters import finish_reports, planned_lines, reporters, same_place
+from conformance.cli.reporters import finish_reports, is_same_path, open_reporters
 from conformance.compare.conclude import conclude_run
 from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.events.run import ShardPlan
@@ -37,16 +39,18 @@ from kube.base.options import option_field
 DEFAULT_OUTPUT = Path("dra-conformance-results")
 
 
-def _limit(text: str) -> float:
-    """Seconds of ``90s``, ``30m`` or ``2h``. Raises UsageError: it is none of these."""
-    found = re.fullmatch(r"([1-9][0-9]{0,4})([smh])", text)
-    if found is None:
+def _parse_limit(text: str) -> float:
+    """Return the seconds of ``90s``, ``30m`` or ``2h``; 0 for "". Raises UsageError."""
+    if not text:
+        return 0.0
+    match = re.fullmatch(r"([1-9][0-9]{0,4})([smh])", text)
+    if match is None:
         raise UsageError(f"--run-timeout {text!r}: must be a duration like 90s, 30m or 2h")
-    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
+    return int(match[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[match[2]]
 
 
-def _number(flag: str) -> Any:
-    """A conversion that refuses negative numbers."""
+def _refuse_negative(flag: str) -> Callable[[int], int]:
+    """Make a conversion that raises UsageError for a negative number."""
 
     def convert(number: int) -> int:
         if number < 0:
@@ -57,7 +61,7 @@ def _number(flag: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionOptions:
     """The options that only ``run`` has; pytest has its own for the same purposes.
 
     Attributes:
@@ -78,7 +82,7 @@ class Execution:
         "Stop after N failures. [default: 0, unlimited]",
         EXECUTION,
         metavar="N",
-        convert=_number("--maxfail"),
+        convert=_refuse_negative("--maxfail"),
     )
     run_timeout: str = option_field(
         "", "End the run after this time (30m), as Ctrl-C would.", EXECUTION, metavar="TIME"
@@ -103,71 +107,79 @@ class Execution:
         "Show the N slowest scenarios at the end. [default: 0]",
         OUTPUT,
         metavar="N",
-        convert=_number("--durations"),
+        convert=_refuse_negative("--durations"),
     )
 
 
 @add_options("options", TargetOptions)
 @add_options("selection", Selection)
-@add_options("about", RunOptions)
-@add_options("execution", Execution)
-def run(
+@add_options("run_options", RunOptions)
+@add_options("execution", ExecutionOptions)
+def run_command(
     options: TargetOptions,
     selection: Selection,
-    about: RunOptions,
-    execution: Execution,
+    run_options: RunOptions,
+    execution: ExecutionOptions,
     paths: Paths = None,
     config: Config = None,
     no_config: NoConfig = False,
 ) -> None:
     """Run scenarios and report: terminal, JUnit XML, Allure, HTML, one result file."""
-    output = execution.resume or about.output or DEFAULT_OUTPUT
-    for wrong, message in (
-        (
-            about.compare and options.target == "reference",
-            "--compare judges a cluster against the reference; use --target cluster",
-        ),
-        (config is not None and no_config, "--config and --no-config exclude each other"),
-        (
-            about.output is not None and not same_place(about.output, output),
-            "--resume and -o name two folders; a run is continued in its own folder",
-        ),
-        (
-            execution.resume is not None and execution.resume.is_file(),
-            f"--resume {execution.resume}: is a file; give the folder of the interrupted run",
-        ),
-        (
-            execution.last_failed and selection.failed_in is not None,
-            "--lf and --failed-in exclude each other: both name an earlier run",
-        ),
-    ):
-        if wrong:
-            raise UsageError(message)
-    limit = _limit(execution.run_timeout) if execution.run_timeout else 0.0
-    options = replace(options, record=about.compare)
+    output = execution.resume or run_options.output or DEFAULT_OUTPUT
+    if run_options.compare and options.target == "reference":
+        raise UsageError("--compare judges a cluster against the reference; use --target cluster")
+    if config is not None and no_config:
+        raise UsageError("--config and --no-config exclude each other")
+    if run_options.output is not None and not is_same_path(run_options.output, output):
+        raise UsageError("--resume and -o name two folders; a run is continued in its own folder")
+    if execution.resume is not None and execution.resume.is_file():
+        raise UsageError(
+            f"--resume {execution.resume}: is a file; give the folder of the interrupted run"
+        )
+    if execution.last_failed and selection.failed_in is not None:
+        raise UsageError("--lf and --failed-in exclude each other: both name an earlier run")
+    time_limit = _parse_limit(execution.run_timeout)
+    options = replace(options, record=run_options.compare)
     if execution.last_failed:
         selection = replace(selection, failed_in=output)
     selection = only_failed(selection)
-    scenarios, shard = shard_of(select(paths or [], selection), about.shard)
-    given = {"workers": execution.workers, "paths": paths, **asdict(selection), "ids": None}
-    given |= {"config": recorded_config(config), "retries": about.retries}
-    given |= {"runTimeout": execution.run_timeout}
+    scenarios, shard = shard_of(select(paths or [], selection), run_options.shard)
     check_options(options)
     check_context(options)
     job = _Job(
         options,
-        about,
+        run_options,
         execution,
         scenarios,
         shard,
-        {name: value for name, value in given.items() if value},
+        _record_options(run_options, execution, selection, paths, config),
         output,
-        about.run_id or uuid.uuid4().hex[:8],
+        run_options.run_id or uuid.uuid4().hex[:8],
     )
     if execution.dry_run:
         job.show_plan()
     else:
-        raise typer.Exit(job.run(limit))
+        raise typer.Exit(job.run(time_limit))
+
+
+def _record_options(
+    run_options: RunOptions,
+    execution: ExecutionOptions,
+    selection: Selection,
+    paths: Sequence[Path] | None,
+    config: Path | None,
+) -> dict[str, Any]:
+    """Return the options of a run that its result file records, by name, but for the target's."""
+    options = {
+        "workers": execution.workers,
+        "paths": paths,
+        **asdict(selection),
+        "ids": None,
+        "config": record_config(config),
+        "retries": run_options.retries,
+        "runTimeout": execution.run_timeout,
+    }
+    return {name: value for name, value in options.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,76 +187,78 @@ class _Job:
     """What to run, and how.
 
     Attributes:
-        filters: the options that the result file records, by name.
+        recorded_options: the options that the result file records, by name.
     """
 
     options: TargetOptions
-    about: RunOptions
-    execution: Execution
+    run_options: RunOptions
+    execution: ExecutionOptions
     scenarios: list[LoadedScenario]
     shard: ShardPlan | None
-    filters: dict[str, Any]
+    recorded_options: dict[str, Any]
     output: Path
     run_id: str
 
     def show_plan(self) -> None:
         with open_to_plan(self.options) as opened:
-            setup, scenarios = self._setup(opened), self.scenarios
+            setup, scenarios = self._make_setup(opened), self.scenarios
             if self.execution.resume:
-                head = header(scenarios, setup, self.filters, self.shard)
+                head = header(scenarios, setup, self.recorded_options, self.shard)
                 scenarios = resumed(to_resume(self.output), head).rest(scenarios)
-            for line in planned_lines(plan(scenarios, setup), opened, self.run_id):
+            for line in describe_plans(plan(scenarios, setup), opened, self.run_id):
                 typer.echo(visible(line))
 
-    def run(self, limit: float) -> int:
-        """Run it, for at most so many seconds if not 0; the exit code."""
+    def run(self, time_limit: float) -> int:
+        """Run it, for at most so many seconds if not 0; return the exit code."""
         with (
             OutputFolder(self.output, print_progress) as folder,
-            debug_log(self.output / DEBUG_LOG if self.about.debug else None),
+            debug_log(self.output / DEBUG_LOG if self.run_options.debug else None),
         ):
-            earlier = to_resume(self.output) if self.execution.resume else None
+            interrupted_run = to_resume(self.output) if self.execution.resume else None
             with open_target(self.options, print_progress) as opened:
-                setup, begun = self._setup(opened), None
-                if earlier is not None:
-                    head = header(self.scenarios, setup, self.filters, self.shard)
-                    begun = resumed(earlier, head)
-                    _check_gone(opened, earlier.run.run)
-                rest = begun.rest(self.scenarios) if begun else self.scenarios
-                if self.about.compare and rest:
+                setup, begun = self._make_setup(opened), None
+                if interrupted_run is not None:
+                    head = header(self.scenarios, setup, self.recorded_options, self.shard)
+                    begun = resumed(interrupted_run, head)
+                    check_nothing_left(opened, interrupted_run.run.run)
+                pending_scenarios = begun.rest(self.scenarios) if begun else self.scenarios
+                if self.run_options.compare and pending_scenarios:
                     from conformance.compare.compare import against
                     from conformance.compare.reference import on_reference
 
                     print_progress("running the same scenarios on the reference")
-                    setup = replace(setup, compare=against(on_reference(rest, opened, self.run_id)))
-                with reporters(
+                    on_the_reference = on_reference(pending_scenarios, opened, self.run_id)
+                    setup = replace(setup, compare=against(on_the_reference))
+                with open_reporters(
                     folder, verbose=self.execution.verbose, durations=self.execution.durations
-                ) as told:
+                ) as reporters:
                     result = run_suite(
                         self.scenarios,
                         setup,
-                        told,
+                        reporters,
                         workers=self.execution.workers,
-                        options=self.filters,
+                        options=self.recorded_options,
                         shard=self.shard,
                         max_failures=1 if self.execution.fail_fast else self.execution.maxfail,
-                        timeout=limit,
+                        timeout=time_limit,
                         begun=begun,
                     )
             finish_reports(self.output)
         return conclude_run(result).code
 
-    def _setup(self, opened: Opened) -> Setup:
-        about = self.about
-        return Setup(self.run_id, opened, retries=about.retries, time_factor=about.time_factor)
+    def _make_setup(self, opened: Opened) -> Setup:
+        retries, time_factor = self.run_options.retries, self.run_options.time_factor
+        return Setup(self.run_id, opened, retries=retries, time_factor=time_factor)
 
 
-def _check_gone(opened: Opened, run: str) -> None:
+def check_nothing_left(opened: Opened, run_id: str) -> None:
     """Check that nothing of a run is left, because its claims would hold devices.
 
     Raises UsageError: objects are left, or are still being deleted.
     """
-    if left := opened.target.owned(run):
+    if leftovers := opened.target.owned(run_id):
         raise UsageError(
-            f"--resume: the cluster still has {counted(len(left), 'object')} of the interrupted"
-            f" run {run}, for example {left[0]}; delete with `dra-conformance cleanup`, or wait"
+            f"--resume: the cluster still has {counted(len(leftovers), 'object')} of the"
+            f" interrupted run {run_id}, for example {leftovers[0]}; delete with `dra-conformance"
+            " cleanup`, or wait"
         )
