@@ -84,7 +84,9 @@ def _everything() -> Iterator[Part]:
         (pytest("defects", "tests", "-n", _WORKERS, "-m", f"{_UNIT} and everything"),),
         seconds=300,
         # Properties with many examples are of all packages; so are samples.
-        paths=_paths("conformance/* nvml_driver/* reference_allocator/* scenarios/* tests/*"),
+        paths=_paths(
+            "conformance/* kube/* nvml_driver/* reference_allocator/* scenarios/* tests/*"
+        ),
     )
     yield Part(
         "fuzz",

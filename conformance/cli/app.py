@@ -111,7 +111,7 @@ def _begin(
         help="Print the version and exit.",
     ),
 ) -> None:
-    """Have the options of every command.
+    """Refuse empty arguments; the parameters are the options of every command.
 
     Raises UsageError: an argument is empty; as a path it would be the current folder.
     """

@@ -40,7 +40,7 @@ class CertifiedOptions:
 
     @property
     def implementation(self) -> Implementation:
-        """Who made what. Raises UsageError: one of the options is malformed."""
+        """What was tested, and whose it is. Raises UsageError: one of the options is malformed."""
         return implementation(
             **{
                 name: value

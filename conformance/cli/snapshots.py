@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,7 @@ from conformance.errors import UsageError
 from conformance.targets.opening.options import TargetOptions
 
 if TYPE_CHECKING:
-    from conformance.compare.audit.once import Finding
     from conformance.compare.explain import Seen, Told
-    from conformance.engine.events.comparison import Judgement
-    from reference_allocator.explain import Explanation
 
 CLUSTER_FIELDS = ("cluster", "kubeconfig", "context", "name")
 """The fields of TargetOptions by which a command that only reads names its cluster."""
@@ -43,40 +40,21 @@ def require_cluster(options: TargetOptions) -> None:
         raise UsageError(f"name the cluster: {HOW_TO_NAME}")
 
 
-def write_page(
-    file: Path,
-    title: str,
-    document: Mapping[str, Any],
-    *,
-    told: Sequence[Told] = (),
-    explained: Mapping[str, Explanation] | None = None,
-    findings: Sequence[Finding] | None = None,
-    judgements: Sequence[Judgement] | None = None,
-    chosen: Iterable[tuple[Any, Any]] = (),
-) -> None:
-    """Write a page of the cluster in a snapshot's document, as `render_cluster` describes it.
+def write_page(file: Path, render: Callable[[], str]) -> None:
+    """Write a page of a cluster, which `report.clusterpage.render_cluster` renders.
 
-    Raises UsageError: the document is malformed, or the page cannot be written.
+    Raises UsageError: its snapshot is malformed, or the page cannot be written.
     """
     from conformance.compare.evidence import reading
-    from conformance.report.clusterpage import render_cluster
-
-    def render() -> str:
-        return render_cluster(
-            title,
-            document,
-            told=told,
-            explained=explained,
-            findings=findings,
-            judgements=judgements,
-            chosen=chosen,
-        )
 
     write_named(file, reading(render).encode())
 
 
 def write_explanations(file: Path, title: str, told: Sequence[Told], seen: Seen) -> None:
     """Write a page of what is told of pods and claims that wait. Raises UsageError."""
-    document = seen.snapshot.to_dict() if seen.snapshot is not None else {}
-    explained = seen.explanations if seen.snapshot is not None else None
-    write_page(file, title, document, told=told, explained=explained)
+    from conformance.report.clusterpage import render_cluster
+
+    snapshot = seen.snapshot
+    document = snapshot.to_dict() if snapshot is not None else {}
+    explained = seen.explanations if snapshot is not None else None
+    write_page(file, lambda: render_cluster(title, document, told=told, explained=explained))

@@ -105,7 +105,7 @@ def _log_debug(session: Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what other shards run, once pytest's own filters have left the rest."""
+    """Deselect what other shards run, once pytest's own filters have left the rest."""
     session = config.stash[SESSION]
     scenarios = {item: item.loaded for item in items if isinstance(item, ScenarioItem)}
     try:
@@ -131,7 +131,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """The first worker that has collected tells the controller what is going to run."""
+    """Tell the controller what is going to run, once the first worker has collected."""
     session = node.config.stash[SESSION]
     if session.run_options.shard is not None:
         session.shard = SHARD.validate_json(_plan_file(session.run).read_bytes())
@@ -153,7 +153,7 @@ def _begin_results(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> N
 
 
 def _plan_file(run: str) -> Path:
-    """Where a worker writes the shard of this run: xdist gives the controller ids alone."""
+    """Return where a worker writes the shard of this run: xdist gives the controller ids alone."""
     return lock_file(run).with_suffix(".shard")
 
 
@@ -237,7 +237,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A YAML file below a scenario folder that holds a Scenario is a test file."""
+    """Take a YAML file below a scenario folder for a test file; it may hold a Scenario."""
     if SESSION not in parent.config.stash or file_path.suffix not in YAML:
         return None
     return ScenarioFile.from_parent(parent, path=file_path)

@@ -166,5 +166,5 @@ def provide_classes(setup: Setup) -> Iterator[None]:
 
 
 def lock_file(run: str) -> Path:
-    """The same for the controller of a run and its workers."""
+    """Return a file that is the same for the controller of a run and its workers."""
     return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run}"

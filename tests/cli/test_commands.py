@@ -8,10 +8,12 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from typer import Typer
 
+from conformance.cli import commands
 from conformance.cli.app import COMMANDS, load_command
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
@@ -351,6 +353,11 @@ def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> Non
         command = load_command(name)
         if not isinstance(command, Typer):
             assert command.__doc__.split()[0] == text.split()[0]
+
+
+def test_each_module_beside_them_is_a_command() -> None:
+    modules = {module.name for module in iter_modules(commands.__path__)}
+    assert modules == {name.replace("-", "_") for name in COMMANDS}
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "new profile", "cluster up", "cluster down"])

@@ -97,7 +97,9 @@ def audit_command(
             raise UsageError("--kubelets: a snapshot has none to ask; name the cluster")
         document, findings = _audit_file(snapshot)
     if html is not None:
-        write_page(html, "Audit", document, findings=findings)
+        from conformance.report.clusterpage import render_cluster
+
+        write_page(html, lambda: render_cluster("Audit", document, findings=findings))
     _print_findings(document, findings, as_json=output == "json")
     raise typer.Exit(_conclude(document, findings))
 

@@ -7,10 +7,10 @@ again, or what would fit in a snapshot that is changed (the options of `WhatIf`;
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter
@@ -22,7 +22,7 @@ from conformance.cli.output import printable
 from conformance.cli.snapshots import write_explanations, write_page
 from conformance.compare.explain import Seen
 from conformance.compare.replay import WhatIf, answering, replay, replay_if, replay_results
-from conformance.engine.events.comparison import ScenarioCompared
+from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.engine.events.result import count_verdicts
 from conformance.errors import ExitCode, UsageError
 from conformance.report.summary import VERDICTS
@@ -90,15 +90,24 @@ def _judge_file(file: Path, html: Path | None, *, as_json: bool) -> ExitCode:
     """Judge the decision or the snapshot in a JSON file; return the exit code."""
     judgements = replay(file)
     if html is not None:
-        document = read_object(file)
-        chosen = zip(document.get("claims", ()), document.get("allocations", ()), strict=False)
-        snapshot = document.get("snapshot") or document
-        write_page(html, "Judged again", snapshot, judgements=judgements, chosen=chosen)
+        _write_judgements(html, read_object(file), judgements)
     if not judgements:
         typer.echo("pending is correct: the reference finds no allocation either")
         return ExitCode.CONFORMANT
     comparisons = (ScenarioCompared(str(file), judgements),)
     return _print_comparisons(comparisons, as_json=as_json, with_reasons=True)
+
+
+def _write_judgements(
+    html: Path, document: Mapping[str, Any], judgements: Sequence[Judgement]
+) -> None:
+    """Write a page of a decision's or a snapshot's document with what was judged of it."""
+    from conformance.report.clusterpage import render_cluster
+
+    snapshot = document.get("snapshot") or document
+    chosen = zip(document.get("claims", ()), document.get("allocations", ()), strict=False)
+    title = "Judged again"
+    write_page(html, lambda: render_cluster(title, snapshot, judgements=judgements, chosen=chosen))
 
 
 def _print_comparisons(
