@@ -105,7 +105,7 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
     place = options.cluster or options.target
     found: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
     for option in TABLE:
-        here = not option.given.places or place in option.given.places
+        here = not option.spec.places or place in option.spec.places
         if here and option.name not in ("kubeconfig", "context", "keep"):
             found[option.name] = getattr(options, option.name)
     found["driver"] = options.profile_name
