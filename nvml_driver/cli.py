@@ -19,8 +19,8 @@ from typing import Annotated
 
 import typer
 
-from kube.base.commandline import HelpCommand
-from nvml_driver.cli_options import RunFlags, SlicesFlags, takes
+from kube.base.commandline import HelpCommand, add_options
+from nvml_driver.cli_options import RunFlags, SlicesFlags
 from nvml_driver.errors import DriverError, ProfileError
 from nvml_driver.logs import configure_logging
 from nvml_driver.nvml.installation import DriverRoot
@@ -57,7 +57,7 @@ def _options(
 
 
 @app.command(cls=HelpCommand, short_help="Serve this node's kubelet and publish its GPUs.")
-@takes(RunFlags)
+@add_options("flags", RunFlags, variables=True)
 def run(flags: RunFlags) -> None:
     """Serve the kubelet of this node and publish its GPUs, until SIGTERM."""
     configure_logging(flags.v, flags.logging_format)
@@ -118,7 +118,7 @@ def run(flags: RunFlags) -> None:
 
 
 @app.command(cls=HelpCommand, short_help="Print the ResourceSlices of this node.")
-@takes(SlicesFlags)
+@add_options("flags", SlicesFlags, variables=True)
 def slices(flags: SlicesFlags) -> None:
     """Print the ResourceSlices that this node would publish, as YAML; needs no cluster."""
     configure_logging(flags.v)

@@ -2,98 +2,49 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from kube.base.options import option_field
 from nvml_driver.logs import Format as LogFormat
 from nvml_driver.options import DEFAULT_DRIVER_NAME, Features
 from reference_allocator.api.names import dns_subdomain_problems
 
-T = TypeVar("T")
 
-
-def takes(table: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Give a command the fields of a dataclass as options; it is called with an instance.
-
-    A field's name gives its flag, ``--node-name``, and its environment variable, ``NODE_NAME``.
-    """
-
-    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
-        def call(**given: Any) -> None:
-            command(table(**given))
-
-        hints = get_type_hints(table)
-        parameters = []
-        for one in fields(table):  # type: ignore[arg-type]
-            about = one.metadata["option"]
-            about.envvar = about.envvar or one.name.upper()
-            if one.default is False or len(one.name) == 1:  # no --no-..., and --v in full
-                about.param_decls = (f"--{one.name.replace('_', '-')}",)
-            hints[one.name] = Annotated[hints[one.name], about]
-            parameters.append(
-                inspect.Parameter(
-                    one.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=one.default,
-                    annotation=hints[one.name],
-                )
-            )
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = hints
-        call.__name__, call.__doc__ = command.__name__, command.__doc__
-        return call
-
-    return decorate
-
-
-def _subdomain(text: str, longest: int) -> str:
-    """A DNS subdomain or "": names become part of paths and of API objects."""
+def _check_subdomain(text: str, longest: int) -> None:
+    """Raise ValueError for a name that cannot be part of paths and of API objects; "" can."""
     if text and (len(text) > longest or dns_subdomain_problems(text)):
-        raise typer.BadParameter(
+        raise ValueError(
             f"{text!r} must be a DNS subdomain of at most {longest} characters, such as "
             "gpu.example.com"
         )
-    return text
 
 
-def _node_name(text: str) -> str:
-    return _subdomain(text, 253)
-
-
-def _driver_name(text: str) -> str:
+def _check_driver_name(text: str) -> None:
+    """Raise ValueError unless it can be the name of a driver."""
     if not text:
-        raise typer.BadParameter("the driver's name must not be empty")
-    return _subdomain(text, 63)  # DriverNameMaxLength in resource.k8s.io/v1
+        raise ValueError("the driver's name must not be empty")
+    _check_subdomain(text, 63)  # DriverNameMaxLength in resource.k8s.io/v1
 
 
-def _container_prefix(text: str) -> str:
+def _check_prefix(text: str) -> None:
+    """Raise ValueError unless it can be part of variables and file names in containers."""
     if text and not re.fullmatch("[a-z][a-z0-9]{0,15}", text):
-        raise typer.BadParameter(
+        raise ValueError(
             f"{text!r} must be up to 16 characters, a-z and 0-9, starting with a letter"
         )
-    return text
 
 
-def _group(name: str) -> Callable[..., Any]:
-    def option(default: Any, text: str, *flags: str, **more: Any) -> Any:
-        about = typer.Option(*flags, help=text, rich_help_panel=name, **more)
-        return field(default=default, metadata={"option": about})
-
-    return option
-
-
-_node, _publish, _container, _served = map(
-    _group, ("Kubernetes", "Devices", "Containers", "Monitoring")
-)
+_kubernetes = partial(option_field, group="Kubernetes")
+_devices = partial(option_field, group="Devices")
+_containers = partial(option_field, group="Containers")
+_monitoring = partial(option_field, group="Monitoring")
 _verbosity = partial(
-    _served, text="Log verbosity; 4: debug.", metavar="LEVEL", envvar="LOG_VERBOSITY"
+    _monitoring, text="Log verbosity; 4: debug.", metavar="LEVEL", variable="LOG_VERBOSITY"
 )
 
 
@@ -101,25 +52,28 @@ _verbosity = partial(
 class DeviceFlags:
     """What is published: the options that ``slices`` and ``run`` share."""
 
-    node_name: str = _node(
-        "", "Name of the node. [default: the host name]", metavar="NAME", callback=_node_name
+    node_name: str = _kubernetes(
+        "",
+        "Name of the node. [default: the host name]",
+        metavar="NAME",
+        check=partial(_check_subdomain, longest=253),
     )
-    driver_name: str = _node(
+    driver_name: str = _kubernetes(
         DEFAULT_DRIVER_NAME,
         "Name of the driver in slices and allocations.",
         metavar="NAME",
-        callback=_driver_name,
+        check=_check_driver_name,
     )
-    simulate: str | None = _publish(
+    simulate: str | None = _devices(
         None,
         "Simulate GPUs: name of a profile (t4x4, a100-40x8) or a JSON file.",
         metavar="PROFILE",
-        envvar="NVML_DRIVER_SIMULATE",
+        variable="NVML_DRIVER_SIMULATE",
     )
-    dynamic_mig: bool = _publish(False, "Publish every MIG device that could be created.")
-    vfio: bool = _publish(False, "Publish GPUs bound to vfio-pci.")
-    numa_list: bool = _publish(False, "Publish numaNode as a list (Kubernetes 1.37).")
-    consumable_shares: str = _publish(
+    dynamic_mig: bool = _devices(False, "Publish every MIG device that could be created.")
+    vfio: bool = _devices(False, "Publish GPUs bound to vfio-pci.")
+    numa_list: bool = _devices(False, "Publish numaNode as a list (Kubernetes 1.37).")
+    consumable_shares: str = _devices(
         "", "Let several claims share a device.", metavar="unlimited|memory|N"
     )
 
@@ -149,63 +103,63 @@ class SlicesFlags(DeviceFlags):
 class RunFlags(DeviceFlags):
     """The options of ``run``."""
 
-    kubeconfig: Path | None = _node(
+    kubeconfig: Path | None = _kubernetes(
         None, "Kubeconfig file. [default: the pod's service account]", metavar="FILE"
     )
-    kubelet_registrar_directory_path: Path = _node(
+    kubelet_registrar_directory_path: Path = _kubernetes(
         Path("/var/lib/kubelet/plugins_registry"),
         "Folder in which the kubelet looks for registration sockets.",
     )
-    kubelet_plugins_directory_path: Path = _node(
+    kubelet_plugins_directory_path: Path = _kubernetes(
         Path("/var/lib/kubelet/plugins"), "Folder of the kubelet's plugins."
     )
-    state_dir: Path | None = _node(
+    state_dir: Path | None = _kubernetes(
         None,
         "Folder of the checkpoint. [default: a folder of the driver's name in the plugins folder]",
     )
-    pod_uid: str = _node(
+    pod_uid: str = _kubernetes(
         "",
         "UID of the driver's pod; allows two instances during a rolling update "
         "(Kubernetes 1.33 and later).",
         metavar="UID",
     )
-    cdi_root: Path = _container(Path("/var/run/cdi"), "Folder for CDI specs.")
-    device_root: Path | None = _container(
+    cdi_root: Path = _containers(Path("/var/run/cdi"), "Folder for CDI specs.")
+    device_root: Path | None = _containers(
         None, "Folder of the nvidia<N> device files. [default: /dev, with --simulate STATE_DIR/dev]"
     )
-    device_metadata: bool = _container(
+    device_metadata: bool = _containers(
         True, "Mount files that describe the devices into containers."
     )
-    container_prefix: str = _container(
+    container_prefix: str = _containers(
         "",
         "Prefix for the variables and device files in containers, so that two drivers "
         "can simulate GPUs in one container.",
         metavar="PREFIX",
-        callback=_container_prefix,
+        check=_check_prefix,
     )
-    nvidia_driver_root: Path = _container(
+    nvidia_driver_root: Path = _containers(
         Path("/"), "Root of NVIDIA's driver on the node: / or /run/nvidia/driver."
     )
-    container_driver_root: Path | None = _container(
+    container_driver_root: Path | None = _containers(
         None, "The same folder as seen by this process. [default: the same path]"
     )
-    nvidia_cdi_hook_path: Path | None = _container(
+    nvidia_cdi_hook_path: Path | None = _containers(
         None, "NVIDIA's CDI hook on the node, if its container toolkit is installed."
     )
-    driver_libraries: bool = _container(
+    driver_libraries: bool = _containers(
         True, "Mount the driver's libraries and nvidia-smi into containers (never with --simulate)."
     )
-    healthcheck_port: int = _served(
+    healthcheck_port: int = _monitoring(
         -1,
         "TCP port of gRPC health checks; 0: any free port, negative: disabled.",
         metavar="PORT",
-        max=65535,
+        maximum=65535,
     )
-    metrics_port: int = _served(
+    metrics_port: int = _monitoring(
         -1,
         "TCP port of Prometheus metrics; 0: any free port, negative: disabled.",
         metavar="PORT",
-        max=65535,
+        maximum=65535,
     )
     v: int = _verbosity(2)
-    logging_format: LogFormat = _served(LogFormat.TEXT, "Format of log lines.")
+    logging_format: LogFormat = _monitoring(LogFormat.TEXT, "Format of log lines.")

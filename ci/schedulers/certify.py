@@ -19,9 +19,9 @@ from ci.drivers.certify import compile_go
 from ci.drivers.record import keep, of_run
 from ci.schedulers import page
 from ci.schedulers.page import RECORDS
-from conformance.certify.build import profile_result
+from conformance.certify.build import build_profile_result
 from conformance.certify.profiles import load_profiles
-from conformance.cli.reports.report import catalogue
+from conformance.cli.certifying import list_shipped_scenarios
 from conformance.results.read import load_results
 from kube.base.errors import UsageError
 from localkube.binaries.build import resolve_binaries
@@ -89,8 +89,8 @@ def _record(options: argparse.Namespace) -> int:
     result = load_results(OUT / options.name / "results.ndjson")
     if result.interrupted:
         raise UsageError(f"{result.path}: the run was interrupted; run it again")
-    [profile] = load_profiles().named([PROFILE])
-    came = profile_result(result, profile, catalogue())
+    [profile] = load_profiles().select([PROFILE])
+    came = build_profile_result(result, profile, list_shipped_scenarios())
     record: dict[str, Any] = {
         "scheduler": options.scheduler,
         "version": page.version_of(MODULES / options.name)

@@ -14,7 +14,7 @@ from ci.drivers import page as drivers
 from ci.schedulers import page as schedulers
 from ci.testing import record
 from ci.testing.parts import parts
-from conformance.cli.scenarios.listing import catalogue
+from conformance.cli.commands.list import render_catalogue
 from tests.mutants.real import record as real_mutants
 from tests.mutants.real_driver import measure as real_driver
 from tests.pairs import page as pairs
@@ -53,7 +53,7 @@ MAKERS: Final[Mapping[str, Callable[[], str]]] = {
     "statements.md": lambda: claims.table(statements(), kill_matrix.read_kills()),
     "coverage.md": lambda: claims.coverage(statements(), kill_matrix.read_kills()),
     "pairs.md": _pairs,
-    "scenarios.md": lambda: catalogue(shipped()),
+    "scenarios.md": lambda: render_catalogue(shipped()),
     "kill-matrix.md": _kills,
     "real-mutants.md": lambda: real_mutants.page(real_mutants.read()),
     "real-mutants-driver.md": lambda: real_driver.page(real_driver.read_noticed()),

@@ -14,40 +14,31 @@ from kube.base.commandline import HelpCommand
 from kube.base.errors import UsageError
 
 COMMANDS = {
-    "run": ("running.run:run", "Run scenarios and report: terminal, JUnit XML, Allure, HTML."),
-    "list": ("scenarios.listing:list_scenarios", "List scenarios."),
-    "show": ("scenarios.show:show", "Print a scenario in full, as YAML for kubectl."),
-    "lint": ("scenarios.lint:lint", "Check scenarios, profiles and Kubernetes manifests."),
-    "new": ("scenarios.new:app", "Write a driver profile or scenario to start from."),
-    "schema": ("scenarios.schemas:schema", "Print the JSON Schema of a kind of document."),
-    "driver-check": (
-        "driver_check:driver_check",
-        "Check a driver's contract with the kubelet, without a cluster.",
-    ),
-    "render": ("running.render:render", "Regenerate a run's reports from its result file."),
-    "report": ("reports.report:report", "Turn a result file into a conformance report (YAML)."),
-    "merge": ("running.render:merge", "Join the result files of all shards of a run."),
-    "page": ("reports.submission:page", "Write a static site of submissions, and badges."),
-    "submit": (
-        "reports.submission:submit",
-        "Write a submission: report, evidence, README, signature.",
-    ),
-    "verify": (
-        "reports.submission:verify",
-        "Check submissions offline, or a report with its result file.",
-    ),
-    "replay": ("reports.report:replay", "Judge saved decisions again, without a cluster."),
-    "capture": ("diagnosis:capture", "Write a snapshot of a cluster, for explain and replay."),
-    "explain": ("diagnosis:explain", "Explain why a claim is pending."),
-    "audit": ("diagnosis:audit", "Judge all allocations of a cluster."),
-    "fuzz": ("fuzzing:fuzz", "Give a scheduler random problems, judged by the reference."),
-    "shrink": ("fuzzing:shrink", "Make a snapshot small; its verdict stays the same."),
-    "cleanup": ("cluster:cleanup", "Delete what runs of the suite left in a cluster."),
-    "allocate": ("oracle:allocate", "Allocate devices for problems read as JSON lines."),
-    "cel": ("oracle:cel", "Evaluate CEL device selectors read as JSON lines."),
-    "cluster": ("cluster:app", "Manage a local cluster, without a container engine."),
+    "run": "Run scenarios and report: terminal, JUnit XML, Allure, HTML.",
+    "list": "List scenarios.",
+    "show": "Print a scenario in full, as YAML for kubectl.",
+    "lint": "Check scenarios, profiles and Kubernetes manifests.",
+    "new": "Write a driver profile or scenario to start from.",
+    "schema": "Print the JSON Schema of a kind of document.",
+    "driver-check": "Check a driver's contract with the kubelet, without a cluster.",
+    "render": "Regenerate a run's reports from its result file.",
+    "report": "Turn a result file into a conformance report (YAML).",
+    "merge": "Join the result files of all shards of a run.",
+    "page": "Write a static site of submissions, and badges.",
+    "submit": "Write a submission: report, evidence, README, signature.",
+    "verify": "Check submissions offline, or a report with its result file.",
+    "replay": "Judge saved decisions again, without a cluster.",
+    "capture": "Write a snapshot of a cluster, for explain and replay.",
+    "explain": "Explain why a claim is pending.",
+    "audit": "Judge all allocations of a cluster.",
+    "fuzz": "Give a scheduler random problems, judged by the reference.",
+    "shrink": "Make a snapshot small; its verdict stays the same.",
+    "cleanup": "Delete what runs of the suite left in a cluster.",
+    "allocate": "Allocate devices for problems read as JSON lines.",
+    "cel": "Evaluate CEL device selectors read as JSON lines.",
+    "cluster": "Manage a local cluster, without a container engine.",
 }
-"""Command -> module of this package and what in it (a function, or an app with commands); help."""
+"""Command -> its line in the help, in the order of the help; its module is named as it."""
 
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
@@ -57,8 +48,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def load_command(name: str) -> Any:
+    """Import a command: a function, or an app that has commands of its own."""
+    name = name.replace("-", "_")
+    return getattr(import_module(f"conformance.cli.commands.{name}"), f"{name}_command")
+
+
 class _Commands(TyperGroup):
-    """The group of all commands."""
+    """The group of all commands, each of which is imported when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
@@ -68,21 +65,20 @@ class _Commands(TyperGroup):
             near = get_close_matches(cmd_name, COMMANDS, n=1)
             meant = f"did you mean {near[0]}?" if near else "see `dra-conformance --help`"
             raise UsageError(f"unknown command {cmd_name!r}; {meant}")
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        found = getattr(import_module(f"conformance.cli.{module}"), attribute)
-        app = found if isinstance(found, typer.Typer) else typer.Typer(**SETTINGS)
-        if app is not found:
-            app.command(cmd_name)(found)
-        for item in app.registered_commands:
-            item.cls = HelpCommand
-        command = typer.main.get_command(app)
-        command.name = cmd_name
-        return command
+        command = load_command(cmd_name)
+        app = command if isinstance(command, typer.Typer) else typer.Typer(**SETTINGS)
+        if app is not command:
+            app.command(cmd_name)(command)
+        for registered in app.registered_commands:
+            registered.cls = HelpCommand
+        built = typer.main.get_command(app)
+        built.name = cmd_name
+        return built
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- as above
         """Name the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 app = typer.Typer(
@@ -97,8 +93,8 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:
-    if value:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from conformance import __version__
 
         typer.echo(f"dra-conformance {__version__}")
@@ -106,16 +102,20 @@ def _version(value: bool) -> None:
 
 
 @app.callback()
-def _options(
-    _show: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+def _begin(
+    _version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and exit.",
     ),
 ) -> None:
-    """Options of every command.
+    """Refuse empty arguments; the parameters are the options of every command.
 
     Raises UsageError: an argument is empty; as a path it would be the current folder.
     """
     for argument in sys.argv[1:]:
         if not argument or (argument.startswith("--") and argument.endswith("=")):
-            what = f"the option {argument} has no value" if argument else "an argument is empty"
-            raise UsageError(f"{what}; is a shell variable unset?")
+            problem = f"the option {argument} has no value" if argument else "an argument is empty"
+            raise UsageError(f"{problem}; is a shell variable unset?")

@@ -22,7 +22,7 @@ DEBUG = "DRA_CONFORMANCE_DEBUG"
 INTERRUPTED = 130
 """What typer makes of a KeyboardInterrupt."""
 
-_NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Of an error without a file name: files are written by those who know their names."""
 
 PIPE_CLOSED = 141
@@ -39,13 +39,14 @@ def main() -> None:
     open_streams()
     try:
         with interrupted_by_signals():
-            code = _flushed(_run())
+            code = _flush_output(_run_app())
     except KeyboardInterrupt:
-        code = _interrupted()
+        code = _report_interrupt()
     sys.exit(code)
 
 
-def _run() -> int:
+def _run_app() -> int:
+    """Run the command that the arguments name; return the exit code."""
     try:
         from conformance.cli.app import app
 
@@ -53,69 +54,70 @@ def _run() -> int:
     except ConformanceError as error:
         return print_error(error, error.exit_code)
     except KeyboardInterrupt:
-        return _interrupted()
+        return _report_interrupt()
     except SystemExit as ended:
-        return _exit_code(ended)
+        return _convert_exit(ended)
     except OSError as error:
-        if error.filename is None and error.errno in _NOT_WRITTEN:
-            return _output_failed(error)
+        if error.filename is None and error.errno in _WRITE_ERRORS:
+            return _report_lost_output(error)
         if error.errno == errno.ENAMETOOLONG:
-            named = cut(str(error.filename or "a path that was given"), 100)
-            return print_error(f"{named}: {error.strerror}; check the path", ExitCode.USAGE)
-        return _unexpected(error)
+            path = cut(str(error.filename or "a path that was given"), 100)
+            return print_error(f"{path}: {error.strerror}; check the path", ExitCode.USAGE)
+        return _report_unexpected(error)
     except Exception as error:  # noqa: BLE001 -- it must not look like a target that failed
-        return _unexpected(error)
+        return _report_unexpected(error)
     return ExitCode.CONFORMANT
 
 
-def _exit_code(ended: SystemExit) -> int:
-    """The exit code of a command; typer has some of its own for what is no result."""
+def _convert_exit(ended: SystemExit) -> int:
+    """Return the exit code of a command; typer has some of its own for what is no result."""
     import typer
 
     if isinstance(ended.__context__, BrokenPipeError):
-        return _output_failed(ended.__context__)
+        return _report_lost_output(ended.__context__)
     if isinstance(ended.__context__, typer.Abort) or ended.code == INTERRUPTED:
-        return _interrupted()
+        return _report_interrupt()
     return ended.code if isinstance(ended.code, int) else ExitCode.CONFORMANT
 
 
-def _interrupted() -> int:
+def _report_interrupt() -> int:
+    """Print that a signal ended the command; return the exit code."""
     # Python remembers a Ctrl-C inside of an exec() (namedtuple has one), also one that was handled,
     # and ends itself with the signal at exit; the next exec() makes it forget.
     exec("")  # noqa: S102
     on_cluster = any(argument.startswith("--cluster") for argument in sys.argv)
-    more = "; `dra-conformance cleanup` removes what may be left" if on_cluster else ""
-    return print_error(f"interrupted{more}")
+    advice = "; `dra-conformance cleanup` removes what may be left" if on_cluster else ""
+    return print_error(f"interrupted{advice}")
 
 
-def _flushed(code: int) -> int:
-    """The exit code, once standard output is written: at exit Python would print a traceback."""
+def _flush_output(code: int) -> int:
+    """Write out standard output, which at exit could end in a traceback; return the exit code."""
     try:
         sys.stdout.flush()
     except OSError as error:
         if code in {ExitCode.USAGE, ExitCode.INCONCLUSIVE, PIPE_CLOSED}:
-            _send_nowhere()
+            _discard_output()
         else:
-            code = _output_failed(error)
+            code = _report_lost_output(error)
     return code
 
 
-def _output_failed(error: OSError) -> int:
-    """Standard output takes no more: quietly where its reader has left, as every tool does."""
-    _send_nowhere()
+def _report_lost_output(error: OSError) -> int:
+    """Say that standard output takes no more; quietly if its reader has left, as tools do."""
+    _discard_output()
     if error.errno == errno.EPIPE:
         return PIPE_CLOSED
     return print_error(f"standard output: {error.strerror}; not everything could be printed")
 
 
-def _send_nowhere() -> None:
+def _discard_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def print_error(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
-    """Print an error on standard error, if that takes it; gives the exit code back."""
+    """Print an error on standard error, if that takes it; return the exit code."""
     from conformance.cli.output import printable
 
     with contextlib.suppress(OSError):
@@ -124,8 +126,8 @@ def print_error(message: object, code: int = ExitCode.INCONCLUSIVE) -> int:
     return code
 
 
-def _unexpected(error: BaseException) -> int:
-    """One message for what should not have happened; the traceback goes where it can be fetched."""
+def _report_unexpected(error: BaseException) -> int:
+    """Print one message for what should not have happened, and keep the traceback in a file."""
     import tempfile
     import traceback
 
@@ -133,20 +135,20 @@ def _unexpected(error: BaseException) -> int:
     from conformance.cli.output import printable
 
     trace = printable("".join(traceback.format_exception(error)))
-    what = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
-    about = f"this is a fault of dra-conformance {__version__}; please report it"
+    problem = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
+    request = f"this is a fault of dra-conformance {__version__}; please report it"
     if os.environ.get(DEBUG):
         print(trace, file=sys.stderr)
-        return print_error(f"{what}; {about} with the traceback above")
+        return print_error(f"{problem}; {request} with the traceback above")
     with tempfile.NamedTemporaryFile(
         "w", prefix="dra-conformance-error-", suffix=".txt", encoding="utf-8", delete=False
     ) as stream:
         stream.write(f"dra-conformance {__version__}, Python {sys.version}\n{trace}")
-    return print_error(f"{what}; {about} with {stream.name}")
+    return print_error(f"{problem}; {request} with {stream.name}")
 
 
 def open_streams() -> None:
-    """Have a file behind each standard stream, so that no other file gets its number.
+    """Put a file behind each standard stream that is closed: no other file gets its number.
 
     A shell closes one with ``>&-``; the next file that is opened would then be standard output to
     every process that is started.

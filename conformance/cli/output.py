@@ -11,18 +11,18 @@ from kube.base.files import write_whole
 from kube.base.redaction import redact, redact_log
 from kube.base.text import visible
 
-_QUOTED = "  "
+_QUOTE_PREFIX = "  "
 """Prefix of the lines that a message quotes from a log."""
 
 
 def printable(text: object) -> str:
-    """A text of any origin, safe to print: escape sequences visible, credentials removed.
+    """Make a text of any origin safe to print: escape sequences visible, credentials removed.
 
     In quoted lines everything after ``token:`` and the like is removed, wherever it stands; in the
     suite's own sentences that would hit prose.
     """
     lines = redact(str(text)).split("\n")
-    quoted = (redact_log(line) if line.startswith(_QUOTED) else line for line in lines)
+    quoted = (redact_log(line) if line.startswith(_QUOTE_PREFIX) else line for line in lines)
     return visible("\n".join(quoted))
 
 

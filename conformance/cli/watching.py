@@ -55,7 +55,8 @@ class Metrics:
     def _gauge(self, name: str, text: str, *labels: str) -> prometheus.Gauge:
         return prometheus.Gauge(f"dra_audit_{name}", text, labels, registry=self.registry)
 
-    def judged(self, auditor: Auditor, seconds: float) -> None:
+    def note_judging(self, auditor: Auditor, seconds: float) -> None:
+        """Note what is wrong now, and how long it took to judge it."""
         counts = Counter(item.rule for item in auditor.findings)
         self._rules |= counts.keys()
         for rule in self._rules:  # one that has passed is 0
@@ -63,24 +64,27 @@ class Metrics:
         self._allocated.set(auditor.allocated)
         self._seconds.observe(seconds)
 
-    def interrupted(self, resource: str, interrupted: bool) -> None:
+    def note_watch(self, resource: str, *, interrupted: bool) -> None:
         self._interrupted.labels(resource).set(interrupted)
 
     @contextmanager
-    def served(self, where: str) -> Iterator[None]:
-        """Serve them at ``[HOST:]PORT`` while the context lasts. Raises UsageError: not there."""
-        if not where:
+    def serve(self, address: str) -> Iterator[None]:
+        """Serve them at ``[HOST:]PORT``, if not "", while the context lasts.
+
+        Raises UsageError: they cannot be served there.
+        """
+        if not address:
             yield
             return
         try:
-            parts = urlsplit(f"//{_LOOPBACK}:{where}" if where.isdigit() else f"//{where}")
-            if parts.port is None:
+            url = urlsplit(f"//{_LOOPBACK}:{address}" if address.isdigit() else f"//{address}")
+            if url.port is None:
                 raise ValueError("there is no port")
-            host = parts.hostname or _LOOPBACK
-            server, thread = prometheus.start_http_server(parts.port, host, self.registry)
+            host = url.hostname or _LOOPBACK
+            server, thread = prometheus.start_http_server(url.port, host, self.registry)
         except (ValueError, OSError) as error:
             raise UsageError(
-                f"--metrics {where}: cannot be served: {error}; give a port, or HOST:PORT"
+                f"--metrics {address}: cannot be served: {error}; give a port, or HOST:PORT"
             ) from None
         print_progress(f"metrics on http://{host}:{server.server_port}/metrics")
         try:
@@ -91,7 +95,9 @@ class Metrics:
             thread.join()
 
 
-def watch(options: TargetOptions, settle: float, metrics_at: str, as_json: bool) -> ExitCode:
+def watch_cluster(
+    options: TargetOptions, settle: float, metrics_at: str, as_json: bool
+) -> ExitCode:
     """Audit a cluster until a signal ends it.
 
     Returns 1 if anything was found, 3 if something was not judged or not followed in the end, else
@@ -103,56 +109,56 @@ def watch(options: TargetOptions, settle: float, metrics_at: str, as_json: bool)
     """
     metrics = Metrics()
     auditor: Auditor | None = None
-    with open_api(options) as api, metrics.served(metrics_at), interrupted_by_signals():
+    with open_api(options) as api, metrics.serve(metrics_at), interrupted_by_signals():
         cluster = LiveCluster(api)
         try:
             cluster.start(lambda line: print_progress(f"warning: {line}"))
             auditor = Auditor(
                 cluster.kubernetes, cluster.features, settle, sees_pods=cluster.sees_pods
             )
-            _look(cluster, auditor, metrics, as_json)
+            _follow(cluster, auditor, metrics, as_json)
         except KeyboardInterrupt:
             if auditor is not None and auditor.broken:
                 return ExitCode.NOT_CONFORMANT
-            unknown = auditor is None or auditor.findings or not cluster.sees_pods
-            if unknown or any(cluster.troubles().values()):
+            undecided = auditor is None or auditor.findings or not cluster.sees_pods
+            if undecided or any(cluster.troubles().values()):
                 return ExitCode.INCONCLUSIVE
         finally:
             cluster.stop()
     return ExitCode.CONFORMANT
 
 
-def _look(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: bool) -> NoReturn:
-    """Look again and again, and say what is new."""
-    known: dict[str, str] = {}
+def _follow(cluster: LiveCluster, auditor: Auditor, metrics: Metrics, as_json: bool) -> NoReturn:
+    """Look at the cluster again and again, and print what is new."""
+    troubles: dict[str, str] = {}
     wait, pause = _LONGEST, 0.0
     while True:
         changed = cluster.changes(wait)
         if changed:
             time.sleep(pause)
             changed = {**changed, **cluster.changes(0)}
-        began = time.monotonic()
+        start = time.monotonic()
         auditor.take_changes(changed)
-        news = auditor.judge(began)
-        took = time.monotonic() - began
+        news = auditor.judge(start)
+        judging_seconds = time.monotonic() - start
         for word, findings in (("found", news.new), ("passed", news.passed)):
-            for item in findings:
-                _tell(word, item, as_json)
-        metrics.judged(auditor, took)
+            for finding in findings:
+                _print_change(word, finding, as_json)
+        metrics.note_judging(auditor, judging_seconds)
         for resource, trouble in cluster.troubles().items():
-            metrics.interrupted(resource, trouble is not None)
+            metrics.note_watch(resource, interrupted=trouble is not None)
             text = str(trouble) if trouble else ""
-            if text != known.get(resource, ""):
+            if text != troubles.get(resource, ""):
                 line = f"not followed: {text}" if text else f"{resource} are followed again"
                 print_progress(line)
-            known[resource] = text
+            troubles[resource] = text
         # However much changes, no more than half of a processor is used; but for the first look.
-        pause = max(_BURST, took) if pause else _BURST
+        pause = max(_BURST, judging_seconds) if pause else _BURST
         wait = _LONGEST if news.due is None else min(_LONGEST, max(0, news.due - time.monotonic()))
 
 
-def _tell(word: str, item: Finding, as_json: bool) -> None:
+def _print_change(word: str, finding: Finding, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"change": word, **asdict(item)}))
+        typer.echo(json.dumps({"change": word, **asdict(finding)}))
     else:
-        typer.echo(printable(f"{word} {item}"))
+        typer.echo(printable(f"{word} {finding}"))

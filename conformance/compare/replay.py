@@ -24,12 +24,12 @@ from conformance.compare.explain import (
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
-from conformance.options import given
 from conformance.results.events.comparison import Judgement, ScenarioCompared
 from conformance.results.read import load_results
 from conformance.scenario.documents.yamlfile import mapping, read_documents
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
+from kube.base.options import option_field
 from kube.base.strictjson import read_object
 from reference_allocator.snapshot import Snapshot
 
@@ -40,25 +40,27 @@ T = TypeVar("T")
 class WhatIf:
     """How a snapshot is changed before it is asked."""
 
-    kubernetes: str = given(
+    kubernetes: str = option_field(
         "", "What if: another Kubernetes version.", metavar="VERSION", convert=version_of
     )
-    gates: Mapping[str, bool] = given(
+    gates: Mapping[str, bool] = option_field(
         {},
         "What if: a feature gate (repeatable).",
         flag="--feature-gate",
         metavar="NAME=true|false",
-        type=tuple[str, ...],
+        given_as=tuple[str, ...],
         convert=gates_of,
     )
-    nodes: tuple[Path, ...] = given(
+    nodes: tuple[Path, ...] = option_field(
         (),
         "What if: a Node and its ResourceSlices (YAML), as a node group adds them (repeatable).",
         flag="--add-node",
         metavar="FILE",
     )
-    cordon: tuple[str, ...] = given((), "What if: a node is cordoned (repeatable).", metavar="NODE")
-    end: tuple[str, ...] = given(
+    cordon: tuple[str, ...] = option_field(
+        (), "What if: a node is cordoned (repeatable).", metavar="NODE"
+    )
+    end: tuple[str, ...] = option_field(
         (), "What if: a pod has ended (repeatable).", metavar="NAMESPACE/POD"
     )
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.options import given
 from conformance.results.limits import MAX_SHARDS
 from kube.base.errors import UsageError
+from kube.base.options import option_field
 
 _RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
@@ -73,33 +73,33 @@ class RunOptions:
         shard: None means everything selected.
     """
 
-    compare: bool = given(
+    compare: bool = option_field(
         False, "Compare the cluster's decisions with those of the reference.", EXECUTION
     )
-    output: Path | None = given(
+    output: Path | None = option_field(
         None,
         "Folder for the result file and the reports. [default of `run`: dra-conformance-results]",
         OUTPUT,
         short="-o",
         metavar="FOLDER",
     )
-    run_id: str = given(
+    run_id: str = option_field(
         "",
         "Label value for all objects that the run creates. [default: generated]",
         EXECUTION,
         metavar="ID",
         convert=_run_id,
     )
-    shard: Shard | None = given(
+    shard: Shard | None = option_field(
         None,
         "Run only this part of the selection (2/3); `dra-conformance merge` joins the result "
         "files of all shards.",
         "Selection",
         metavar="I/N",
-        type=str,
+        given_as=str,
         convert=_shard,
     )
-    retries: int = given(
+    retries: int = option_field(
         0,
         "Retry failed scenarios up to N times; one that passes on a retry is reported as "
         "flaky, not as passed. [default: 0]",
@@ -107,7 +107,7 @@ class RunOptions:
         metavar="N",
         convert=_retries,
     )
-    time_factor: float = given(
+    time_factor: float = option_field(
         1.0,
         "Multiply the scenarios' time limits, for slow clusters; the run cannot be certified. "
         "[default: 1]",
@@ -115,4 +115,6 @@ class RunOptions:
         metavar="FACTOR",
         convert=_factor,
     )
-    debug: bool = given(False, "Log what the suite does to debug.log in the output folder.", OUTPUT)
+    debug: bool = option_field(
+        False, "Log what the suite does to debug.log in the output folder.", OUTPUT
+    )

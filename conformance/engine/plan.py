@@ -106,7 +106,7 @@ def recorded_options(options: TargetOptions) -> dict[str, Any]:
     target = options.cluster or options.target
     recorded: dict[str, Any] = {"target": options.target, "cluster": options.cluster}
     for option in TABLE:
-        here = not option.given.places or target in option.given.places
+        here = not option.spec.places or target in option.spec.places
         if here and option.name not in ("kubeconfig", "context", "keep"):
             recorded[option.name] = getattr(options, option.name)
     recorded["driver"] = options.profile_name

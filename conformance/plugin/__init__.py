@@ -15,28 +15,28 @@ from typing import Any
 import pytest
 
 from conformance.engine.options import RunOptions
-from conformance.options import Option, options_of
 from conformance.scenario.selection import Selection
 from conformance.targets.opening.options import TargetOptions
+from kube.base.options import Option, list_options
 
 PREFIX = "--dra-"
 TABLES: tuple[type[Any], ...] = (TargetOptions, RunOptions, Selection)
-_OPTION = re.compile(
-    rf"(?<!\S)(?:{'|'.join(row.flag for table in TABLES for row in options_of(table))})(?![-\w])"
-)
+_FLAGS = "|".join(option.flag for table in TABLES for option in list_options(table))
+_OPTION = re.compile(rf"(?<!\S)(?:{_FLAGS})(?![-\w])")
 """An option of the tables in a help text; ``list --features`` is none of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The command line's options about target and run, each with ``--dra-`` before its name."""
+    """Add the command line's options about target and run, each as ``--dra-`` and its name."""
     group = parser.getgroup("dra", "Kubernetes Dynamic Resource Allocation conformance")
     for table in TABLES:
-        for row in _rows(table):
-            group.addoption(PREFIX + row.flag[2:], dest=destination(row), **_argument(row))
+        for option in _list_long_options(table):
+            name, dest = PREFIX + option.flag[2:], destination(option)
+            group.addoption(name, dest=dest, **_describe_argument(option))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have scenarios collected and run where a target is named, and a driver checked in a test."""
+    """Register what checks a driver in a test, and what runs scenarios where a target is named."""
     from conformance.plugin import drivercheck
 
     config.pluginmanager.register(drivercheck, "dra-conformance-driver-check")
@@ -46,41 +46,43 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(scenarios, "dra-conformance-scenarios")
 
 
-def _rows(table: type[Any]) -> list[Option]:
-    """The options of a table but those of one letter: pytest has its own -k."""
-    return [row for row in options_of(table) if row.flag.startswith("--")]
+def _list_long_options(table: type[Any]) -> list[Option]:
+    """Return the options of a table but those of one letter: pytest has its own -k."""
+    return [option for option in list_options(table) if option.flag.startswith("--")]
 
 
-def destination(row: Option) -> str:
-    return f"dra_{row.name}"
+def destination(option: Option) -> str:
+    return f"dra_{option.name}"
 
 
-def _argument(row: Option) -> dict[str, Any]:
-    """The arguments of ``add_argument`` for an option; what was not given is None."""
-    text = _OPTION.sub(lambda found: PREFIX + found[0][2:], row.given.help).replace("%", "%%")
-    about: dict[str, Any] = {"default": None, "help": text}
-    if row.type is bool:
-        return about | {"action": "store_true"}
-    if row.choices:
-        about["choices"] = row.choices
-    elif row.type is Path:
-        about["type"] = _path
-    elif row.type is not str:
-        about["type"] = row.type
-    if row.repeated:
-        about["action"] = "append"
-    if row.given.metavar:
-        about["metavar"] = row.given.metavar
-    return about
+def _describe_argument(option: Option) -> dict[str, Any]:
+    """Return the arguments of ``add_argument`` for an option; one that is not given is None."""
+    text = _OPTION.sub(lambda match: PREFIX + match[0][2:], option.spec.help).replace("%", "%%")
+    arguments: dict[str, Any] = {"default": None, "help": text}
+    if option.type is bool:
+        return arguments | {"action": "store_true"}
+    if option.choices:
+        arguments["choices"] = option.choices
+    elif option.type is Path:
+        arguments["type"] = _parse_path
+    elif option.type is not str:
+        arguments["type"] = option.type
+    if option.repeated:
+        arguments["action"] = "append"
+    if option.spec.metavar:
+        arguments["metavar"] = option.spec.metavar
+    return arguments
 
 
-def _path(text: str) -> Path:
+def _parse_path(text: str) -> Path:
     if not text:  # it would be the current folder
         raise argparse.ArgumentTypeError("the path is empty; is a shell variable unset?")
     return Path(text)
 
 
-def given(config: pytest.Config, table: type[Any]) -> dict[str, Any]:
-    """What the user gave of a table: field name -> value."""
-    values = {row.name: config.getoption(destination(row)) for row in _rows(table)}
+def read_options(config: pytest.Config, table: type[Any]) -> dict[str, Any]:
+    """Return what the user gave of a table: field name -> value."""
+    values = {
+        option.name: config.getoption(destination(option)) for option in _list_long_options(table)
+    }
     return {name: value for name, value in values.items() if value is not None}

@@ -47,7 +47,7 @@ def dra_driver_options() -> Mapping[str, Any]:
 def _dra_driver_runner(
     dra_driver_command: Sequence[str], dra_driver_options: Mapping[str, Any]
 ) -> Iterator[Any]:
-    """One driver for all tests of a module."""
+    """Start one driver for all tests of a module."""
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
@@ -55,10 +55,11 @@ def _dra_driver_runner(
     from conformance.drivercheck.run import Runner
     from kube.base.errors import UsageError
 
-    known = ("rbac", "service_account", "next_driver_command", "cdi_dir")
-    rbac, account, later, folders = map(dra_driver_options.get, known)
-    if unknown := sorted({*dra_driver_options} - {*known}):
-        text = f"dra_driver_options: {', '.join(unknown)}: unknown; known are {', '.join(known)}"
+    option_names = ("rbac", "service_account", "next_driver_command", "cdi_dir")
+    rbac, account, next_command, folders = map(dra_driver_options.get, option_names)
+    if unknown := sorted({*dra_driver_options} - {*option_names}):
+        names = f"{', '.join(unknown)}: unknown; known are {', '.join(option_names)}"
+        text = f"dra_driver_options: {names}"
         pytest.fail(text, pytrace=False)
     try:
         policy = read_policy(Path(rbac), account or "", NODE) if rbac else None
@@ -71,7 +72,7 @@ def _dra_driver_runner(
             CommandStarter(dra_driver_command),
             cdi_folders=tuple(map(Path, folders or ())),
             policy=policy,
-            next_starter=CommandStarter(later) if later else None,
+            next_starter=CommandStarter(next_command) if next_command else None,
         )
         try:
             yield Runner(bench)
@@ -86,14 +87,14 @@ def dra_driver_check(request: pytest.FixtureRequest, _dra_driver_runner: Any) ->
     from conformance.drivercheck.result import Outcome
 
     def check() -> None:
-        found = _dra_driver_runner.make_check(request.param)
-        text = f"{found.summary}\n{found.message}\nsource: {found.source}"
-        match found.outcome:
+        result = _dra_driver_runner.make_check(request.param)
+        text = f"{result.summary}\n{result.message}\nsource: {result.source}"
+        match result.outcome:
             case Outcome.PASSED:
                 return
             case Outcome.SKIPPED | Outcome.NOT_OFFERED:
-                pytest.skip(found.message)
-            case Outcome.FAILED if found.level is Level.RECOMMENDED:
+                pytest.skip(result.message)
+            case Outcome.FAILED if result.level is Level.RECOMMENDED:
                 pytest.xfail(text)
             case _:
                 pytest.fail(text, pytrace=False)

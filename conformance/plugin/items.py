@@ -17,7 +17,7 @@ import pytest
 
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.scenario_run import run_scenario
-from conformance.plugin.session import SESSION, lock_file, setup_of
+from conformance.plugin.session import SESSION, lock_file, open_setup
 from conformance.report.allure import apply_to_current_test
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.dispatch import Event
@@ -34,19 +34,21 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         try:
-            loaded = load(self.config, self.path)
+            loaded = load_scenario(self.config, self.path)
         except ConformanceError as error:
             raise self.CollectError(str(error)) from None
         if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
             yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
 
 
-def load(config: pytest.Config, file: Path) -> LoadedScenario | None:
-    """The scenario in a file; None: something else is in it. Raises ConformanceError: malformed."""
-    given = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+def load_scenario(config: pytest.Config, file: Path) -> LoadedScenario | None:
+    """Load the scenario in a file; None: another document. Raises ConformanceError: malformed."""
+    arguments = [
+        config.invocation_params.dir / argument.partition("::")[0] for argument in config.args
+    ]
     # The id depends on the folder by which pytest found the file.
-    below = next((path for path in given if file.is_relative_to(path)), file)
-    return load_file(file, below if below != file else None)
+    folder = next((path for path in arguments if file.is_relative_to(path)), file)
+    return load_file(file, folder if folder != file else None)
 
 
 class ScenarioItem(pytest.Item):
@@ -64,25 +66,25 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Run the scenario through the engine; its outcome becomes the test's."""
         session = self.config.stash[SESSION]
-        setup = setup_of(session)
-        if session.about.compare:
+        setup = open_setup(session)
+        if session.run_options.compare:
             setup = replace(setup, compare=self._compare)
         alone = session.access is not None and self.loaded.scenario.spec.tier != "allocation"
         with file_lock(lock_file(setup.run)) if alone else ExitStack():
             finished = run_scenario(self.loaded, setup, self.events.append)
-        found = [event.items for event in self.events if isinstance(event, Diagnostics)]
-        diagnostics = {name: text for items in found for name, text in items.items()}
+        diagnostic_items = [event.items for event in self.events if isinstance(event, Diagnostics)]
+        diagnostics = {name: text for items in diagnostic_items for name, text in items.items()}
         for step in finished.steps:
-            self.add_report_section("call", "steps", _shown(f"{step.outcome}: {step.title}"))
+            self.add_report_section("call", "steps", _make_safe(f"{step.outcome}: {step.title}"))
         if diagnostics and self.config.get_verbosity() > 0:
             for name, text in diagnostics.items():
-                self.add_report_section("call", _shown(name), _shown(text))
+                self.add_report_section("call", _make_safe(name), _make_safe(text))
         elif diagnostics:
             text = f"{counted(len(diagnostics), 'file')}; see them with -v"
             self.add_report_section("call", "diagnostics", text)
         compared = [event for event in self.events if isinstance(event, ScenarioCompared)]
         apply_to_current_test(finished, diagnostics, compared[-1] if compared else None)
-        _raise(finished)
+        _raise_outcome(finished)
         for event in compared:
             if not event.conformant:
                 raise ScenarioFailed(f"{finished.where}: {'; '.join(event.notes)}")
@@ -92,14 +94,14 @@ class ScenarioItem(pytest.Item):
         from conformance.compare.compare_scenarios import compare_scenario
         from conformance.compare.reference import run_on_reference
 
-        setup = setup_of(self.config.stash[SESSION])
+        setup = open_setup(self.config.stash[SESSION])
         [reference] = run_on_reference([self.loaded], setup.opened, setup.run)
         return compare_scenario(finished, reference)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A finding is shown as what it says, without the suite's own stack."""
+        """Show a finding as what it says, without the suite's own stack."""
         if isinstance(excinfo.value, Divergence | InfrastructureError | ScenarioFailed):
-            return _shown(str(excinfo.value))
+            return _make_safe(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -110,19 +112,20 @@ class ScenarioFailed(AssertionError):  # noqa: N818 -- a finding about the targe
     """The outcome of a scenario that failed, with its place."""
 
 
-def _shown(text: str) -> str:
-    """Text from a target as pytest's terminal and a CI job's log may have it."""
+def _make_safe(text: str) -> str:
+    """Make text from a target safe for pytest's terminal and a CI job's log."""
     return visible(redact(text))
 
 
-def _raise(finished: ScenarioFinished) -> None:
+def _raise_outcome(finished: ScenarioFinished) -> None:
+    """Raise what makes the scenario's outcome the test's; nothing if it passed."""
     text = f"{finished.where}: {finished.message}"
     match finished.outcome:
         case Outcome.SKIPPED:
-            pytest.skip(_shown(finished.message))
+            pytest.skip(_make_safe(finished.message))
         case Outcome.KNOWN:
             issues = "; ".join(map(str, finished.known_issues))
-            pytest.xfail(_shown(f"{issues}: {text}"))
+            pytest.xfail(_make_safe(f"{issues}: {text}"))
         case Outcome.FAILED:
             raise ScenarioFailed(text)
         case Outcome.ERROR | Outcome.LOST | Outcome.FLAKY:

@@ -19,17 +19,16 @@ from conformance.debuglog import DEBUG_LOG, debug_log
 from conformance.engine.options import RunOptions
 from conformance.engine.plan import header, shard_of
 from conformance.engine.setup import Setup
-from conformance.options import from_given
-from conformance.plugin import given
-from conformance.plugin.items import ScenarioFile, ScenarioItem, load
+from conformance.plugin import read_options
+from conformance.plugin.items import ScenarioFile, ScenarioItem, load_scenario
 from conformance.plugin.session import (
     SESSION,
     Session,
     SessionResults,
-    carried,
-    classes_for,
     lock_file,
-    setup_of,
+    open_setup,
+    provide_classes,
+    serialize_events,
 )
 from conformance.report.allure_run import write_run
 from conformance.results.events.run import ShardPlan
@@ -43,6 +42,7 @@ from conformance.targets.opening.sources import open_cluster
 from conformance.targets.opening.target import attach_target
 from kube.base.errors import ConformanceError, InfrastructureError, UsageError
 from kube.base.files import write_whole
+from kube.base.options import build_options
 from kube.base.signals import interrupted_by_signals
 from kube.base.text import visible
 from localkube.base import ClusterAccess
@@ -53,14 +53,14 @@ SHARD = TypeAdapter(ShardPlan)
 def pytest_configure(config: pytest.Config) -> None:
     """Note the options; the controller also opens the cluster, the workers learn of it."""
     try:
-        options = from_given(TargetOptions, given(config, TargetOptions))
-        about = from_given(RunOptions, given(config, RunOptions))
-        selection = only_failed(from_given(Selection, given(config, Selection)))
+        options = build_options(TargetOptions, read_options(config, TargetOptions))
+        run_options = build_options(RunOptions, read_options(config, RunOptions))
+        selection = only_failed(build_options(Selection, read_options(config, Selection)))
         selection.check()
-        options = replace(options, record=about.compare)
-        if about.compare and options.target == "reference":
+        options = replace(options, record=run_options.compare)
+        if run_options.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")
-        if about.debug and about.output is None:
+        if run_options.debug and run_options.output is None:
             raise UsageError("--dra-debug writes into the output folder; give --dra-output")
         check_options(options)
     except ConformanceError as error:
@@ -69,11 +69,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if worker is not None:
         access = ClusterAccess.from_json(worker["dra_access"]) if worker.get("dra_access") else None
         config.stash[SESSION] = Session(
-            options, selection, worker["dra_run"], worker["workerid"], access, about
+            options, selection, worker["dra_run"], worker["workerid"], access, run_options
         )
         _log_debug(config.stash[SESSION])
         return
-    session = Session(options, selection, about.run_id or uuid.uuid4().hex[:8], about=about)
+    session = Session(
+        options, selection, run_options.run_id or uuid.uuid4().hex[:8], run_options=run_options
+    )
     config.stash[SESSION] = session
     session.stack.enter_context(interrupted_by_signals())
     config.pluginmanager.register(_Receiver(session), "dra-conformance-results")
@@ -86,9 +88,9 @@ def pytest_configure(config: pytest.Config) -> None:
             )
             # The driver's DeviceClasses stay for as long as the session lasts.
             opened = session.stack.enter_context(attach_target(session.access, session.options))
-            session.stack.enter_context(classes_for(Setup(session.run, opened)))
-        if about.output is not None:
-            session.results = SessionResults(about.output, setup_of(session))
+            session.stack.enter_context(provide_classes(Setup(session.run, opened)))
+        if run_options.output is not None:
+            session.results = SessionResults(run_options.output, open_setup(session))
             _log_debug(session)
     except ConformanceError as error:
         session.stack.close()
@@ -97,69 +99,73 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _log_debug(session: Session) -> None:
     """Write the debug log of this process for as long as the session lasts, if asked for."""
-    if session.about.debug and session.about.output is not None:
-        session.stack.enter_context(debug_log(session.about.output / DEBUG_LOG))
+    if session.run_options.debug and session.run_options.output is not None:
+        session.stack.enter_context(debug_log(session.run_options.output / DEBUG_LOG))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what other shards run, once pytest's own filters have left the rest."""
+    """Deselect what other shards run, once pytest's own filters have left the rest."""
     session = config.stash[SESSION]
-    found = {item: item.loaded for item in items if isinstance(item, ScenarioItem)}
+    scenarios = {item: item.loaded for item in items if isinstance(item, ScenarioItem)}
     try:
-        mine, session.shard = shard_of(list(found.values()), session.about.shard)
+        own_scenarios, session.shard = shard_of(list(scenarios.values()), session.run_options.shard)
     except ConformanceError as error:
         raise pytest.UsageError(str(error)) from None
     if session.shard is None:
         return
     if session.worker:  # the controller has no items
         write_whole(_plan_file(session.run), SHARD.dump_json(session.shard))
-    kept = {loaded.id for loaded in mine}
-    others = [item for item, loaded in found.items() if loaded.id not in kept]
-    config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if item not in others]
+    shard_ids = {loaded.id for loaded in own_scenarios}
+    deselected = [item for item, loaded in scenarios.items() if loaded.id not in shard_ids]
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [item for item in items if item not in deselected]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note what is going to run; with xdist the controller has no items."""
     if session.items:
         loaded = [item.loaded for item in session.items if isinstance(item, ScenarioItem)]
-        _plan(session.config, loaded)
+        _begin_results(session.config, loaded)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """The first worker that has collected tells the controller what is going to run."""
-    found = node.config.stash[SESSION]
-    if found.about.shard is not None:
-        found.shard = SHARD.validate_json(_plan_file(found.run).read_bytes())
+    """Tell the controller what is going to run, once the first worker has collected."""
+    session = node.config.stash[SESSION]
+    if session.run_options.shard is not None:
+        session.shard = SHARD.validate_json(_plan_file(session.run).read_bytes())
     files = [node.config.rootpath / name.partition("::")[0] for name in ids]
-    loaded = [load(node.config, file) for file in files if file.suffix in YAML]
-    _plan(node.config, [item for item in loaded if item is not None])
+    loaded = [load_scenario(node.config, file) for file in files if file.suffix in YAML]
+    _begin_results(node.config, [item for item in loaded if item is not None])
 
 
-def _plan(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> None:
+def _begin_results(config: pytest.Config, loaded: Sequence[LoadedScenario]) -> None:
     """Begin the result file, and tell Allure (``--alluredir``) what the run is about."""
-    found = config.stash[SESSION]
+    session = config.stash[SESSION]
     if hasattr(config, "workerinput") or config.getoption("--collect-only"):
         return
-    if found.results is not None:
-        found.results.plan(loaded, _filters(config), found.shard)
+    if session.results is not None:
+        session.results.begin(loaded, _list_filters(config), session.shard)
     folder = config.getoption("allure_report_dir", None)
     if folder is not None:
-        write_run(Path(folder), header(loaded, setup_of(found), _filters(config)))
+        write_run(Path(folder), header(loaded, open_setup(session), _list_filters(config)))
 
 
 def _plan_file(run: str) -> Path:
-    """Where a worker writes the shard of this run: xdist gives the controller ids alone."""
+    """Return where a worker writes the shard of this run: xdist gives the controller ids alone."""
     return lock_file(run).with_suffix(".shard")
 
 
-def _filters(config: pytest.Config) -> dict[str, Any]:
+def _list_filters(config: pytest.Config) -> dict[str, Any]:
     workers = getattr(config.option, "numprocesses", None) or 1
-    about = config.stash[SESSION].about
-    asked = {"workers": workers, "retries": about.retries, **given(config, Selection)}
-    return {name: value for name, value in asked.items() if value}
+    run_options = config.stash[SESSION].run_options
+    options = {
+        "workers": workers,
+        "retries": run_options.retries,
+        **read_options(config, Selection),
+    }
+    return {name: value for name, value in options.items() if value}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -169,7 +175,7 @@ def pytest_runtest_makereport(
     """Give a scenario's report the events of its run."""
     report = yield
     if isinstance(item, ScenarioItem) and call.when == "call":
-        report.dra_events = carried(item.events)  # type: ignore[attr-defined]
+        report.dra_events = serialize_events(item.events)  # type: ignore[attr-defined]
     return report
 
 
@@ -182,24 +188,24 @@ class _Receiver:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         lines: list[str] | None = getattr(report, "dra_events", None)
         if self._session.results is not None and lines:
-            self._session.results.take(lines)
+            self._session.results.take_lines(lines)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Complete the result file, once what the run made is removed."""
-    found = session.config.stash[SESSION]
-    if found.results is None:
+    suite_session = session.config.stash[SESSION]
+    if suite_session.results is None:
         return
-    found.setup = None
-    left: tuple[str, ...] = ()
+    suite_session.setup = None
+    leftovers: tuple[str, ...] = ()
     try:
-        found.stack.close()
+        suite_session.stack.close()
     except InfrastructureError as error:  # what the classes' cleanup did not remove
-        left = (str(error),)
+        leftovers = (str(error),)
     interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
     try:
-        found.results.finish(interrupted=interrupted, left=left)
+        suite_session.results.finish(interrupted=interrupted, left=leftovers)
     except ConformanceError as error:
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         print(visible(f"error: {error}"), file=sys.stderr)
@@ -231,7 +237,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A YAML file below a scenario folder that holds a Scenario is a test file."""
+    """Take a YAML file below a scenario folder for a test file; it may hold a Scenario."""
     if SESSION not in parent.config.stash or file_path.suffix not in YAML:
         return None
     return ScenarioFile.from_parent(parent, path=file_path)

@@ -40,8 +40,8 @@ from kube.nodes import RUN_LABEL
 from localkube.base import ClusterAccess
 
 
-def carried(events: Sequence[Event]) -> list[str]:
-    """Events as text that a test's report can carry to another process."""
+def serialize_events(events: Sequence[Event]) -> list[str]:
+    """Write events as text that a test's report can carry to another process."""
     return [json.dumps(to_line(event)) for event in events if isinstance(event, Recorded)]
 
 
@@ -58,7 +58,7 @@ class SessionResults:
         self._start = time.perf_counter()
         self._folder = self._stack.enter_context(OutputFolder(path))
 
-    def plan(
+    def begin(
         self,
         scenarios: Sequence[LoadedScenario],
         options: Mapping[str, Any],
@@ -78,7 +78,8 @@ class SessionResults:
         self._planned = {item.id: item for item in event.planned}
         self._dispatcher.dispatch(event)
 
-    def take(self, lines: Sequence[str]) -> None:
+    def take_lines(self, lines: Sequence[str]) -> None:
+        """Record the events of a test, as :func:`serialize_events` wrote them."""
         assert self._dispatcher is not None, "a test ended before the collection did"
         for line in lines:
             event = from_line(json.loads(line), self._planned)
@@ -114,7 +115,7 @@ class Session:
     run: str
     worker: str = ""
     access: ClusterAccess | None = None
-    about: RunOptions = field(default_factory=RunOptions)
+    run_options: RunOptions = field(default_factory=RunOptions)
     stack: ExitStack = field(default_factory=ExitStack)
     setup: Setup | None = None
     results: SessionResults | None = None
@@ -124,32 +125,32 @@ class Session:
 SESSION = pytest.StashKey[Session]()
 
 
-def setup_of(session: Session) -> Setup:
-    """Open this process's target when the first scenario needs it."""
+def open_setup(session: Session) -> Setup:
+    """Return the setup of this process; the first call opens its target."""
     if session.setup is None:
         with ExitStack() as stack:
             if session.access is not None:
                 opened = stack.enter_context(attach_target(session.access, session.options))
             else:
                 opened = stack.enter_context(open_reference(session.options))
-            about = session.about
+            run_options = session.run_options
             setup = Setup(
                 session.run,
                 opened,
                 worker=session.worker,
-                retries=about.retries,
-                time_factor=about.time_factor,
+                retries=run_options.retries,
+                time_factor=run_options.time_factor,
             )
             if session.access is None:  # otherwise the controller has provided them
-                stack.enter_context(classes_for(setup))
+                stack.enter_context(provide_classes(setup))
             session.stack.enter_context(stack.pop_all())
         session.setup = setup
     return session.setup
 
 
 @contextmanager
-def classes_for(setup: Setup) -> Iterator[None]:
-    """Have the driver's DeviceClasses in the cluster while the context lasts."""
+def provide_classes(setup: Setup) -> Iterator[None]:
+    """Keep the driver's DeviceClasses in the cluster while the context lasts."""
     scope = setup.opened.target.scope(f"dra-{setup.run}")
     ledger = Ledger(scope, {RUN_LABEL: setup.run})
     try:
@@ -158,12 +159,12 @@ def classes_for(setup: Setup) -> Iterator[None]:
                 ensure_classes(profile, scope, ledger)
         yield
     finally:
-        left = ledger.cleanup(60.0)
+        leftovers = ledger.cleanup(60.0)
         scope.close()
-        if left:
-            raise InfrastructureError("; ".join(left))
+        if leftovers:
+            raise InfrastructureError("; ".join(leftovers))
 
 
 def lock_file(run: str) -> Path:
-    """The same for the controller of a run and its workers."""
+    """Return a file that is the same for the controller of a run and its workers."""
     return Path(tempfile.gettempdir()) / f"dra-conformance-{os.getuid()}-{run}"

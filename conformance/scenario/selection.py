@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.options import given
 from kube.base.errors import UsageError
+from kube.base.options import option_field
 
 if TYPE_CHECKING:
     from conformance.scenario.loader import LoadedScenario
@@ -29,28 +29,28 @@ class Selection:
     ``only`` has parts of ids, or globs over the whole id or its last part; ``ids`` are exact.
     """
 
-    tier: tuple[Tier, ...] = given((), "Only this tier (repeatable).", _GROUP)
-    level: tuple[Level, ...] = given((), "Only this level (repeatable).", _GROUP)
-    feature: tuple[str, ...] = given(
+    tier: tuple[Tier, ...] = option_field((), "Only this tier (repeatable).", _GROUP)
+    level: tuple[Level, ...] = option_field((), "Only this level (repeatable).", _GROUP)
+    feature: tuple[str, ...] = option_field(
         (), "Only this feature (repeatable); see `list --features`.", _GROUP, metavar="NAME"
     )
-    gate: tuple[str, ...] = given(
+    gate: tuple[str, ...] = option_field(
         (),
         "Only scenarios that need this feature gate enabled or disabled (repeatable).",
         _GROUP,
         metavar="NAME",
     )
-    kep: tuple[int, ...] = given(
+    kep: tuple[int, ...] = option_field(
         (), "Only features of this KEP, for example 4816 (repeatable).", _GROUP, metavar="NUMBER"
     )
-    since: tuple[str, ...] = given(
+    since: tuple[str, ...] = option_field(
         (),
         "Only behaviour introduced in this Kubernetes minor, for example 1.36: a feature that "
         "became enabled by default, or a rule (repeatable).",
         _GROUP,
         metavar="MINOR",
     )
-    only: tuple[str, ...] = given(
+    only: tuple[str, ...] = option_field(
         (),
         "Only ids that contain this text; a pattern with * or ? must match the whole id or "
         "its last part (repeatable).",
@@ -58,19 +58,19 @@ class Selection:
         flag="-k",
         metavar="TEXT",
     )
-    exclude: tuple[str, ...] = given(
+    exclude: tuple[str, ...] = option_field(
         (),
         "No ids that contain this text or match this pattern (repeatable).",
         _GROUP,
         metavar="TEXT",
     )
-    no_faults: bool = given(
+    no_faults: bool = option_field(
         False,
         "Skip scenarios that stop, restart or update components or start a second driver; "
         "they take half of the time on a local cluster.",
         _GROUP,
     )
-    failed_in: Path | None = given(
+    failed_in: Path | None = option_field(
         None,
         "Only scenarios that failed in an earlier run, given as its result file or folder.",
         _GROUP,

@@ -17,7 +17,7 @@ from conformance.certify.contradictions import EvidenceError
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import CORE, Profile, empty_parts, find_foundations, load_profiles
 from conformance.certify.values import Implementation, Result, build_implementation
-from conformance.cli.scenarios.schemas import schema_of
+from conformance.cli.commands.schema import make_schema
 from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.conclude import conclude_run
 from conformance.digest import document_digest
@@ -305,7 +305,7 @@ def test_several_documents_are_no_report(tmp_path: Path) -> None:
 
 def test_the_schema_has_every_field_of_a_report(tmp_path: Path) -> None:
     report = built(recorded(tmp_path, *sample()[:2]))
-    assert set(schema_of("report")["properties"]) == set(report.to_json())
+    assert set(make_schema("report")["properties"]) == set(report.to_json())
     assert json.loads(json.dumps(report.to_json())) == report.to_json()
     assert ConformanceReport.model_validate(report.to_json()) == report
 

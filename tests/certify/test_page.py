@@ -17,7 +17,7 @@ from conformance.certify.page import Entry, find_changes, find_clashes, render_p
 from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result, Skipped
-from conformance.cli.reports.submission import page as page_command
+from conformance.cli.commands.page import page_command
 from conformance.scenario.documents.validate import load_document
 from tests.certify.submitted import Submitted
 from tests.report.builders import HOSTILE

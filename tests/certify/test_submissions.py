@@ -26,8 +26,8 @@ from conformance.certify.submission import (
 )
 from conformance.certify.values import ComparisonSummary, Result
 from conformance.certify.verify import Verification
-from conformance.cli.reports.report import catalogue
-from conformance.cli.reports.submission import verify as verify_command
+from conformance.cli.certifying import list_shipped_scenarios
+from conformance.cli.commands.verify import verify_command
 from conformance.results.read import ResultFileError, load_results
 from kube.base.errors import ExitCode, UsageError
 from tests.certify.evidence import PROFILES, WAITS, Forgery
@@ -54,7 +54,7 @@ def test_a_submission_is_found_and_verified(submitted: Submitted) -> None:
 
 @pytest.mark.parametrize("folder", list(find_submissions(KEPT)), ids=lambda path: path.name)
 def test_a_kept_submission_says_what_its_evidence_says(folder: Path) -> None:
-    checked = check_folder(folder, load_profiles(), catalogue)
+    checked = check_folder(folder, load_profiles(), list_shipped_scenarios)
     assert checked.verification.discrepancies == ()
     assert (folder / EVIDENCE).stat().st_size < 1 << 20
     report = checked.verification.report

@@ -7,12 +7,14 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
+from typer import Typer
 
-from conformance.cli.app import COMMANDS
+from conformance.cli import commands
+from conformance.cli.app import COMMANDS, load_command
 from conformance.data import scenarios_dir
 from conformance.digest import document_digest
 from conformance.results.read import load_results
@@ -347,11 +349,15 @@ def test_what_was_asked_for_stands_in_the_result_file(call: Call, tmp_path: Path
 
 
 def test_each_command_that_is_listed_is_there_and_begins_its_help_alike() -> None:
-    for target, text in COMMANDS.values():
-        module, _, attribute = target.partition(":")
-        found = getattr(import_module(f"conformance.cli.{module}"), attribute)
-        if attribute != "app":
-            assert found.__doc__.split()[0] == text.split()[0]
+    for name, text in COMMANDS.items():
+        command = load_command(name)
+        if not isinstance(command, Typer):
+            assert command.__doc__.split()[0] == text.split()[0]
+
+
+def test_each_module_beside_them_is_a_command() -> None:
+    modules = {module.name for module in iter_modules(commands.__path__)}
+    assert modules == {name.replace("-", "_") for name in COMMANDS}
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "new profile", "cluster up", "cluster down"])

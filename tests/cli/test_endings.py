@@ -42,7 +42,7 @@ def _broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def select(*_: object) -> None:
         raise ZeroDivisionError("of\x1b[2J token=abc123 in it")
 
-    monkeypatch.setattr("conformance.cli.scenarios.listing.select", select)
+    monkeypatch.setattr("conformance.cli.commands.list.select", select)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
@@ -99,7 +99,7 @@ def test_a_run_needs_no_standard_output(tmp_path: Path, closed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["typer", "conformance.cli.running.run", "conformance.engine.suite"]
+    "module", ["typer", "conformance.cli.commands.run", "conformance.engine.suite"]
 )
 def test_ctrl_c_while_it_starts_is_one_message(tmp_path: Path, module: str) -> None:
     (tmp_path / "start.py").write_text(
@@ -124,7 +124,7 @@ def test_ctrl_c_inside_of_an_exec_ends_with_the_exit_code_all_the_same(tmp_path:
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from conformance.cli import entry, main\n"
-        "entry._run = lambda: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
+        "entry._run_app = lambda: exec('os.kill(os.getpid(), signal.SIGINT)')\n"
         "main()\n"
     )
     assert shell(tmp_path, '"$PYTHON" start.py').returncode == 3
@@ -135,7 +135,9 @@ def test_a_place_that_takes_no_reports_is_told_before_the_target_is_opened(
     tmp_path: Path, output: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("conformance.cli.running.run.open_target", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(
+        "conformance.cli.commands.run.open_target", lambda *_: pytest.fail("opened")
+    )
     done = call("run", "-k", "core/cel", "-o", output)
     assert done.code == 2
     assert "choose another folder with -o" in done.err
@@ -190,7 +192,7 @@ def test_list_and_verify_show_no_escape_sequence_of_a_file(
         report=report,
         exit_code=1,
     )
-    monkeypatch.setattr("conformance.cli.reports.submission.verify_report", lambda *_: forged)
+    monkeypatch.setattr("conformance.cli.commands.verify.verify_report", lambda *_: forged)
     done = call("verify", "report.yaml", "results.ndjson")
     assert done.code == 1
     assert done.out.splitlines() == [

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conformance.cli.running.render import merge
+from conformance.cli.commands.merge import merge_command as merge
 from conformance.results.events.scenario import Outcome
 from conformance.results.write import ResultFile
 from kube.base.errors import UsageError

@@ -31,13 +31,13 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     """Have a function called with each finding, after it is printed."""
 
     def call(function: Callable[[str, Finding], None]) -> None:
-        tell = watching._tell
+        tell = watching._print_change
 
         def both(word: str, item: Finding, as_json: bool) -> None:
             tell(word, item, as_json)
             function(word, item)
 
-        monkeypatch.setattr(watching, "_tell", both)
+        monkeypatch.setattr(watching, "_print_change", both)
 
     return call
 
@@ -112,7 +112,7 @@ def test_metrics_count_what_is_wrong_and_a_signal_ends_it(
     ]
     api.put("resourceclaims", double)
     pages: list[str] = []
-    judged = watching.Metrics.judged
+    judged = watching.Metrics.note_judging
 
     def look(self: watching.Metrics, *arguments: Any) -> None:
         judged(self, *arguments)
@@ -123,7 +123,7 @@ def test_metrics_count_what_is_wrong_and_a_signal_ends_it(
 
     words: list[str] = []
     told(lambda word, _: words.append(word))
-    monkeypatch.setattr(watching.Metrics, "judged", look)
+    monkeypatch.setattr(watching.Metrics, "note_judging", look)
     where = ("--cluster", "kubeconfig", "--kubeconfig", api.kubeconfig(tmp_path / "k"))
     done = call("audit", *where, "--context", "fake", "--watch", "--metrics", "0")
     assert done.code == 1

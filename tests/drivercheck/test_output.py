@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance.cli.scenarios.schemas import schema_of
+from conformance.cli.commands.schema import make_schema
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import (
     WIDTH,
@@ -84,7 +84,7 @@ def test_lines_fit_a_terminal_and_the_verdict_is_last() -> None:
 
 def test_the_json_is_what_its_schema_says() -> None:
     document = json.loads(run_of(*EVERY).model_dump_json(by_alias=True))
-    Draft202012Validator(schema_of("driver-check")).validate(document)
+    Draft202012Validator(make_schema("driver-check")).validate(document)
     assert document["kind"] == "DriverCheck"
 
 

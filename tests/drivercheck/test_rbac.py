@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.cli.driver_check import driver_check
+from conformance.cli.commands.driver_check import driver_check_command as driver_check
 from conformance.drivercheck import driver
 from conformance.drivercheck.bench import Bench
 from conformance.drivercheck.objects import NODE, Objects

@@ -19,7 +19,7 @@ def check_shown(text: str) -> None:
 @pytest.mark.parametrize("outcome", [Outcome.SKIPPED, Outcome.KNOWN])
 def test_reasons(outcome: Outcome) -> None:
     with pytest.raises((pytest.skip.Exception, pytest.xfail.Exception)) as raised:
-        items._raise(finished("core/one", outcome, HOSTILE))
+        items._raise_outcome(finished("core/one", outcome, HOSTILE))
     check_shown(str(raised.value))
 
 

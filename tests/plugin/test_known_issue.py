@@ -14,6 +14,6 @@ ISSUE = KnownFailure("allocates-twice", "https://github.com/kubernetes/kubernete
 def test_it_is_an_expected_failure_with_its_name_and_link() -> None:
     known = finished("core/one", Outcome.KNOWN, "gpu-0 went to two claims", known_issues=(ISSUE,))
     with pytest.raises(pytest.xfail.Exception) as raised:
-        items._raise(known)
+        items._raise_outcome(known)
     assert str(ISSUE) in str(raised.value)
     assert "gpu-0 went to two claims" in str(raised.value)

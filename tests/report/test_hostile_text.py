@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from markdown_it import MarkdownIt
 
-from conformance.cli.running.reporters import reporters, retell
+from conformance.cli.reporters import open_reporters, retell
 from conformance.report.folder import OutputFolder
 from conformance.report.pages import write_pages
 from conformance.results.events.result import retold
@@ -168,7 +168,7 @@ def test_no_report_does_what_a_text_says(
     hostile_file(given, text)
     result = load_results(given)
     with OutputFolder(output) as folder:
-        with reporters(folder, verbose=True, durations=3) as every:
+        with open_reporters(folder, verbose=True, durations=3) as every:
             retell(retold(result), every)
         write_pages(output)
     printed = capsys.readouterr()

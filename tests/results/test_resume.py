@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from conformance.certify.contradictions import find_contradictions
 from conformance.cli.app import app
-from conformance.cli.running.run import _check_gone
+from conformance.cli.commands.run import check_nothing_left
 from conformance.compare.conclude import conclude_run
 from conformance.engine.setup import planned
 from conformance.results.events.result import retold
@@ -246,13 +246,13 @@ def test_kill_minus_nine_in_the_middle(tmp_path: Path) -> None:
 
 def test_nothing_of_the_interrupted_run_may_be_there() -> None:
     with open_reference(TargetOptions()) as opened:
-        _check_gone(opened, "first")
+        check_nothing_left(opened, "first")
         labels = {RUN_LABEL: "first"}
         scope = opened.target.scope("default")
         scope.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old", "labels": labels}}
         )
         with pytest.raises(UsageError, match="still has 1 object of the interrupted run first"):
-            _check_gone(opened, "first")
-        _check_gone(opened, "second")
+            check_nothing_left(opened, "first")
+        check_nothing_left(opened, "second")
         scope.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.certify.build import build_report
-from conformance.cli.running.reporters import retell
+from conformance.cli.reporters import retell
 from conformance.report.files import DiagnosticsFolder, file_reporters
 from conformance.report.pages import write_pages
 from conformance.results.events.result import retold

@@ -18,7 +18,7 @@ from typing import Final
 
 import typer
 
-from conformance.cli.scenarios.lint import lint
+from conformance.cli.commands.lint import lint_command
 from conformance.results.events.scenario import Outcome
 from conformance.scenario.loader import LoadedScenario, load_scenarios
 from kube.base.errors import ConformanceError, UsageError
@@ -151,7 +151,7 @@ def _load_shipped(file: Path) -> LoadedScenario:
             f"{file} is no file; name one: make scenario FILE=scenarios/core/NAME.yaml"
         )
     try:
-        lint([file], shipped=True)
+        lint_command([file], shipped=True)
     except typer.Exit:
         raise UsageError(f"{file} cannot be shipped as it is; nothing was run") from None
     place = file.resolve()

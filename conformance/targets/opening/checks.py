@@ -42,12 +42,12 @@ def check_options(options: TargetOptions) -> None:
         names = get_args(ClusterName)
         raise UsageError(f"--target cluster needs --cluster {', '.join(names[:-1])} or {names[-1]}")
     for item in TABLE:
-        if not item.given.places or where in item.given.places or not is_given(options, item):
+        if not item.spec.places or where in item.spec.places or not is_given(options, item):
             continue
         if options.record and item.name in _OF_THE_REFERENCE:
             continue
         raise UsageError(
-            f"{item.flag} goes with {_targets(item.given.places)}; it has no effect here, and"
+            f"{item.flag} goes with {_targets(item.spec.places)}; it has no effect here, and"
             " what you meant to test would not be tested"
         )
     for item in TABLE:

@@ -41,3 +41,13 @@ def version_of(text: str, option: str = "--kubernetes") -> str:
         return full_version(text).removeprefix("v")
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+def churn_seconds_of(text: str) -> float:
+    """The seconds of --churn-time. Raises UsageError: it is no duration, or longer than an hour."""
+    from conformance.scenario.base import parse_duration
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--churn-time {text!r}: {error}") from None

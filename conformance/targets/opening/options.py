@@ -12,10 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.options import Option, given, options_of
-from conformance.targets.opening.conversions import gates_of, version_of, words_of
-from conformance.targets.opening.lessused import LessUsed
+from conformance.targets.opening.conversions import (
+    churn_seconds_of,
+    gates_of,
+    version_of,
+    words_of,
+)
 from kube.base.errors import UsageError
+from kube.base.options import Option, list_options, option_field
 from localkube.base import DEFAULT_IMAGE
 from nvml_driver.options import DEFAULT_DRIVER_NAME
 from nvml_driver.simulated import list_shipped_profiles
@@ -50,10 +54,11 @@ REQUIRED_GATE = "DynamicResourceAllocation"
 SUITE = ("local", "reference")
 STARTED = ("kind", "local")
 TARGET, DRIVER, SCHEDULER = "Target", "Driver", "Scheduler"
+KIND, VERSIONS, CHURN = "kind cluster", "Several versions", "Churn scenarios"
 
 
 @dataclass(frozen=True, slots=True)
-class TargetOptions(LessUsed):
+class TargetOptions:
     """The options about the target.
 
     Attributes:
@@ -64,23 +69,23 @@ class TargetOptions(LessUsed):
         record: keep decisions and snapshots, for comparison with the reference.
     """
 
-    target: TargetName = given("reference", "What to run the scenarios against.", TARGET)
-    cluster: ClusterName | None = given(None, "Kind of cluster.", TARGET)
-    kubeconfig: Path | None = given(
+    target: TargetName = option_field("reference", "What to run the scenarios against.", TARGET)
+    cluster: ClusterName | None = option_field(None, "Kind of cluster.", TARGET)
+    kubeconfig: Path | None = option_field(
         None,
         "Kubeconfig file. [default: $KUBECONFIG, else ~/.kube/config]",
         TARGET,
         metavar="FILE",
         places=("kubeconfig",),
     )
-    context: str = given(
+    context: str = option_field(
         "",
         "Context of the kubeconfig; required, because the current context is never assumed.",
         TARGET,
         metavar="NAME",
         places=("kubeconfig",),
     )
-    kubernetes_version: str = given(
+    kubernetes_version: str = option_field(
         "",
         "Kubernetes version of the reference or of a local cluster: a minor (1.35) or a patch "
         f"release. [default: {DEFAULT_VERSION}]",
@@ -90,34 +95,34 @@ class TargetOptions(LessUsed):
         convert=version_of,
         places=SUITE,
     )
-    name: str = given(
+    name: str = option_field(
         "default", "Name of the local or kind cluster.", TARGET, metavar="NAME", places=STARTED
     )
-    nodes: int = given(
+    nodes: int = option_field(
         1,
         "Number of identical nodes; 0 is a control plane only.",
         TARGET,
         metavar="N",
         places=SUITE,
     )
-    feature_gates: Mapping[str, bool] = given(
+    feature_gates: Mapping[str, bool] = option_field(
         {},
         "Set a Kubernetes feature gate on all components (repeatable).",
         TARGET,
         flag="--feature-gate",
         metavar="NAME=true|false",
-        type=tuple[str, ...],
+        given_as=tuple[str, ...],
         convert=gates_of,
         places=SUITE,
     )
-    binaries: Path | None = given(
+    binaries: Path | None = option_field(
         None,
         "Use the local cluster's binaries in this folder instead of the cache.",
         TARGET,
         metavar="FOLDER",
         places=("local",),
     )
-    image: str = given(
+    image: str = option_field(
         "",
         f"Image for scenario pods. [default: {DEFAULT_IMAGE}, or the one that a local cluster"
         " includes]",
@@ -125,28 +130,28 @@ class TargetOptions(LessUsed):
         metavar="IMAGE",
         places=("kubeconfig", *STARTED),
     )
-    keep: bool = given(
+    keep: bool = option_field(
         False,
         "Do not delete the cluster after the run.",
         TARGET,
         flag="--keep-cluster",
         places=STARTED,
     )
-    driver: str = given(
+    driver: str = option_field(
         "",
         f"Driver profile: a shipped name or a file. [default: {OWN_PROFILE} if the suite "
         f"starts its own driver, else {NVIDIA_PROFILE}]",
         DRIVER,
         metavar="PROFILE",
     )
-    driver_options: tuple[str, ...] = given(
+    driver_options: tuple[str, ...] = option_field(
         (),
         "Feature gate or setting of the profile that is enabled in the driver (repeatable).",
         DRIVER,
         flag="--driver-option",
         metavar="NAME",
     )
-    other_driver: str = given(
+    other_driver: str = option_field(
         "",
         "Profile of a second driver on the same nodes, for scenarios with two drivers. "
         f"[default: {OTHER_PROFILE} if the suite starts its own driver, else none]",
@@ -154,17 +159,17 @@ class TargetOptions(LessUsed):
         metavar="PROFILE",
         places=("kubeconfig", "kind", "reference"),
     )
-    driver_command: tuple[str, ...] = given(
+    driver_command: tuple[str, ...] = option_field(
         (),
         "Command that starts the driver on each node of a local cluster, instead of the "
         "suite's own driver.",
         DRIVER,
         metavar="COMMAND",
-        type=str,
+        given_as=str,
         convert=words_of,
         places=("local",),
     )
-    simulate: str = given(
+    simulate: str = option_field(
         "",
         "GPUs that the suite's own driver simulates: a file, or one of "
         f"{', '.join(list_shipped_profiles())}."
@@ -174,35 +179,100 @@ class TargetOptions(LessUsed):
         metavar="PROFILE",
         places=SUITE,
     )
-    dynamic_mig: bool = given(
+    dynamic_mig: bool = option_field(
         False,
         "Publish every MIG device that could be created on the simulated GPUs.",
         DRIVER,
         places=SUITE,
     )
-    scheduler: str = given(
+    scheduler: str = option_field(
         "",
         "Scheduler that all pods of scenarios ask for: its name, or the profile of one, a shipped "
         "name or a file. [default: the cluster's default scheduler]",
         SCHEDULER,
         metavar="NAME|PROFILE",
     )
-    scheduler_command: tuple[str, ...] = given(
+    scheduler_command: tuple[str, ...] = option_field(
         (),
         "Command that starts that scheduler beside a local cluster's own; it finds the cluster by "
         "KUBECONFIG in its environment, as administrator.",
         SCHEDULER,
         metavar="COMMAND",
-        type=str,
+        given_as=str,
         convert=partial(words_of, option="--scheduler-command"),
         places=("local",),
     )
-    double_allocation: bool = given(
+    double_allocation: bool = option_field(
         False,
         "Also run scenarios that allocate one device to two claims for a few seconds, which "
         "simulates a scheduler bug.",
         "Execution",
         places=("kubeconfig",),
+    )
+    node_image: str = option_field(
+        "",
+        "Node image, which determines the Kubernetes version. [default: kind's own]",
+        KIND,
+        metavar="IMAGE",
+        places=("kind",),
+    )
+    image_archives: tuple[Path, ...] = option_field(
+        (),
+        "Image archive to load into the cluster (repeatable).",
+        KIND,
+        flag="--image-archive",
+        metavar="FILE",
+        places=("kind",),
+    )
+    kind_config: Path | None = option_field(
+        None,
+        "Configuration file for kind. [default: ci/kind/cluster.yaml, three nodes]",
+        KIND,
+        metavar="FILE",
+        places=("kind",),
+    )
+    driver_manifests: str = option_field(
+        "",
+        "Manifests that install the driver for the run, in any form that kubectl accepts: "
+        "a kustomization, a folder, a file or a URL.",
+        KIND,
+        metavar="PATH|URL",
+        places=("kind",),
+    )
+    node_kubernetes: str = option_field(
+        "",
+        "Kubernetes version of a local cluster's kubelets, at most three minors older than "
+        "--kubernetes. [default: that of --kubernetes]",
+        VERSIONS,
+        metavar="VERSION",
+        convert=partial(version_of, option="--node-kubernetes"),
+        places=("local",),
+    )
+    upgrade_to: str = option_field(
+        "",
+        "Kubernetes version, of the next minor, that scenarios upgrade a local cluster to.",
+        VERSIONS,
+        metavar="VERSION",
+        convert=partial(version_of, option="--upgrade-to"),
+        places=("local",),
+    )
+    churn_time: float = option_field(
+        0.0,
+        "Repeat churn for this long (10m), each round with the next seed. "
+        "[default: one round, as long as the scenario specifies]",
+        CHURN,
+        metavar="TIME",
+        given_as=str,
+        convert=churn_seconds_of,
+    )
+    churn_seed: int = option_field(
+        0, "Seed of the first round; 0 uses the scenario's seed.", CHURN, metavar="SEED"
+    )
+    churn_here: bool = option_field(
+        False,
+        "Allow --churn-time on a cluster that others may be using.",
+        CHURN,
+        places=("kubeconfig", "kind"),
     )
     record: bool = False
 
@@ -266,9 +336,9 @@ def is_simulated(profile: DriverProfile) -> bool:
     return profile.driver == DEFAULT_DRIVER_NAME or profile.spec.simulated.own_driver
 
 
-TABLE = options_of(TargetOptions)
+TABLE = list_options(TargetOptions)
 
 
-def is_given(options: TargetOptions, item: Option) -> bool:
-    """Whether an option has another value than its default."""
-    return bool(getattr(options, item.name) != item.default)
+def is_given(options: TargetOptions, option: Option) -> bool:
+    """Tell whether an option has another value than its default."""
+    return bool(getattr(options, option.name) != option.default)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conformance.cli.cluster import app
+from conformance.cli.commands.cluster import cluster_command as app
 from conformance.targets.reference.device_source import NoDriver
 from conformance.targets.reference.serving import real_time
 from conformance.targets.reference.target import ReferenceOptions, ReferenceTarget

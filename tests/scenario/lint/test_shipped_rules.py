@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.cli.scenarios.lint import shipped_problems
+from conformance.cli.commands.lint import list_shipped_problems
 from conformance.scenario.documents.yamlfile import read_documents
 from conformance.scenario.lint import shipped
 from conformance.scenario.lint.shipped import RULES, Rule, length_problems
@@ -223,7 +223,7 @@ def file(tmp_path: Path) -> Path:
 
 def problems_of(file: Path, text: str) -> list[str]:
     file.write_text(text)
-    return list(shipped_problems(file, read_documents(file)))
+    return list(list_shipped_problems(file, read_documents(file)))
 
 
 @pytest.mark.parametrize("good", [ALLOCATION, NODE], ids=["allocation", "node"])

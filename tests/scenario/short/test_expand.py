@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conformance.cli.scenarios.schemas import json_schema
+from conformance.cli.commands.schema import make_model_schema
 from conformance.scenario.documents.validate import InvalidDocumentError
 from conformance.scenario.documents.yamlfile import Document, Problem, parse_documents
 from conformance.scenario.short.expand import PLACES, expanded
@@ -322,7 +322,7 @@ def test_the_enhancement_of_the_feature_need_not_be_named() -> None:
 
 
 def test_wherever_the_model_has_a_manifest_it_may_be_in_short() -> None:
-    schema = json_schema("scenario")
+    schema = make_model_schema("scenario")
     seen = set(_manifests(schema, schema["$defs"], ()))
     assert seen == set(PLACES)
 

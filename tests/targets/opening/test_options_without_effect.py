@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from conformance.options import from_given
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_VERSION, TargetOptions
 from conformance.targets.opening.sources import _match_running_cluster
 from conformance.targets.opening.target import open_target
 from kube.base.errors import UsageError
+from kube.base.options import build_options
 from localkube import LocalCluster
 from localkube.state import Ports, State
 
@@ -79,11 +79,11 @@ def test_versions_that_kubernetes_does_not_support_together_are_refused(
 
 def test_versions_that_kubernetes_supports_together_are_taken() -> None:
     for node in ("1.34", "1.37"):
-        check_options(from_given(TargetOptions, {**LOCAL, "node_kubernetes": node}))
+        check_options(build_options(TargetOptions, {**LOCAL, "node_kubernetes": node}))
     of_next = {**LOCAL, "kubernetes_version": "1.36", "upgrade_to": "1.37"}
-    check_options(from_given(TargetOptions, of_next))
+    check_options(build_options(TargetOptions, of_next))
     with pytest.raises(UsageError, match=r"^--node-kubernetes: "):
-        from_given(TargetOptions, {**LOCAL, "node_kubernetes": "1.12"})
+        build_options(TargetOptions, {**LOCAL, "node_kubernetes": "1.12"})
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ def test_a_text_that_is_no_version_gate_or_time_is_refused(
     options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        from_given(TargetOptions, options)
+        build_options(TargetOptions, options)
 
 
 @pytest.mark.parametrize(
     ("given", "version"), [("v1.34", "1.34.4"), ("1.34.0", "1.34.0"), ("1.37", DEFAULT_VERSION)]
 )
 def test_a_minor_is_the_patch_that_is_pinned(given: str, version: str) -> None:
-    assert from_given(TargetOptions, {"kubernetes_version": given}).version == version
+    assert build_options(TargetOptions, {"kubernetes_version": given}).version == version
 
 
 def test_a_target_is_not_opened_with_an_option_that_would_do_nothing() -> None:

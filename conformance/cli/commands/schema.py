@@ -45,7 +45,7 @@ SchemaName = Literal[
 ]
 
 
-def schema(
+def schema_command(
     which: Annotated[
         SchemaName,
         typer.Argument(metavar="KIND", help=f"One of {', '.join(get_args(SchemaName))}."),
@@ -56,12 +56,13 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of document, generated from its model."""
     if example:
-        typer.echo(_example(which).read_text(encoding="utf-8"), nl=False)
+        typer.echo(_find_example(which).read_text(encoding="utf-8"), nl=False)
     else:
-        typer.echo(schema_text(schema_of(which)), nl=False)
+        typer.echo(render_schema(make_schema(which)), nl=False)
 
 
-def _example(which: SchemaName) -> Path:
+def _find_example(which: SchemaName) -> Path:
+    """Return the file of a shipped document of a kind. Raises UsageError: there is none."""
     files = {
         "features": "features.yaml",
         "known-issues": "known-issues.yaml",
@@ -76,8 +77,8 @@ def _example(which: SchemaName) -> Path:
     return scenarios_dir() / files[which]
 
 
-def schema_of(which: SchemaName) -> dict[str, Any]:
-    """The schema by its name."""
+def make_schema(which: SchemaName) -> dict[str, Any]:
+    """Make the schema of a kind of document."""
     from conformance.certify.model import ConformanceReport
     from conformance.results.write import result_schema
 
@@ -86,17 +87,17 @@ def schema_of(which: SchemaName) -> dict[str, Any]:
             from conformance.drivercheck.result import DriverCheckResult
 
             schema = DriverCheckResult.model_json_schema(by_alias=True, mode="serialization")
-            return published(which, schema)
+            return publish_schema(which, schema)
         case "report":
-            return published(which, ConformanceReport.model_json_schema(by_alias=True))
+            return publish_schema(which, ConformanceReport.model_json_schema(by_alias=True))
         case "results":
-            return published(which, result_schema())
+            return publish_schema(which, result_schema())
         case "summary":
             from conformance.report.jsonsummary import summary_schema
 
-            return published(which, summary_schema())
+            return publish_schema(which, summary_schema())
         case _:
-            return json_schema(which)
+            return make_model_schema(which)
 
 
 MODELS: Final[dict[str, type[BaseModel]]] = {
@@ -111,18 +112,18 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
 _ID: Final = "https://dra-conformance.dev/v1/{which}.schema.json"
 
 
-def json_schema(which: str) -> dict[str, Any]:
-    """The schema of the documents in :data:`MODELS`."""
+def make_model_schema(which: str) -> dict[str, Any]:
+    """Make the schema of the documents in :data:`MODELS`."""
     schema = MODELS[which].model_json_schema(by_alias=True)
     if which == "scenario":
         properties = schema["$defs"]["Spec"]["properties"]
         properties["feature"]["enum"] = sorted(load_registry().features)
         _add_short(schema["$defs"])
-    return published(which, schema)
+    return publish_schema(which, schema)
 
 
 def _add_short(defs: dict[str, Any]) -> None:
-    """What may be written, and is carried out before the model sees it: see ``scenario.short``."""
+    """Add what may be written, and is carried out before the model sees it: ``scenario.short``."""
     manifests = load_manifests().manifests
     text = {"type": "string"}
     defs["ForEach"] = {
@@ -147,33 +148,33 @@ def _add_short(defs: dict[str, Any]) -> None:
             "on": {**text, "description": "of a pod in short: name of the node that it must be on"},
         },
     }
-    for name, one in defs.items():
+    for name, definition in defs.items():
         if name.endswith("Expectation") or name in {"Manifest", "Step", "Delete", "Operation"}:
-            one["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
+            definition["properties"]["forEach"] = {"$ref": "#/$defs/ForEach"}
     operation = defs["Operation"]["properties"]
     operation["op"] = {"anyOf": [operation["op"], {**text, "pattern": r"^\$\{each\."}]}
     operation["path"]["pattern"] += r"|^\$\{each\."
-    for _, one in walk({name: one for name, one in defs.items() if name != "ForEach"}):
-        if not isinstance(one, dict):
+    for _, node in walk({name: body for name, body in defs.items() if name != "ForEach"}):
+        if not isinstance(node, dict):
             continue
-        is_map = one.get("type") == "object" and "additionalProperties" in one
-        if one.get("type") in ("integer", "number") or (is_map and "properties" not in one):
-            one |= {"type": [one["type"], "string"], "pattern": r"^\$\{each\."}
+        is_map = node.get("type") == "object" and "additionalProperties" in node
+        if node.get("type") in ("integer", "number") or (is_map and "properties" not in node):
+            node |= {"type": [node["type"], "string"], "pattern": r"^\$\{each\."}
 
 
-def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema from pydantic in the words of JSON Schema 2020-12, to be read by people in editors.
+def publish_schema(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a schema from pydantic in the words of JSON Schema 2020-12, for readers in editors.
 
     OpenAPI's ``discriminator`` goes, and so do titles that are made of the names of fields.
     """
-    for _, one in walk(schema):
-        if not isinstance(one, dict):
+    for _, node in walk(schema):
+        if not isinstance(node, dict):
             continue
-        one.pop("discriminator", None)
-        if isinstance(one.get("title"), str):  # and not a property of that name
-            del one["title"]
-        if isinstance(one.get("description"), str):
-            one["description"] = one["description"].replace("``", "`").replace("\n", " ")
+        node.pop("discriminator", None)
+        if isinstance(node.get("title"), str):  # and not a property of that name
+            del node["title"]
+        if isinstance(node.get("description"), str):
+            node["description"] = node["description"].replace("``", "`").replace("\n", " ")
     return {
         **schema,
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -181,5 +182,6 @@ def published(which: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def schema_text(schema: Mapping[str, Any]) -> str:
+def render_schema(schema: Mapping[str, Any]) -> str:
+    """Write a schema as it is shipped."""
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"

@@ -17,7 +17,7 @@ from conformance.scenario.base import dns_name
 from conformance.scenario.documents.yamlfile import elements, mapping, read_documents, text
 from kube.base.errors import UsageError
 
-app = typer.Typer(
+new_command = typer.Typer(
     name="new",
     help="Write a driver profile or scenario to start from.",
     no_args_is_help=True,
@@ -33,7 +33,7 @@ _Output = Annotated[
 ]
 
 
-@app.command("profile", short_help="Write a driver profile to start from.")
+@new_command.command("profile", short_help="Write a driver profile to start from.")
 def new_profile(
     driver: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the driver in ResourceSlices.")
@@ -51,9 +51,9 @@ def new_profile(
     """Write a driver profile to start from; comments in it mark what is guessed."""
     file = output or Path(f"{driver}.yaml")
     if slices is None:
-        _write_profile(file, driver, [{"name": f"device-{number}"} for number in range(4)])
+        _fill_profile(file, driver, [{"name": f"device-{number}"} for number in range(4)])
     else:
-        write_profile(file, driver, _read(slices, driver), str(slices))
+        write_profile(file, driver, _read_slices(slices, driver), str(slices))
 
 
 def write_profile(
@@ -64,9 +64,9 @@ def write_profile(
     ``source`` says in messages where they are from. Raises UsageError: there is no device, one has
     no name, the driver's name is none, or the file is there already or cannot be written.
     """
-    specs = [spec for one in slices if (spec := mapping(one.get("spec"))).get("devices")]
+    specs = [spec for item in slices if (spec := mapping(item.get("spec"))).get("devices")]
     devices = [
-        _described(device)
+        _describe_device(device)
         for spec in specs
         for _, device in elements(spec["devices"])
         if spec.get("nodeName") == specs[0].get("nodeName")  # as one node has them
@@ -76,25 +76,25 @@ def write_profile(
     if not all(isinstance(device.get("name"), str) for device in devices):
         raise UsageError(f"{source}: a device without a name")
     traits = ["nodeLocal"] if all(spec.get("nodeName") for spec in specs) else []
-    _write_profile(file, driver, devices[:MOST_DEVICES], traits)
+    _fill_profile(file, driver, devices[:MOST_DEVICES], traits)
 
 
-def _write_profile(
+def _fill_profile(
     file: Path, driver: str, devices: Sequence[Mapping[str, Any]], traits: Sequence[str] = ()
 ) -> None:
-    name = _checked(driver)
+    name = _check_name(driver)
     example = devices[0]
-    match, no_match = _selectors(name, mapping(example.get("attributes")))
+    match, no_match = _make_selectors(name, mapping(example.get("attributes")))
     variable = re.sub(r"\W", "_", name.upper()) + "_DEVICE"
-    _write(
+    _write_new(
         file,
         "profile",
         driver=name,
         variable=variable,
-        ways=_ways(mapping(example.get("attributes")), variable),
+        ways=_guess_ways(mapping(example.get("attributes")), variable),
         device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
-        attributes=_own(example, "attributes"),
-        capacity=_own(example, "capacity"),
+        attributes=_list_own(example, "attributes"),
+        capacity=_list_own(example, "capacity"),
         match=match,
         no_match=no_match,
         traits=list(traits),
@@ -102,7 +102,7 @@ def _write_profile(
     )
 
 
-@app.command("scenario", short_help="Write a scenario to start from.")
+@new_command.command("scenario", short_help="Write a scenario to start from.")
 def new_scenario(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the scenario, part of its id.")
@@ -110,25 +110,26 @@ def new_scenario(
     output: _Output = None,
 ) -> None:
     """Write a scenario to start from: a pod claims a device and releases it."""
-    _write(output or Path(f"{_checked(name)}.yaml"), "scenario", name=_checked(name))
+    _write_new(output or Path(f"{_check_name(name)}.yaml"), "scenario", name=_check_name(name))
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
+    """Return the name of a driver or a scenario. Raises UsageError: it is none."""
     try:
         return dns_name(name)
     except ValueError as error:
         raise UsageError(f"the name {name!r:.80} is not valid: {error}") from None
 
 
-def _write(file: Path, template: str, **values: object) -> None:
+def _write_new(file: Path, template: str, **values: object) -> None:
     """Write a new file. Raises UsageError: it is there already, or cannot be written."""
     environment = Environment(
-        loader=PackageLoader("conformance.cli.scenarios"),
+        loader=PackageLoader("conformance.cli"),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 -- it is YAML; every value goes through the filter below
         keep_trailing_newline=True,
     )
-    environment.filters["yaml"] = _yaml
+    environment.filters["yaml"] = _to_yaml
     content = environment.get_template(f"{template}.yaml.j2").render(values)
     if file.exists():
         raise UsageError(f"{file} already exists; name another file with --output, or remove it")
@@ -136,81 +137,82 @@ def _write(file: Path, template: str, **values: object) -> None:
     typer.echo(f"wrote {file}; check it with `dra-conformance lint {file}`")
 
 
-def _yaml(value: object) -> str:
-    """A value in one line of YAML."""
+def _to_yaml(value: object) -> str:
+    """Write a value in one line of YAML."""
     dumped = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
     )
     return dumped.removesuffix("...\n").strip()
 
 
-def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
-    """The ResourceSlices of a driver in a file. Raises UsageError: it cannot be read."""
-    found = []
+def _read_slices(file: Path, driver: str) -> list[Mapping[str, Any]]:
+    """Read the ResourceSlices of a driver in a file. Raises UsageError: it cannot be read."""
+    slices = []
     for document in read_documents(file):
         top = mapping(document.data)
-        for one in [item for _, item in elements(top.get("items"))] or [top]:
-            spec = mapping(one.get("spec"))
-            if one.get("kind") != "ResourceSlice" or spec.get("driver") != driver:
+        for item in [item for _, item in elements(top.get("items"))] or [top]:
+            spec = mapping(item.get("spec"))
+            if item.get("kind") != "ResourceSlice" or spec.get("driver") != driver:
                 continue
-            if one.get("apiVersion") == "resource.k8s.io/v1beta1":
+            if item.get("apiVersion") == "resource.k8s.io/v1beta1":
                 raise UsageError(
                     f"{file}: a ResourceSlice of v1beta1; ask for"
                     " `kubectl get resourceslices.v1.resource.k8s.io -o yaml`"
                 )
-            found.append(one)
-    return found
+            slices.append(item)
+    return slices
 
 
-def _described(device: Mapping[str, Any]) -> dict[str, Any]:
-    """A device without what means something only beside the others of its pool."""
-    own = ("name", "allowMultipleAllocations", "attributes", "capacity")
-    return {key: device[key] for key in own if key in device}
+def _describe_device(device: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a device without what means something only beside the others of its pool."""
+    fields = ("name", "allowMultipleAllocations", "attributes", "capacity")
+    return {field: device[field] for field in fields if field in device}
 
 
-def _ways(attributes: Mapping[str, Any], variable: str) -> dict[str, dict[str, Any]]:
-    """How containers may show devices that have attributes with names like these."""
+def _guess_ways(attributes: Mapping[str, Any], variable: str) -> dict[str, dict[str, Any]]:
+    """Guess how containers show devices, by the names of their attributes."""
     # Each pod has lo, and most have eth0.
     interface = {"kind": "interfaces", "line": r"(?!lo |eth0 )(?P<device>\S+) mac "}
     mac = {"kind": "interfaces", "line": r"(?!lo |eth0 )\S+ mac (?P<device>\S+)"}
     cpus = {"kind": "env", "line": rf"^{variable}\w*=(?P<device>.*)$", "set": True}
-    known: dict[str, dict[str, Any]] = {
+    ways_by_name: dict[str, dict[str, Any]] = {
         "ifname": interface,
         "interfacename": interface,
         "mac": mac,
         "macaddress": mac,
         "cpuid": cpus,
     }
-    found: dict[str, dict[str, Any]] = {}
+    ways: dict[str, dict[str, Any]] = {}
     for name in attributes:
         plain = re.sub(r"\W", "", name.rpartition("/")[2])
-        if plain.lower() in known:
-            found[plain[0].lower() + plain[1:]] = {**known[plain.lower()], "attribute": name}
-    return found
+        if plain.lower() in ways_by_name:
+            way = {**ways_by_name[plain.lower()], "attribute": name}
+            ways[plain[0].lower() + plain[1:]] = way
+    return ways
 
 
-def _own(device: Mapping[str, Any], field: str) -> dict[str, str]:
-    """Short name -> name, of the driver's own attributes or capacity."""
+def _list_own(device: Mapping[str, Any], field: str) -> dict[str, str]:
+    """Map short names to names, for the driver's own attributes or capacity."""
     return {name: name for name in mapping(device.get(field)) if "/" not in name}
 
 
-def _selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
-    """CEL that is true for a device with these attributes, and CEL that is true for none."""
+def _make_selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
+    """Make CEL that is true for a device with these attributes, and CEL that is true for none."""
     for name, value in attributes.items():
-        if "/" not in name and isinstance(found := mapping(value).get("version"), str):
-            of = f'device.attributes["{driver}"].{name}'
+        if "/" not in name and isinstance(version := mapping(value).get("version"), str):
+            attribute = f'device.attributes["{driver}"].{name}'
             return (
-                f'{of}.compareTo(semver("{found}")) >= 0',
-                f'{of}.isGreaterThan(semver("9999.0.0"))',
+                f'{attribute}.compareTo(semver("{version}")) >= 0',
+                f'{attribute}.isGreaterThan(semver("9999.0.0"))',
             )
     for name, value in attributes.items():
-        if "/" not in name and isinstance(found := mapping(value).get("string"), str):
-            of = f'device.attributes["{driver}"].{name}'
-            return f"{of} == {_quoted(found)}", f"{of} == {_quoted('no-' + found)}"
+        if "/" not in name and isinstance(string := mapping(value).get("string"), str):
+            attribute = f'device.attributes["{driver}"].{name}'
+            return f"{attribute} == {_quote(string)}", f"{attribute} == {_quote('no-' + string)}"
     return f'device.driver == "{driver}"', f'device.driver == "no-{driver}"'
 
 
-def _quoted(value: str) -> str:
-    """A text as a CEL literal."""
+def _quote(value: str) -> str:
+    """Write a text as a CEL literal."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

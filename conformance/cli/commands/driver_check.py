@@ -20,7 +20,7 @@ _LONGEST_FOLDER = 30
 """Characters of the folder's path: a socket's path below it must be short."""
 
 
-def driver_check(
+def driver_check_command(
     driver_command: Annotated[
         str,
         typer.Option(
@@ -96,7 +96,7 @@ def driver_check(
     Exit code: 0 all required checks passed, 1 one failed, 2 usage error, 3 a check could not be
     completed, 4 a required check was skipped.
     """
-    from conformance.cli.scenarios import new
+    from conformance.cli.commands.new import write_profile as write_driver_profile
     from conformance.drivercheck.bench import Bench
     from conformance.drivercheck.objects import NODE
     from conformance.drivercheck.process import CommandStarter
@@ -111,8 +111,8 @@ def driver_check(
 
     checks = choose_checks(check or ())
     if list_checks:
-        for one in checks:
-            typer.echo(f"{one.name} ({one.level})\n    {one.summary}\n    {one.source}")
+        for listed in checks:
+            typer.echo(f"{listed.name} ({listed.level})\n    {listed.summary}\n    {listed.source}")
         return
     starter = CommandStarter(words_of(driver_command)) if driver_command else None
     next_starter = None
@@ -128,10 +128,10 @@ def driver_check(
     if service_account and rbac is None:
         raise UsageError("--service-account is about the file of --rbac; give that, too")
     policy = read_policy(rbac, service_account, NODE) if rbac is not None else None
-    began = time.monotonic()
-    with _placed(folder) as place:
+    start = time.monotonic()
+    with _open_folder(folder) as work_folder:
         bench = Bench(
-            place,
+            work_folder,
             starter,
             cdi_folders=tuple(cdi_dir or ()),
             policy=policy,
@@ -142,12 +142,12 @@ def driver_check(
                 typer.echo("start the driver with these variables:")
                 for name, value in bench.environment.items():
                     typer.echo(f"{name}={shlex.quote(value)}")
-            result = run(bench, checks, lambda one: _say(lines_of(one)))
+            result = run(bench, checks, lambda outcome: _print_lines(lines_of(outcome)))
             slices = bench.list_slices() if bench.info is not None else []
         finally:
             bench.close()
-    _say(describe_access(result))
-    _say(summarize_result(result, time.monotonic() - began))
+    _print_lines(describe_access(result))
+    _print_lines(summarize_result(result, time.monotonic() - start))
     if output is not None:
         text = result.model_dump_json(by_alias=True, indent=2)
         write_named(output, f"{text}\n".encode())
@@ -156,33 +156,33 @@ def driver_check(
     if write_profile is not None and not slices:
         typer.echo(f"{write_profile} is not written: no ResourceSlice was published", err=True)
     elif write_profile is not None:
-        new.write_profile(write_profile, result.driver, slices, "--write-profile")
+        write_driver_profile(write_profile, result.driver, slices, "--write-profile")
     raise typer.Exit(result.exit_code)
 
 
-def _say(lines: Iterator[str]) -> None:
+def _print_lines(lines: Iterator[str]) -> None:
     for line in lines:
         typer.echo(printable(line))
 
 
 @contextmanager
-def _placed(folder: Path | None) -> Iterator[Path]:
-    """The folder to work in: the given one, which is kept, or a temporary one."""
+def _open_folder(folder: Path | None) -> Iterator[Path]:
+    """Open the folder to work in: the named one, which is kept, or a temporary one."""
     if folder is None:
         # In /tmp wherever TMPDIR is: the path of a socket has at most 107 bytes.
-        with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as made:
-            yield Path(made)
+        with tempfile.TemporaryDirectory(prefix="dra-", dir="/tmp") as temporary:
+            yield Path(temporary)
         return
-    place = folder.absolute()
-    if len(str(place)) > _LONGEST_FOLDER:
+    path = folder.absolute()
+    if len(str(path)) > _LONGEST_FOLDER:
         raise UsageError(
-            f"--folder {place}: is too long for sockets in it (their paths have at most 107 bytes);"
+            f"--folder {path}: is too long for sockets in it (their paths have at most 107 bytes);"
             f" use at most {_LONGEST_FOLDER} characters"
         )
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise UsageError(f"--folder {place}: is not an empty folder")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"--folder {path}: is not an empty folder")
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--folder {place}: {error.strerror}") from None
-    yield place
+        raise UsageError(f"--folder {path}: {error.strerror}") from None
+    yield path

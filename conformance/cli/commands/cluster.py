@@ -1,32 +1,27 @@
-"""``dra-conformance cluster``, and ``cleanup``."""
+"""``dra-conformance cluster``: clusters on this machine, to be used by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from conformance.cli.options import takes
-from conformance.cli.output import print_progress, printable
-from conformance.engine.leftovers import sweep
-from conformance.engine.options import RunOptions
-from conformance.options import from_given
+from conformance.cli.output import print_progress
 from conformance.targets.opening.checks import check_options
 from conformance.targets.opening.options import DEFAULT_SIMULATION, TargetOptions
 from conformance.targets.opening.sources import local_cluster
-from conformance.targets.opening.target import find_cluster, open_cluster_target
-from kube.base.errors import ExitCode, UsageError
-from localkube import stale_clusters
+from kube.base.commandline import add_options
+from kube.base.errors import UsageError
 
-app = typer.Typer(
+cluster_command = typer.Typer(
     help="A real cluster on this machine, without a container engine.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
 
-_STARTED = (
+_START_FIELDS = (
     "name",
     "nodes",
     "binaries",
@@ -38,12 +33,12 @@ _STARTED = (
     "dynamic_mig",
     "feature_gates",
 )
-_LOCAL = {"target": "cluster", "cluster": "local"}
+_LOCAL: dict[str, Any] = {"target": "cluster", "cluster": "local"}
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the cluster.")]
 
 
-@app.command(short_help="Start a cluster that runs until `down`.")
-@takes("options", TargetOptions, _STARTED, **_LOCAL, keep=True)
+@cluster_command.command(short_help="Start a cluster that runs until `down`.")
+@add_options("options", TargetOptions, _START_FIELDS, **_LOCAL, keep=True)
 def up(
     options: TargetOptions,
     reference: Annotated[
@@ -74,10 +69,12 @@ def _serve_reference(options: TargetOptions) -> None:
     from kubesim.front.serving import seconds_since_epoch
 
     served = ServedReference(options.name)
-    of_reference = replace(options, target="reference", cluster=None, keep=False, name="default")
-    check_options(of_reference)
+    reference_options = replace(
+        options, target="reference", cluster=None, keep=False, name="default"
+    )
+    check_options(reference_options)
     start = seconds_since_epoch()
-    with open_reference(of_reference, progress=print_progress, start=start) as opened:
+    with open_reference(reference_options, progress=print_progress, start=start) as opened:
         assert isinstance(opened.target, ReferenceTarget)
         with served.serving(opened.target) as backend:
             typer.echo(f"export KUBECONFIG={served.kubeconfig}")
@@ -91,20 +88,20 @@ def _serve_reference(options: TargetOptions) -> None:
                 print_progress(f"ended the reference {options.name}")
 
 
-@app.command(short_help="Change the simulated GPUs of a running cluster.")
-@takes("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
+@cluster_command.command(short_help="Change the simulated GPUs of a running cluster.")
+@add_options("options", TargetOptions, ("name", "simulate", "dynamic_mig"), **_LOCAL)
 def driver(options: TargetOptions) -> None:
     """Change the GPUs that the driver of a running cluster simulates."""
     from conformance.targets.opening.own_driver import change_simulation, simulation_of
 
     cluster = local_cluster(options)
-    before = simulation_of(cluster)
-    kept = before.simulate if before else DEFAULT_SIMULATION
-    change_simulation(cluster, options.simulate or kept, dynamic_mig=options.dynamic_mig)
+    current = simulation_of(cluster)
+    profile = options.simulate or (current.simulate if current else DEFAULT_SIMULATION)
+    change_simulation(cluster, profile, dynamic_mig=options.dynamic_mig)
     typer.echo(f"local cluster {options.name} now simulates {simulation_of(cluster)}")
 
 
-@app.command(short_help="Stop and delete a cluster.")
+@cluster_command.command(short_help="Stop and delete a cluster.")
 def down(
     name: Name = "default",
     cluster: Annotated[
@@ -115,27 +112,27 @@ def down(
     if cluster == "reference":
         from conformance.targets.reference.serving import ServedReference
 
-        found = ServedReference(name).down()
+        existed = ServedReference(name).down()
     elif cluster == "kind":
         from localkube.kind import KindCluster
 
         kind = KindCluster(name)
-        found = kind.kubeconfig.parent.exists()
+        existed = kind.kubeconfig.parent.exists()
         kind.down(print_progress)
     else:
         from localkube import LocalCluster, LocalOptions
 
         local = LocalCluster(LocalOptions(name=name))
-        found = local.layout.dir.exists()
+        existed = local.layout.dir.exists()
         local.down(print_progress)
     typer.echo(
         f"removed the {cluster} cluster {name}"
-        if found
+        if existed
         else f"there is no {cluster} cluster {name}; nothing was removed"
     )
 
 
-@app.command()
+@cluster_command.command()
 def status(
     name: Name = "default",
     cluster: Annotated[
@@ -161,8 +158,8 @@ def status(
         raise UsageError(f"there is no local cluster {name}")
 
 
-@app.command(short_help="Build missing binaries of the cluster.")
-@takes("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
+@cluster_command.command(short_help="Build missing binaries of the cluster.")
+@add_options("options", TargetOptions, ("kubernetes_version",), **_LOCAL)
 def binaries(options: TargetOptions) -> None:
     """Build the cluster's binaries that the cache lacks, and print their folder."""
     from localkube.binaries.build import resolve_binaries
@@ -171,40 +168,3 @@ def binaries(options: TargetOptions) -> None:
 
     needed, version = CONTROL_PLANE_BINARIES + NODE_BINARIES, f"v{options.version}"
     typer.echo(str(resolve_binaries(None, default_cache(), needed, print_progress, version)))
-
-
-@takes("options", TargetOptions, ("cluster", "kubeconfig", "context", "name"), target="cluster")
-def cleanup(
-    options: TargetOptions,
-    run: Annotated[
-        str | None,
-        typer.Option("--run", metavar="ID", help="Only objects of this run. [default: all runs]"),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted.")] = False,
-) -> None:
-    """Delete what runs of the suite left in a cluster, and wait until it is gone."""
-    if options.cluster is None:
-        raise UsageError(
-            "give --cluster kubeconfig --context NAME, --cluster kind or --cluster local"
-        )
-    if run is not None:
-        from_given(RunOptions, {"run_id": run})  # refuses what cannot be a run's label
-    if options.cluster == "local" and not dry_run:
-        for stale in stale_clusters():
-            typer.echo(f"removing local cluster {stale.layout.name}, whose run has ended")
-            stale.down(print_progress)
-    access = find_cluster(options)
-    if access is None:
-        typer.echo("nothing to do: the cluster is not running")
-        return
-    with open_cluster_target(access, options, only_read=True) as target:
-        found = target.owned(run, every_kind=True)
-        for ref in found:
-            unless = ", unless another run uses it" if run and ref.kind == "DeviceClass" else ""
-            typer.echo(printable(f"{'would delete' if dry_run else 'deleting'} {ref}{unless}"))
-        left = () if dry_run else sweep(target, run)
-    for problem in left:
-        typer.echo(printable(f"not deleted: {problem}"))
-    typer.echo(f"{len(found)} found, {len(left)} left" if not dry_run else f"{len(found)} found")
-    if left:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -1,4 +1,4 @@
-"""The command that checks files before anything runs."""
+"""``dra-conformance lint``: checks files before anything runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from kube.base.text import counted
 _STDIN = Path("-")
 
 
-def lint(
+def lint_command(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -79,7 +79,7 @@ def lint(
     from conformance.engine.setup import planned
     from conformance.scenario.selection import select
 
-    def profile_set(document: ProfileSet) -> Iterable[Problem]:
+    def check_profile_set(document: ProfileSet) -> Iterable[Problem]:
         return empty_parts(document, list(map(planned, select())))
 
     if shipped:
@@ -90,21 +90,21 @@ def lint(
     linter = _Linter(
         {**OWN_KINDS, "ConformanceReport": ConformanceReport, "ProfileSet": ProfileSet},
         profile,
-        {**OWN_CHECKS, "ProfileSet": profile_set},
+        {**OWN_CHECKS, "ProfileSet": check_profile_set},
         shipped,
     )
-    for given in files or [scenarios_dir()]:
-        linter.take(given, exclude or ())
+    for path in files or [scenarios_dir()]:
+        linter.check_path(path, exclude or ())
     if not files:
         linter.check_lengths()
     if not linter.checked and not linter.skipped:
         raise UsageError(f"no YAML or JSON files below {', '.join(map(str, files or ()))}")
-    for line in linter.found:
+    for line in linter.lines:
         typer.echo(printable(line.text))
-    errors = sum(line.error for line in linter.found)
+    errors = sum(line.error for line in linter.lines)
     typer.echo(
         f"{counted(linter.checked, 'file')} checked, {counted(errors, 'error')}, "
-        f"{counted(len(linter.found) - errors, 'warning')}"
+        f"{counted(len(linter.lines) - errors, 'warning')}"
         + (f"; {counted(linter.skipped, 'file')} of other tools skipped" if linter.skipped else "")
     )
     if errors:
@@ -112,7 +112,7 @@ def lint(
 
 
 class _Linter:
-    """What was checked so far, and what was found."""
+    """Counts what was checked, and keeps the lines to print of it."""
 
     def __init__(
         self,
@@ -125,68 +125,68 @@ class _Linter:
         self.driver = driver
         self.checks = checks
         self.shipped = shipped
-        self.found: list[LintLine] = []
+        self.lines: list[LintLine] = []
         self.checked = 0
         self.skipped = 0
 
-    def take(self, given: Path, exclude: Sequence[str]) -> None:
+    def check_path(self, path: Path, exclude: Sequence[str]) -> None:
         """Check a file, all files below a folder, or standard input."""
         try:
-            if given == _STDIN:
-                given = Path("<stdin>")
+            if path == _STDIN:
+                stdin = Path("<stdin>")
                 data = sys.stdin.buffer.read(MAX_BYTES + 1)
-                self._check(given, decoded(data, given))
+                self._check(stdin, decoded(data, stdin))
                 return
-            check_path(given)
-            folder = given.is_dir()
-            inside = yaml_files(given, (*YAML, ".json"), exclude) if folder else [given]
+            check_path(path)
+            is_folder = path.is_dir()
+            files = yaml_files(path, (*YAML, ".json"), exclude) if is_folder else [path]
         except ConformanceError as error:
             self._refuse(error)
             return
-        for file in inside:
+        for file in files:
             try:
                 documents = read_documents(file)
             except ConformanceError as error:
-                if folder and b"{{" in file.read_bytes():
+                if is_folder and b"{{" in file.read_bytes():
                     text = "is a template and is not checked; check its output with `lint -`"
-                    self.found.append(LintLine(f"{file}: warning: {text}", error=False))
+                    self.lines.append(LintLine(f"{file}: warning: {text}", error=False))
                     self.skipped += 1
                 else:
                     self._refuse(error)
                 continue
-            if folder and _empty(documents):  # `run` refuses it; others may keep such a file
+            if is_folder and _is_empty(documents):  # `run` refuses it; others may keep such a file
                 self.checked += 1
-                self.found.append(LintLine(f"{file}:1: warning: is empty", error=False))
-            elif folder and not any(map(_is_object, documents)):
+                self.lines.append(LintLine(f"{file}:1: warning: is empty", error=False))
+            elif is_folder and not any(map(_is_object, documents)):
                 self.skipped += 1
             else:
                 self._check(file, documents)
 
     def _check(self, file: Path, documents: Sequence[Document]) -> None:
         self.checked += 1
-        if _empty(documents):
-            self.found.append(LintLine(f"{file}:1: is empty; nothing was checked"))
+        if _is_empty(documents):
+            self.lines.append(LintLine(f"{file}:1: is empty; nothing was checked"))
         lines = lint_documents(documents, self.models, self.driver, self.checks)
         if self.shipped:
             lines = [LintLine(line.text) for line in lines]  # here a warning is one thing to mend
-            lines += map(LintLine, shipped_problems(file, documents, loads=not lines))
-        self.found += lines
+            lines += map(LintLine, list_shipped_problems(file, documents, loads=not lines))
+        self.lines += lines
 
     def check_lengths(self) -> None:
         """Check what all shipped scenarios keep together."""
         files = [scenario.document.file for scenario in load_scenarios()]
         texts = [file.read_text(encoding="utf-8") for file in files]
-        self.found += map(LintLine, length_problems(scenarios_dir(), texts))
+        self.lines += map(LintLine, length_problems(scenarios_dir(), texts))
 
     def _refuse(self, error: ConformanceError) -> None:
         self.checked += 1
-        self.found += map(LintLine, str(error).splitlines())
+        self.lines += map(LintLine, str(error).splitlines())
 
 
-def shipped_problems(
+def list_shipped_problems(
     file: Path, documents: Sequence[Document], *, loads: bool = True
 ) -> Iterator[str]:
-    """What a file must mend to be shipped, as ``file:line: ...``.
+    """List what a file must mend to be shipped, as ``file:line: ...``.
 
     Args:
         file: below ``scenarios/``.
@@ -202,11 +202,11 @@ def shipped_problems(
             yield from profile_problems(validated(DriverProfile, document), document)
 
 
-def _empty(documents: Sequence[Document]) -> bool:
+def _is_empty(documents: Sequence[Document]) -> bool:
     return all(document.data is None for document in documents)
 
 
 def _is_object(document: Document) -> bool:
-    """Whether a document is a Kubernetes object or one of ours, rightly written or not."""
+    """Tell whether a document is a Kubernetes object or one of ours, rightly written or not."""
     data = document.data
     return is_own(document) or (isinstance(data, dict) and "apiVersion" in data)

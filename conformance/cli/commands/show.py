@@ -23,7 +23,7 @@ _WIDTH = 80
 _WORKER = "node-with-devices"
 
 
-def show(
+def show_command(
     scenario: Annotated[
         str,
         typer.Argument(
@@ -47,21 +47,21 @@ def show(
 
     Other steps (expectations, deletions) are printed as comments.
     """
-    found = _one(scenario)
+    loaded = _find_scenario(scenario)
     first = load_profile(driver or OWN_PROFILE, scenarios_dir() / "drivers")
     profiles = (first, *(() if driver else shipped_profiles()))
-    variables, steps = _bound(found, profiles, image)
-    typer.echo(visible("\n".join(_page(found, variables, steps))))
+    variables, steps = _bind_steps(loaded, profiles, image)
+    typer.echo(visible("\n".join(_render_lines(loaded, variables, steps))))
 
 
-def _bound(
-    found: LoadedScenario, profiles: Sequence[DriverProfile], image: str
+def _bind_steps(
+    loaded: LoadedScenario, profiles: Sequence[DriverProfile], image: str
 ) -> tuple[Variables, Sequence[dict[str, Any]]]:
-    """The steps with the first profile that has what they name.
+    """Bind the steps to the first profile that has what they name.
 
     Raises UsageError: none has; says what the first one lacks.
     """
-    spec, problems = found.scenario.spec, list[UsageError]()
+    spec, problems = loaded.scenario.spec, list[UsageError]()
     for profile in profiles:
         variables = Variables(
             None if spec.tier == "allocation" else profile,
@@ -72,28 +72,30 @@ def _bound(
             hardware=spec.tier == "device",
         )
         try:
-            return variables, found.bound(variables).data["spec"]["steps"]
+            return variables, loaded.bound(variables).data["spec"]["steps"]
         except UsageError as error:
             problems.append(error)
     raise problems[0]
 
 
-def _one(scenario: str) -> LoadedScenario:
-    if Path(scenario).is_file() or scenario.endswith((".yaml", ".yml")):
-        return select([Path(scenario)])[0]
-    found = select([], Selection(only=(scenario,)))
-    exact = [item for item in found if scenario in (item.id, item.id.rpartition("/")[2])]
-    if len(exact or found) > 1:
-        names = ", ".join(item.id for item in found[:6])
-        raise UsageError(f"{scenario!r} matches {len(found)} ids; give one of them: {names}")
-    return (exact or found)[0]
+def _find_scenario(name: str) -> LoadedScenario:
+    """Find a scenario by its file, its id, or a part of its id that no other has."""
+    if Path(name).is_file() or name.endswith((".yaml", ".yml")):
+        return select([Path(name)])[0]
+    matching = select([], Selection(only=(name,)))
+    exact = [loaded for loaded in matching if name in (loaded.id, loaded.id.rpartition("/")[2])]
+    if len(exact or matching) > 1:
+        names = ", ".join(loaded.id for loaded in matching[:6])
+        raise UsageError(f"{name!r} matches {len(matching)} ids; give one of them: {names}")
+    return (exact or matching)[0]
 
 
-def _page(
-    found: LoadedScenario, variables: Variables, steps: Sequence[dict[str, Any]]
+def _render_lines(
+    loaded: LoadedScenario, variables: Variables, steps: Sequence[dict[str, Any]]
 ) -> Iterator[str]:
-    spec, namespace = found.scenario.spec, variables.value("namespace")
-    yield f"# {found.id}"
+    """Render a scenario as the lines of a YAML file for kubectl."""
+    spec, namespace = loaded.scenario.spec, variables.value("namespace")
+    yield f"# {loaded.id}"
     yield f"# {spec.summary}"
     yield f"# kubectl create namespace {namespace}; kubectl apply -n {namespace} -f THIS"
     if spec.nodes:
@@ -102,14 +104,14 @@ def _page(
     for number, step in enumerate(steps, 1):
         yield f"# Step {number}: {', '.join(step)}"
         if "apply" not in step:
-            [first, *more] = step.values()
-            yield from (f"#   {line}" for line in _yaml(step if more else first))
+            content = step if len(step) > 1 else next(iter(step.values()))
+            yield from (f"#   {line}" for line in _dump_lines(content))
         for manifest in step.get("apply", ()):
             yield "---"
-            yield from _yaml(manifest)
+            yield from _dump_lines(manifest)
 
 
-def _yaml(value: Any) -> list[str]:
+def _dump_lines(value: Any) -> list[str]:
     return yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True
     ).splitlines()

@@ -1,4 +1,4 @@
-"""``dra-conformance fuzz`` and ``shrink``: random problems, and the smallest that shows it."""
+"""``dra-conformance fuzz``: random problems for a scheduler, judged by the reference."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from conformance.cli.options import takes
 from conformance.cli.output import print_progress, printable, write_named
 from conformance.targets.opening.options import TargetOptions
+from kube.base.commandline import add_options
 from kube.base.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from conformance.fuzz.find_differences import Hunt
     from kube.api import Api
 
-_TARGET = (
+_CLUSTER_FIELDS = (
     "cluster",
     "kubeconfig",
     "context",
@@ -34,11 +34,11 @@ _TARGET = (
     "binaries",
 )
 MOST_BATCHES = 16
-_EVERY = 10.0  # seconds between two lines of progress
+_PROGRESS_SECONDS = 10.0  # between two lines of progress
 
 
-@takes("options", TargetOptions, _TARGET, target="cluster")
-def fuzz(
+@add_options("options", TargetOptions, _CLUSTER_FIELDS, target="cluster")
+def fuzz_command(
     options: TargetOptions,
     target: Annotated[  # noqa: ARG001 -- said as for `run`; there is no other
         Literal["cluster"], typer.Option(help="What is tested; the reference judges the answers.")
@@ -87,7 +87,7 @@ def fuzz(
     if not 1 <= workers <= MOST_BATCHES:
         raise UsageError(f"--workers {workers}: must be between 1 and {MOST_BATCHES}")
     seed = seed or secrets.token_hex(4)
-    with _api(options) as api:
+    with _open_api(options) as api:
         version = server_versions(api)[1]
         gates = feature_gates(api, version)
         runner = Runner(api, version, gates, secrets.token_hex(3))
@@ -95,12 +95,11 @@ def fuzz(
         print_progress(f"seed {seed}, Kubernetes {version}")
         differences = 0
         with runner.open_namespace():
-            for answer in hunt.find_differences(
-                first, count, seconds or math.inf, _told(hunt, count)
-            ):
+            progress = _make_progress(hunt, count)
+            for answer in hunt.find_differences(first, count, seconds or math.inf, progress):
                 differences += 1
-                _write(output, answer, version)
-    typer.echo(_line(hunt))
+                _write_difference(output, answer, version)
+    typer.echo(_count_problems(hunt))
     for text in hunt.unjudged:
         typer.echo(printable(f"not judged: {text}"))
     if differences:
@@ -109,43 +108,9 @@ def fuzz(
         raise typer.Exit(ExitCode.INCONCLUSIVE)
 
 
-def shrink(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A snapshot, a decision, or results.ndjson."),
-    ],
-    subject: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="NAMESPACE/NAME of a pod or claim in a snapshot; of a result file, a scenario.",
-        ),
-    ] = "",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="[default: FILE with .small.json at its end]"
-        ),
-    ] = None,
-) -> None:
-    """Make a snapshot small: the same rules keep the pod waiting, or the same rules are broken.
-
-    Needs no cluster. `explain` and `replay` read what is written.
-
-    Exit code: 0 written, 2 usage error, or there is nothing that waits or breaks a rule.
-    """
-    from conformance.fuzz.shrink_evidence import shrink_file
-
-    verdict, document = shrink_file(file, subject)
-    data = json.dumps(document, indent=1).encode()
-    target = output or file.with_name(f"{file.name.removesuffix('.gz')}.small.json")
-    write_named(target, data)
-    typer.echo(printable(f"{target}: {len(data)} bytes; {', '.join(verdict)}"))
-
-
 @contextmanager
-def _api(options: TargetOptions) -> Iterator[Api]:
-    """The API server of what the options ask for, which is started where it is not there."""
+def _open_api(options: TargetOptions) -> Iterator[Api]:
+    """Open the API server of what the options ask for; a cluster that is not there is started."""
     from conformance.targets.cluster.target import ClusterTarget
     from conformance.targets.opening.sources import find_local_access, local_cluster
     from conformance.targets.opening.target import open_target
@@ -157,26 +122,28 @@ def _api(options: TargetOptions) -> Iterator[Api]:
         yield opened.target.api
 
 
-def _told(hunt: Hunt, count: int) -> Callable[[], None]:
-    begun, told = time.monotonic(), time.monotonic()
+def _make_progress(hunt: Hunt, count: int) -> Callable[[], None]:
+    """Return what prints a line of progress if the last one is long enough ago."""
+    start = printed_at = time.monotonic()
 
-    def tell() -> None:
-        nonlocal told
+    def print_sometimes() -> None:
+        nonlocal printed_at
         now = time.monotonic()
-        if now - told > _EVERY:
-            told = now
-            rate = hunt.counts.total() / (now - begun)
-            print_progress(f"{_line(hunt)}; of {count}, {rate:.1f} a second")
+        if now - printed_at > _PROGRESS_SECONDS:
+            printed_at = now
+            rate = hunt.counts.total() / (now - start)
+            print_progress(f"{_count_problems(hunt)}; of {count}, {rate:.1f} a second")
 
-    return tell
+    return print_sometimes
 
 
-def _line(hunt: Hunt) -> str:
+def _count_problems(hunt: Hunt) -> str:
     counts = ", ".join(f"{number} {name}" for name, number in sorted(hunt.counts.items()))
     return f"{hunt.counts.total()} problems: {counts}"
 
 
-def _write(folder: Path, answer: Answer, kubernetes: str) -> None:
+def _write_difference(folder: Path, answer: Answer, kubernetes: str) -> None:
+    """Write the scenario of a difference, and its line; print where."""
     from conformance.fuzz.scenario import scenario_of
 
     file = folder / f"fuzz-{answer.problem.id}.yaml"  # as its scenario: `run` asks for that

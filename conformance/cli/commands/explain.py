@@ -1,0 +1,72 @@
+"""``dra-conformance explain``: why claims of a cluster, or of a snapshot of one, are pending."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.cli.options import Html, TextOrJson
+from conformance.cli.output import printable
+from conformance.cli.snapshots import (
+    CLUSTER_FIELDS,
+    HOW_TO_NAME,
+    take_snapshot,
+    write_explanations,
+)
+from conformance.targets.opening.options import TargetOptions
+from kube.base.commandline import add_options
+from kube.base.errors import UsageError
+
+
+@add_options("options", TargetOptions, CLUSTER_FIELDS, target="cluster")
+def explain_command(
+    subjects: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SNAPSHOT] [NAMESPACE/NAME]",
+            help="A ResourceClaim or Pod of a cluster, or of a snapshot file; of a file alone, all"
+            " that waits.",
+            show_default=False,
+        ),
+    ],
+    options: TargetOptions,
+    output: TextOrJson = "text",
+    html: Html = None,
+) -> None:
+    """Explain why a claim is pending: for each node, which rule excluded how many devices.
+
+    Also says who holds them, and the smallest change that makes it fit. Read-only;
+    `capture --rbac` prints the rights.
+
+    Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
+    """
+    from conformance.compare.explain import (
+        ExplanationTrace,
+        explain_file,
+        explain_snapshot,
+        read_snapshot,
+    )
+
+    seen = ExplanationTrace()
+    if options.cluster is not None:
+        if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
+            raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
+        snapshot = read_snapshot(take_snapshot(options))
+        explanations = explain_snapshot(snapshot, subjects[0], seen=seen)
+    else:
+        file, *names = subjects
+        if len(names) > 1:
+            raise UsageError(f"{names[1]}: give one snapshot and one NAMESPACE/NAME")
+        if not Path(file).exists() and file.count("/") == 1:
+            raise UsageError(f"{file}: name the cluster: {HOW_TO_NAME}; or give a snapshot file")
+        explanations = explain_file(Path(file), "".join(names), seen)
+    if html is not None:
+        write_explanations(html, "Why claims are pending", explanations, seen)
+    if output == "json":
+        typer.echo(json.dumps([asdict(item) for item in explanations], indent=2))
+    else:
+        typer.echo(printable("\n".join(item.text for item in explanations)))

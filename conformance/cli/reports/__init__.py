@@ -1,1 +1,0 @@
-"""Commands about conformance reports and submissions."""

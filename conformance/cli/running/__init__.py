@@ -1,1 +1,0 @@
-"""Commands that run scenarios and write the reports of a run."""

@@ -1,1 +1,0 @@
-"""Commands about scenarios and the files of their authors."""
