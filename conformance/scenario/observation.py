@@ -89,7 +89,7 @@ class MetricOf(Strict):
             raise ValueError("a kubelet is named by node or nodeOf, any other component by neither")
         return self
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In a line, the same for all that ask for the same."""
         where = self.node or (f"{self.node_of}'s node" if self.node_of else "")
         labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))

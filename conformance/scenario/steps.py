@@ -16,7 +16,7 @@ from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health
 from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.expectations.base import Known, Timed
+from conformance.scenario.expectations.base import LintContext, Timed
 
 NextVersion = Literal["startNext", "startUnregistered", "killNext", "replace"]
 """What a rolling update of a driver does: its next version runs beside it for a while."""
@@ -73,19 +73,19 @@ class Fault(Strict):
         """Whether it is about a second instance of a driver."""
         return self.action in get_args(NextVersion)
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         """The target can do it, and the pod on whose node it is done is there."""
-        known.needed(("fault",), "ability", f"fault:{self.component}")
+        lint.requires(("fault",), "ability", f"fault:{self.component}")
         if self.of_next_version:
-            known.needed(("fault",), "trait", "rollingUpdate")
+            lint.requires(("fault",), "trait", "rollingUpdate")
         if self.action == "upgrade":
-            known.needed(("fault",), "ability", UPGRADE)
+            lint.requires(("fault",), "ability", UPGRADE)
         if self.feature_gates:
-            known.needed(("fault",), "ability", FEATURE_GATES)
+            lint.requires(("fault",), "ability", FEATURE_GATES)
         for gate in self.feature_gates:
-            known.needed(("fault", "featureGates"), "gate", gate)
+            lint.requires(("fault", "featureGates"), "gate", gate)
         if self.node_of is not None:
-            known.named(("fault", "nodeOf"), "Pod", self.node_of)
+            lint.expects_object(("fault", "nodeOf"), "Pod", self.node_of)
 
     def describe(self) -> str:
         """In words, for example ``stop driver of the node of pod0``."""
@@ -107,11 +107,11 @@ class CopyAllocation(Strict):
     source: str = Field(alias="from", description="a ResourceClaim that is allocated")
     to: str = Field(description="one that is not, with requests of the same names")
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         """Both claims are there, and the target can do it."""
-        known.named(("copyAllocation", "from"), "ResourceClaim", self.source)
-        known.named(("copyAllocation", "to"), "ResourceClaim", self.to)
-        known.needed(("copyAllocation",), "ability", "double-allocation")
+        lint.expects_object(("copyAllocation", "from"), "ResourceClaim", self.source)
+        lint.expects_object(("copyAllocation", "to"), "ResourceClaim", self.to)
+        lint.requires(("copyAllocation",), "ability", "double-allocation")
 
     def describe(self) -> str:
         return f"allocate to {self.to} what {self.source} has"
@@ -138,14 +138,14 @@ class Stimulate(Strict):
             raise ValueError("say of which claim; only health: Healthy alone needs none")
         return self
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         """The claim and its request are there, and the target can do it."""
-        known.needed(("stimulate",), "kubelet")
-        known.needed(("stimulate",), "ability", DEVICE_HEALTH)
+        lint.requires(("stimulate",), "kubelet")
+        lint.requires(("stimulate",), "ability", DEVICE_HEALTH)
         if self.claim is not None:
-            known.named(("stimulate", "claim"), "ResourceClaim", self.claim)
+            lint.expects_object(("stimulate", "claim"), "ResourceClaim", self.claim)
         if self.request is not None:
-            known.request(("stimulate", "request"), self.request, self.claim, (), None)
+            lint.expects_request(("stimulate", "request"), self.request, self.claim, (), None)
 
     def describe(self) -> str:
         """In words, for example ``make the devices of claim one Unhealthy``."""
@@ -251,16 +251,16 @@ class Step(Changes):
                 return f"wait {value:g} s"
         return self.tell()
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         """What the step refers to and needs; but what it expects says that itself."""
         for position, deleted in enumerate(self.delete or ()):
-            known.selected(("delete", position), deleted)
-        known.changed((), self)
+            lint.expects_selection(("delete", position), deleted)
+        lint.check_changes((), self)
         for name, captured in (self.capture or {}).items():
-            known.selected(("capture", name), captured)
+            lint.expects_selection(("capture", name), captured)
         for done in (self.fault, self.stimulate, self.copy_allocation):
             if done is not None:
-                done.lint(known)
+                done.lint(lint)
 
 
 def together(steps: Sequence[Step]) -> list[list[int]]:

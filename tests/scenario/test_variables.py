@@ -43,14 +43,14 @@ def test_a_class_that_the_profile_lacks_is_unknown() -> None:
 
 
 def test_observations_lose_what_differs_from_run_to_run() -> None:
-    assert SYNTHETIC.canonical("dra-x-0badcafe") == "dra-x-*"
+    assert SYNTHETIC.make_canonical("dra-x-0badcafe") == "dra-x-*"
 
 
 def test_observations_lose_the_name_of_the_worker_where_it_stands_alone() -> None:
     profile = load_profile("gpu.nvidia.com", scenarios_dir() / "drivers")
     variables = Variables(profile, "0badcafe", "busybox", {"node-1": 1})
     text = "ResourceSlice of node-1 with s.spec.nodeName == 'node-1', not node-10 or a.node-1"
-    assert variables.canonical(text) == (
+    assert variables.make_canonical(text) == (
         "ResourceSlice of ${worker.name} with s.spec.nodeName == '${worker.name}',"
         " not node-10 or a.node-1"
     )

@@ -18,7 +18,7 @@ from conformance.engine.run.context import Context, DevicePlace
 from conformance.errors import InfrastructureError
 from conformance.kubeapi.slices import pools_complete
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.containers.identity import allocated
+from conformance.scenario.expectations.containers.identity import list_allocated
 from conformance.scenario.steps import Fault, Stimulate
 from conformance.targets.seam.components import (
     OF_A_NODE,
@@ -129,7 +129,7 @@ def make_healthy(context: Context) -> None:
 def _meant(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
     """The published devices that a claim has."""
     claim = context.get("ResourceClaim", str(wanted.claim)) or {}
-    has = {one.device for one in allocated(claim, _driver(context), [wanted.request])}
+    has = {one.device for one in list_allocated(claim, _driver(context), [wanted.request])}
     if not has:
         raise Divergence(f"a device of {_driver(context)}, to {wanted.describe()}", "none")
     for one in has:

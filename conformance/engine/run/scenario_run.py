@@ -268,7 +268,7 @@ class _Run:
         finished = StepFinished(
             scenario=self.loaded.id,
             index=index,
-            title=context.variables.canonical(name),
+            title=context.variables.make_canonical(name),
             outcome=Outcome.PASSED if ok else self.ending.latest[0],
             message="" if ok else self.ending.latest[1],
             seconds=time.perf_counter() - start,

@@ -222,9 +222,9 @@ def _count(step: str, context: Context) -> None:
     """
     for later in context.scenario.spec.steps:
         for expectation in later.expect or ():
-            wanted = expectation.counted
+            wanted = expectation.growing_metric
             if wanted is not None and wanted.grown_since == step:
-                context.progress.counted[step, wanted.told()] = _read(wanted, context)
+                context.progress.counted[step, wanted.describe()] = _read(wanted, context)
 
 
 def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
@@ -232,7 +232,7 @@ def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
     if wanted.node_of is not None:
         node = context.node_of(wanted.node_of)
         if node is None:
-            expected = f"pod {wanted.node_of} on a node, to read {wanted.told()}"
+            expected = f"pod {wanted.node_of} on a node, to read {wanted.describe()}"
             raise Divergence(expected, f"it is not when step {wanted.grown_since} begins")
     found = context.wait(lambda: context.read(wanted, node), context.limit(_METRIC_SECONDS))
     if found is None:

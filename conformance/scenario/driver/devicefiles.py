@@ -74,7 +74,7 @@ class DeviceFile:
         return self.refused or "permission denied" in self.said.lower()
 
 
-def shown(output: str) -> list[DeviceFile]:
+def read_device_files(output: str) -> list[DeviceFile]:
     found: list[DeviceFile] = []
     for line in output.splitlines():
         if line.startswith(_FILE):
@@ -86,7 +86,7 @@ def shown(output: str) -> list[DeviceFile]:
     return found
 
 
-def printed(files: Iterable[DeviceFile]) -> str:
+def format_device_files(files: Iterable[DeviceFile]) -> str:
     """What the command prints where these are the files."""
     lines = []
     for file in files:
@@ -95,7 +95,7 @@ def printed(files: Iterable[DeviceFile]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def beside(number: str) -> list[str]:
+def list_window_numbers(number: str) -> list[str]:
     """The numbers that are tried beside one, itself among them."""
     major, minor = map(int, number.split(":"))
     if major in SHARED_MAJORS:

@@ -137,7 +137,7 @@ class Variables:
         meant = f" (did you mean ${{{near}}}?)" if near else ""
         raise UsageError(f"unknown variable ${{{name}}}{meant}; known are {', '.join(known)}")
 
-    def canonical(self, text: str) -> str:
+    def make_canonical(self, text: str) -> str:
         """``text`` without what differs from run to run, or from cluster to cluster."""
         text = text.replace(self._unique, "*")
         worker = self._fixed.get("worker.name")

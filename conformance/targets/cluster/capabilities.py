@@ -12,7 +12,7 @@ from conformance.kubeapi.api import Api
 from conformance.kubeapi.connection import Connection
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.expectations.conditions import differences
+from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.observation import CONTROL_PLANE, ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
@@ -193,7 +193,7 @@ def probe(api: Api, wanted: GateProbe) -> bool | None:
         kept = api.connection.request("POST", path, query, dict(wanted.object))
     except ApiError as error:
         return wanted.on_if_invalid if error.code == 422 else None
-    return not any(differences(wanted.object, kept))
+    return not any(explain_differences(wanted.object, kept))
 
 
 def _told(connection: Connection) -> Mapping[str, bool]:
