@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.driver.ways import published_attributes
 from tests.cli.conftest import Call
 
 DRIVER = "fpga.acme.example.com"

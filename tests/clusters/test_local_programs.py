@@ -15,7 +15,7 @@ import pytest
 from conformance import probe
 from conformance.clusters.local.binaries.images import COMMANDS
 from conformance.clusters.local.binaries.versions import POD_SHELL, RUNTIME
-from conformance.scenario.driver.ways import SCRIPTS, numbers
+from conformance.scenario.driver.probe_ways import SCRIPTS, numbers
 from tests.clusters import local_support as support
 
 pytestmark = pytest.mark.needs_go  # they are built by then

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Strict
-from conformance.scenario.driver.ways import (
+from conformance.scenario.driver.probe_ways import (
     Attributes,
     Way,
     check_template,

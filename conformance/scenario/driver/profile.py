@@ -18,9 +18,9 @@ from conformance.data import scenarios_dir
 from conformance.errors import UsageError
 from conformance.scenario.base import DnsName, Named, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
-from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.registry import load_registry
 
 Trait = Literal[

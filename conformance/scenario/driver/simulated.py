@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict, api_objects
+from conformance.scenario.driver.probe_ways import output_name
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.ways import output_name
 from conformance.scenario.observation import ContainerView
 
 _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}

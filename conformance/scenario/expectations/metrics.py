@@ -53,7 +53,9 @@ class MetricsExpectation(Timed):
     def describe(self) -> str:
         expected = self.metrics
         grown = f"grown by {expected.describe_bounds()} since step {expected.grown_since}"
-        return f"{expected.describe()} {grown if expected.grown_since else expected.describe_bounds()}"
+        return (
+            f"{expected.describe()} {grown if expected.grown_since else expected.describe_bounds()}"
+        )
 
     def evaluate(self, cluster: Cluster) -> Evaluation:
         expected = self.metrics

@@ -11,7 +11,7 @@ from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.base import Path, Pods, Timed
-from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
+from conformance.scenario.lint.created_objects import Made, PodShape, name_of, namespace_of
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario

@@ -18,9 +18,9 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, shipped_profiles
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
-from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
 from conformance.scenario.lint.scenarios import checked_scenario
 from conformance.scenario.lint.variables import (

@@ -17,7 +17,7 @@ from typing import Any, Final
 from conformance.scenario.documents.validate import hint, nearest
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
 from conformance.scenario.driver.variables import VARIABLE
-from conformance.scenario.lint.made import applied
+from conformance.scenario.lint.created_objects import applied
 from conformance.scenario.lint.manifests.retired import GROUP, listed, manifest_problems
 from conformance.scenario.lint.variables import selector_problems
 from conformance.scenario.model import Scenario

@@ -14,8 +14,15 @@ from conformance.scenario.documents.yamlfile import PathTuple, Problem, mapping,
 from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.objects import NoneExpectation
 from conformance.scenario.expectations.pod import PodExpectation
+from conformance.scenario.lint.created_objects import (
+    Made,
+    Named,
+    applied,
+    made_by,
+    name_of,
+    namespace_of,
+)
 from conformance.scenario.lint.expectations import check_steps
-from conformance.scenario.lint.made import Made, Named, applied, made_by, name_of, namespace_of
 from conformance.scenario.model import Scenario
 
 

@@ -19,7 +19,7 @@ from conformance.scenario.documents.yamlfile import (
     walk,
 )
 from conformance.scenario.expectations.pod import PodExpectation
-from conformance.scenario.lint.made import applied
+from conformance.scenario.lint.created_objects import applied
 from conformance.scenario.lint.manifests.claims import pod_specs
 from conformance.scenario.lint.objects import check_manifests
 from conformance.scenario.lint.references import check_references

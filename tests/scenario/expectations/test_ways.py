@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from conformance import probe
+from conformance.scenario.driver.probe_ways import MOST_NUMBERS, SCRIPTS, Way, numbers
+from conformance.scenario.driver.probe_ways import published_attributes as published
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.ways import MOST_NUMBERS, SCRIPTS, Way, numbers
-from conformance.scenario.driver.ways import published_attributes as published
 from conformance.scenario.observation import ContainerView
 
 DRIVER = "net.example.com"

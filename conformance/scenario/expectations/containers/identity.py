@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from conformance.scenario.base import Obj, ObjectSelector, generate_name
-from conformance.scenario.driver.ways import published_attributes
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.observation import ContainerView
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.scenario.driver.probe_ways import output_name
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
 from conformance.scenario.driver.simulated import Allocated, Health
-from conformance.scenario.driver.ways import output_name
 from conformance.targets.reference.nodes.containers import SHOWS
 from conformance.targets.reference.nodes.driver import NodeDriver
 from conformance.targets.seam.values import Obj
