@@ -19,7 +19,7 @@ from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
 from conformance.files import write_whole
 from conformance.report.templating import environment
-from conformance.scenario.base import release
+from conformance.scenario.base import parse_release
 from conformance.text import counted
 
 BADGES: Final = "badges"
@@ -180,7 +180,7 @@ def _features(entries: Sequence[Entry]) -> list[FeatureResult]:
 
 
 def _order(minor: str) -> tuple[int, ...]:
-    version = release(minor)
+    version = parse_release(minor)
     return version.release if version is not None else ()
 
 

@@ -31,7 +31,7 @@ from conformance.errors import UsageError
 from conformance.files import read_regular, write_whole
 from conformance.redaction import redact
 from conformance.resultfile.read import RecordedRun
-from conformance.scenario.base import release
+from conformance.scenario.base import parse_release
 from conformance.text import visible
 
 REPORT: Final = "report.yaml"
@@ -58,7 +58,7 @@ class Checked:
 
 def folder_of(report: ConformanceReport) -> Path:
     """Where a submission belongs below ``reports/``. Raises UsageError."""
-    version = release(report.kubernetes_version)
+    version = parse_release(report.kubernetes_version)
     if version is None:
         raise UsageError(f"{report.kubernetes_version!r:.40} is not a Kubernetes version")
     about = report.implementation

@@ -28,7 +28,7 @@ from conformance.engine.events.comparison import Judgement, ScenarioCompared
 from conformance.errors import UsageError
 from conformance.options import given
 from conformance.resultfile.read import load_results
-from conformance.scenario.documents.yamlfile import mapping, read_documents
+from conformance.scenario.documents.yamlfile import as_mapping, read_documents
 from conformance.strictjson import read_object
 from conformance.targets.opening.conversions import gates_of, version_of
 from reference_allocator.snapshot import Snapshot
@@ -66,7 +66,7 @@ class WhatIf:
         """The changed snapshot. Raises UsageError: it has not what is to be changed."""
         changed = configured(snapshot, self.kubernetes, self.gates)
         for file in self.nodes:
-            objects = [mapping(document.data) for document in read_documents(file)]
+            objects = [as_mapping(document.data) for document in read_documents(file)]
             changed = reading(partial(with_objects, changed, objects, str(file)))
         return changed_by(changed, (), "", self.cordon, self.end)
 

@@ -83,22 +83,22 @@ class MetricOf(Strict):
     )
 
     @model_validator(mode="after")
-    def _of_a_node(self) -> MetricOf:
+    def _check_node(self) -> MetricOf:
         named = [name for name in (self.node, self.node_of) if name is not None]
         if len(named) != (1 if self.component == "kubelet" else 0):
             raise ValueError("a kubelet is named by node or nodeOf, any other component by neither")
         return self
 
     def describe(self) -> str:
-        """In a line, the same for all that ask for the same."""
+        """Return the metric in a line, the same for all that ask for the same."""
         where = self.node or (f"{self.node_of}'s node" if self.node_of else "")
         labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
-        what = f"{self.name}{{{labels}}}" if labels else self.name
-        return f"{what} of {self.component}" + (f" on {where}" if where else "")
+        metric = f"{self.name}{{{labels}}}" if labels else self.name
+        return f"{metric} of {self.component}" + (f" on {where}" if where else "")
 
 
-def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
-    """The sum of the series that have all these labels; 0 where there is none."""
+def sum_samples(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
+    """Return the sum of the series that have all these labels; 0 where there is none."""
     return sum(
         sample.value
         for sample in samples
@@ -106,8 +106,8 @@ def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
     )
 
 
-def ability(component: Component) -> str:
-    """What a target can that lets a scenario read a component's metrics."""
+def name_metrics_ability(component: Component) -> str:
+    """Return the ability of a target that lets a scenario read a component's metrics."""
     return "kubelet-metrics" if component == "kubelet" else f"metrics:{component}"
 
 
@@ -163,36 +163,36 @@ class Observation(Protocol):
     """Observes pods of one namespace, and the nodes and components of the whole cluster."""
 
     def container(self, pod: str, container: str) -> ContainerView | None:
-        """What a container saw; None as long as it has not run the probe (``probe.py``)."""
+        """Return what a container saw; None as long as it has not run the probe (``probe.py``)."""
 
     def cdi_claims(self) -> Mapping[str, Sequence[str]]:
-        """Claim uid -> names of the CDI spec files that mention it, on all nodes.
+        """Return the CDI spec files of claims on all nodes: claim uid -> names of files.
 
         Needs the ability ``cdi``.
         """
 
     def cdi_specs(self) -> Sequence[tuple[str, dict[str, Any]]]:
-        """Name and content of all CDI specs, on all nodes (ability ``cdi``)."""
+        """Return name and content of all CDI specs, on all nodes (ability ``cdi``)."""
 
     def samples(self, component: Component, name: str, node: str | None) -> Sequence[Sample] | None:
-        """The series of a metric by its newest name; None if its component does not answer now.
+        """Return a metric's series by its newest name; None if its component does not answer now.
 
         ``kubelet`` goes with its ``node`` (ability ``kubelet-metrics``), other components are of
         the control plane (``metrics:<component>``).
         """
 
     def pod_resources(self, pod: str, container: str) -> Sequence[ListedClaim] | None:
-        """What the PodResources API of the pod's kubelet says of a container.
+        """Return what the PodResources API of the pod's kubelet says of a container.
 
         Needs the ability ``pod-resources``. None where the pod is on no node, or the kubelet does
         not list it or does not answer now.
         """
 
     def claims_in_use(self, node: str, driver: str) -> int:
-        """How many claims with a driver's devices are allocated on a node and reserved."""
+        """Return how many claims with a driver's devices are allocated on a node and reserved."""
 
     def published_before(self, driver: str) -> Sequence[PublishedDevice]:
-        """Devices that a driver has published in this run, each as it was last.
+        """Return devices that a driver has published in this run, each as it was last.
 
         Those that it still publishes may be among them.
         """

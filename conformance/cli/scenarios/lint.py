@@ -19,7 +19,7 @@ from conformance.scenario.documents.yamlfile import (
     YAML,
     Document,
     Problem,
-    decoded,
+    decode_documents,
     read_documents,
     yaml_files,
 )
@@ -110,7 +110,7 @@ class _Linter:
             if given == _STDIN:
                 given = Path("<stdin>")
                 data = sys.stdin.buffer.read(MAX_BYTES + 1)
-                self._check(given, decoded(data, given))
+                self._check(given, decode_documents(data, given))
                 return
             check_path(given)
             folder = given.is_dir()

@@ -19,10 +19,10 @@ from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
     YamlError,
-    elements,
-    mapping,
+    as_mapping,
+    as_text,
+    list_mappings,
     read_documents,
-    text,
 )
 from conformance.targets.reference.apiserver.authorization import Attributes, Wanted
 from conformance.targets.seam.values import Obj, User
@@ -122,20 +122,20 @@ class _Reader:
         self._bindings: list[tuple[Document, PathTuple, Obj]] = []
         self._daemons: set[tuple[str, str]] = set()
         for document in read_documents(file):
-            root = mapping(document.data)
+            root = as_mapping(document.data)
             self._read(document, (), root)
-            for index, item in elements(root.get("items")):  # a List, as of kubectl get
+            for index, item in list_mappings(root.get("items")):  # a List, as of kubectl get
                 self._read(document, ("items", index), item)
         if not self._roles:
             raise UsageError(f"--rbac {file}: no ClusterRole or Role with rules is in it")
 
     def _read(self, document: Document, path: PathTuple, obj: Mapping[str, Any]) -> None:
-        kind, meta = text(obj.get("kind")), mapping(obj.get("metadata"))
-        name, place = text(meta.get("name")), text(meta.get("namespace")) or "default"
+        kind, meta = as_text(obj.get("kind")), as_mapping(obj.get("metadata"))
+        name, place = as_text(meta.get("name")), as_text(meta.get("namespace")) or "default"
         if kind == "DaemonSet":
-            spec = mapping(mapping(mapping(obj.get("spec")).get("template")).get("spec"))
-            self._daemons.add((place, text(spec.get("serviceAccountName")) or "default"))
-        if not text(obj.get("apiVersion")).startswith(f"{_GROUP}/"):
+            spec = as_mapping(as_mapping(as_mapping(obj.get("spec")).get("template")).get("spec"))
+            self._daemons.add((place, as_text(spec.get("serviceAccountName")) or "default"))
+        if not as_text(obj.get("apiVersion")).startswith(f"{_GROUP}/"):
             return
         if kind in ("ClusterRole", "Role"):
             where = "" if kind == "ClusterRole" else place
@@ -157,14 +157,14 @@ class _Reader:
 
     def _granted(self, user: User) -> Iterator[Granted]:
         for document, path, binding in self._bindings:
-            subjects = [one for _, one in elements(binding.get("subjects"))]
+            subjects = [one for _, one in list_mappings(binding.get("subjects"))]
             place = ""
             if binding["kind"] == "RoleBinding":
-                place = text(mapping(binding.get("metadata")).get("namespace")) or "default"
+                place = as_text(as_mapping(binding.get("metadata")).get("namespace")) or "default"
             if not any(_is_meant(one, user, place) for one in subjects):
                 continue
-            role = mapping(binding.get("roleRef"))
-            kind, name = text(role.get("kind")), text(role.get("name"))
+            role = as_mapping(binding.get("roleRef"))
+            kind, name = as_text(role.get("kind")), as_text(role.get("name"))
             found = self._roles.get((kind, place if kind == "Role" else "", name))
             if found is None and (kind, name) == ("ClusterRole", "cluster-admin"):
                 found = tuple(_EVERYTHING)
@@ -178,9 +178,9 @@ class _Reader:
 
     def _user(self, account: str, node: str) -> User:
         bound = {
-            (text(one.get("namespace")) or "default", text(one.get("name")))
+            (as_text(one.get("namespace")) or "default", as_text(one.get("name")))
             for _, _, binding in self._bindings
-            for _, one in elements(binding.get("subjects"))
+            for _, one in list_mappings(binding.get("subjects"))
             if one.get("kind") == "ServiceAccount"
         }
         found = bound
@@ -208,7 +208,7 @@ def _is_meant(subject: Mapping[str, Any], user: User, place: str) -> bool:
     name = subject.get("name")
     match subject.get("kind"):
         case "ServiceAccount":
-            namespace = text(subject.get("namespace")) or place or "default"
+            namespace = as_text(subject.get("namespace")) or place or "default"
             return (namespace, name) == (user.namespace, user.name)
         case "User":
             return name in ("*", str(user))

@@ -18,7 +18,7 @@ from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Refusal, WatchEvent
 from conformance.scenario.model import Scenario
-from conformance.scenario.observation import MetricOf, Observation, total
+from conformance.scenario.observation import MetricOf, Observation, sum_samples
 from conformance.targets.seam.scope import Scope, T
 from conformance.targets.seam.values import ApiError, Obj, Query, Ref, User
 from conformance.targets.seam.watching import Watching
@@ -232,7 +232,7 @@ class Context:
     def read(self, wanted: MetricOf, node: str | None) -> float | None:
         """The present value of a metric on a node, whatever its ``nodeOf`` says."""
         found = self.observe.samples(wanted.component, wanted.name, node)
-        return None if found is None else total(found, wanted.labels)
+        return None if found is None else sum_samples(found, wanted.labels)
 
     def node_of(self, pod: str) -> str | None:
         """The node of a pod, None if it is on none."""

@@ -144,7 +144,7 @@ def with_known_issues(
         return finished
     passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
     told = any(item.namespace == finished.namespace for item in finished.overlaps)
-    issues = load_known_issues().of(
+    issues = load_known_issues().match_failure(
         versions, finished.scenario.id, finished.message, passed and told
     )
     found = tuple(KnownFailure(name, issue.link) for name, issue in issues)
@@ -207,7 +207,7 @@ def interferences(context: Context, message: str) -> Iterator[str]:
         steps = context.scenario.spec.steps
         deletes = any(one.kind == "Node" for step in steps for one in step.delete or ())
         for short in context.scenario.spec.nodes:
-            name = str(context.variables.value(f"node.{short}"))
+            name = str(context.variables.look_up(f"node.{short}"))
             node = context.scope.get(Ref("v1", "Node", name))
             if node is None and not deletes:
                 yield (

@@ -50,7 +50,7 @@ from conformance.engine.schedule.needs import last_disruption
 from conformance.engine.setup import Setup, planned, without_steps
 from conformance.errors import TargetGoneError, UsageError
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.steps import together
+from conformance.scenario.steps import group_parallel_steps
 from conformance.targets.seam.overlaps import Overlap
 from conformance.targets.seam.values import CONSTRAINTS
 from conformance.text import shorten
@@ -99,7 +99,7 @@ class _Run:
         self.setup = setup
         self.opened = setup.opened
         self.emit = emit
-        self.ending = Ending(loaded.where(()))
+        self.ending = Ending(loaded.locate(()))
         self.steps: list[StepFinished] = []
         self.decisions: list[dict[str, object]] = []
         self.left: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ class _Run:
         if spec.requires.other_devices:
             start_other_driver(context, self.opened.capabilities)
         prepare(context)
-        for indices in together(spec.steps):
+        for indices in group_parallel_steps(spec.steps):
             if not self._steps(indices, context):
                 return
             if last_disruption(spec) in indices and not unpublished(context):
@@ -263,7 +263,7 @@ class _Run:
         name = context.scenario.spec.steps[index].describe()
         self.emit(StepStarted(self.loaded.id, index, name))
         observed: list[dict[str, object]] = []
-        where = self.loaded.where(("spec", "steps", index))
+        where = self.loaded.locate(("spec", "steps", index))
         ok = self._guarded(lambda: observed.extend(action()), where)
         finished = StepFinished(
             scenario=self.loaded.id,

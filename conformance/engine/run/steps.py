@@ -15,7 +15,7 @@ from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.errors import TargetError
 from conformance.scenario.base import ObjectSelector, ServerSelector
-from conformance.scenario.driver.variables import filled
+from conformance.scenario.driver.variables import fill_captured
 from conformance.scenario.observation import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
 from conformance.targets.seam.overlaps import COPIED
@@ -75,7 +75,7 @@ def prepare(context: Context) -> None:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
     )
     for node in context.scenario.spec.nodes:
-        context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+        context.ledger.create(hollow_node(str(context.variables.look_up(f"node.{node}")), node))
     for name, account in context.scenario.spec.accounts.items():
         user = context.user(name)
         if user is not None and account.rules:
@@ -91,7 +91,7 @@ def perform(step: Step, context: Context) -> Observed:
         TargetError: the target broke.
     """
     try:
-        step, texts = filled(step, context.captured)
+        step, texts = fill_captured(step, context.captured)
     except LookupError as error:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
     context.progress.inserted |= texts

@@ -9,7 +9,13 @@ from pydantic import Field, model_validator
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import hint
 from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
-from conformance.scenario.observation import METRICS, PREPARED, MetricOf, ability, total
+from conformance.scenario.observation import (
+    METRICS,
+    PREPARED,
+    MetricOf,
+    name_metrics_ability,
+    sum_samples,
+)
 
 
 class Metrics(MetricOf):
@@ -88,7 +94,7 @@ class MetricsExpectation(Timed):
             lint.expects_step(("metrics", "grownSince"), expected.grown_since)
         if expected.node_of is not None:
             lint.expects_object(("metrics", "nodeOf"), "Pod", expected.node_of)
-        lint.requires(("metrics",), "ability", ability(expected.component))
+        lint.requires(("metrics",), "ability", name_metrics_ability(expected.component))
         if expected.component == "kubelet":
             lint.requires(("metrics",), "kubelet")
 
@@ -130,7 +136,7 @@ class PreparedExpectation(Timed):
             return Evaluation(
                 False, f"the kubelet of {node} does not report what it has prepared", observed
             )
-        prepared = int(total(samples, {"driver_name": profile.driver}))
+        prepared = int(sum_samples(samples, {"driver_name": profile.driver}))
         observed["fits"] = least <= prepared <= in_use
         finding = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
         return Evaluation(least <= prepared <= in_use, finding, observed)

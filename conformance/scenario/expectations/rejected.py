@@ -67,7 +67,11 @@ class Rejected(Changes):
     def what(self) -> str:
         if self.object is not None:
             return str(self.object.get("kind"))
-        return f"delete {self.delete.describe()}" if self.delete is not None else self.tell()
+        return (
+            f"delete {self.delete.describe()}"
+            if self.delete is not None
+            else self.describe_change()
+        )
 
 
 class RejectedExpectation(Expectation):

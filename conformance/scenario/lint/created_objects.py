@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.scenario.documents.yamlfile import PathTuple, elements, mapping, text, walk
+from conformance.scenario.documents.yamlfile import (
+    PathTuple,
+    as_mapping,
+    as_text,
+    list_mappings,
+    walk,
+)
 from conformance.scenario.expectations.rejected import RejectedExpectation
 from conformance.scenario.lint.manifests.claims import CONTAINERS, SOURCES, pod_specs
 from conformance.scenario.model import Scenario
@@ -17,7 +23,7 @@ from conformance.scenario.model import Scenario
 BEFORE = -1  # The step of what is there before the first one.
 
 
-class Named(NamedTuple):
+class NameAt(NamedTuple):
     """The place where a name stands, and what it is that of."""
 
     path: PathTuple
@@ -42,14 +48,14 @@ class PodShape:
     name: str
     namespace: str | None
     containers: frozenset[str]
-    claims: Mapping[str, Named]
-    requests: tuple[tuple[Named, str], ...]
-    nodes: tuple[Named, ...]
+    claims: Mapping[str, NameAt]
+    requests: tuple[tuple[NameAt, str], ...]
+    nodes: tuple[NameAt, ...]
     step: int
 
 
 @dataclass(slots=True)
-class Made:
+class CreatedObjects:
     """All that the steps of a scenario make.
 
     Attributes:
@@ -61,48 +67,48 @@ class Made:
         devices: names of all devices in ResourceSlices, also in changes of such.
     """
 
-    first: dict[tuple[str, str | None, str], int] = field(default_factory=dict)
+    creating_step: dict[tuple[str, str | None, str], int] = field(default_factory=dict)
     rejected: set[tuple[str, str]] = field(default_factory=set)
     pods: list[PodShape] = field(default_factory=list)
     requests: dict[tuple[str, str | None, str], frozenset[str]] = field(default_factory=dict)
-    classes: list[tuple[Named, tuple[str, str | None, str]]] = field(default_factory=list)
-    inside: list[tuple[Named, frozenset[str]]] = field(default_factory=list)
+    classes: list[tuple[NameAt, tuple[str, str | None, str]]] = field(default_factory=list)
+    requests_named_inside: list[tuple[NameAt, frozenset[str]]] = field(default_factory=list)
     devices: set[str] = field(default_factory=set)
 
-    def names(self, kind: str, namespace: str | None = None) -> list[str]:
-        """Names of a kind in a namespace (None: the scenario's, or none)."""
-        return [key[2] for key in self.first if key[:2] == (kind, namespace)]
+    def list_names(self, kind: str, namespace: str | None = None) -> list[str]:
+        """Return names of a kind in a namespace (None: the scenario's, or none)."""
+        return [key[2] for key in self.creating_step if key[:2] == (kind, namespace)]
 
     def pods_called(self, name: str) -> list[PodShape]:
-        """The pods that a name in the scenario's namespace may mean."""
-        own = [pod for pod in self.pods if pod.namespace is None]
-        exact = [pod for pod in own if pod.kind == "Pod" and pod.name == name]
+        """Return the pods that a name in the scenario's namespace may mean."""
+        own_pods = [pod for pod in self.pods if pod.namespace is None]
+        exact = [pod for pod in own_pods if pod.kind == "Pod" and pod.name == name]
         return exact or [
-            pod for pod in own if pod.kind != "Pod" and name.startswith(f"{pod.name}-")
+            pod for pod in own_pods if pod.kind != "Pod" and name.startswith(f"{pod.name}-")
         ]
 
 
-def made_by(scenario: Scenario) -> Made:
+def collect_created_objects(scenario: Scenario) -> CreatedObjects:
     """Go through the steps and note what they make."""
-    made = Made()
+    created = CreatedObjects()
     for node in scenario.spec.nodes:
-        made.first["Node", None, f"${{node.{node}}}"] = BEFORE
-    for path, manifest in applied(scenario):
-        _note(made, manifest, path)
+        created.creating_step["Node", None, f"${{node.{node}}}"] = BEFORE
+    for path, manifest in list_applied_objects(scenario):
+        _add_manifest(created, manifest, path)
     for step in scenario.spec.steps:
         if step.patch is not None and step.patch.kind == "ResourceSlice":
-            made.devices |= _devices(step.patch.body)
+            created.devices |= _list_device_names(step.patch.body)
         if step.update is not None and step.update.object.get("kind") == "ResourceSlice":
-            made.devices |= _devices(step.update.object)
+            created.devices |= _list_device_names(step.update.object)
         for expectation in step.expect or ():
             if isinstance(expectation, RejectedExpectation):
                 refused = expectation.rejected.object or {}
-                made.rejected.add((text(refused.get("kind")), name_of(refused)))
-    return made
+                created.rejected.add((as_text(refused.get("kind")), get_name(refused)))
+    return created
 
 
-def applied(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
-    """Every object that a step makes, with its place; the index of the step is in it."""
+def list_applied_objects(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
+    """Yield every object that a step makes, with its place; the index of the step is in it."""
     for index, step in enumerate(scenario.spec.steps):
         for position, manifest in enumerate(step.apply or ()):
             yield ("spec", "steps", index, "apply", position), manifest
@@ -113,103 +119,115 @@ def applied(scenario: Scenario) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]
             yield ("spec", "steps", index, "churn", "objects", position), manifest
 
 
-def name_of(manifest: Mapping[str, Any]) -> str:
-    """``metadata.name``, empty if there is none."""
-    return text(mapping(manifest.get("metadata")).get("name"))
+def get_name(manifest: Mapping[str, Any]) -> str:
+    """Return ``metadata.name``, empty if there is none."""
+    return as_text(as_mapping(manifest.get("metadata")).get("name"))
 
 
-def namespace_of(manifest: Mapping[str, Any]) -> str | None:
-    """``metadata.namespace``; None is the scenario's own."""
-    return text(mapping(manifest.get("metadata")).get("namespace")) or None
+def get_namespace(manifest: Mapping[str, Any]) -> str | None:
+    """Return ``metadata.namespace``; None is the scenario's own."""
+    return as_text(as_mapping(manifest.get("metadata")).get("namespace")) or None
 
 
-def _note(made: Made, manifest: Mapping[str, Any], path: PathTuple) -> None:
-    kind, name = text(manifest.get("kind")), name_of(manifest)
-    key = (kind, namespace_of(manifest), name)
+def _add_manifest(made: CreatedObjects, manifest: Mapping[str, Any], path: PathTuple) -> None:
+    kind, name = as_text(manifest.get("kind")), get_name(manifest)
+    key = (kind, get_namespace(manifest), name)
     step = int(path[2])
-    made.first.setdefault(key, step)
-    spec = mapping(manifest.get("spec"))
+    made.creating_step.setdefault(key, step)
+    spec = as_mapping(manifest.get("spec"))
     if kind == "ResourceSlice":
-        made.devices |= _devices(spec)
+        made.devices |= _list_device_names(spec)
     if kind in {"ResourceClaim", "ResourceClaimTemplate"}:
-        inner, place = spec, (*path, "spec")
+        inner, spec_path = spec, (*path, "spec")
         if kind == "ResourceClaimTemplate":
-            inner, place = mapping(spec.get("spec")), (*place, "spec")
-        names, classes = _requests(inner, place)
+            inner, spec_path = as_mapping(spec.get("spec")), (*spec_path, "spec")
+        names, classes = _read_requests(inner, spec_path)
         made.requests[key] = made.requests.get(key, frozenset()) | names
         made.classes += [(named, key) for named in classes]
-        made.inside += [(named, names) for named in _inside(inner, place)]
+        made.requests_named_inside += [
+            (named, names) for named in _list_requests_named_inside(inner, spec_path)
+        ]
     else:
-        made.pods += [_pod(manifest, pod, step, place) for place, pod in pod_specs(manifest, path)]
+        made.pods += [
+            _describe_pod(manifest, pod, step, spec_path)
+            for spec_path, pod in pod_specs(manifest, path)
+        ]
 
 
-def _devices(part: Any) -> set[str]:
-    """Names of what is in a ResourceSlice, or in what changes one: its devices and its pool."""
-    return {text(value.get("name")) for _, value in walk(part) if isinstance(value, dict)}
+def _list_device_names(part: Any) -> set[str]:
+    """Return the names of devices and pool in a ResourceSlice, or in what changes one."""
+    return {as_text(value.get("name")) for _, value in walk(part) if isinstance(value, dict)}
 
 
-def _requests(spec: Mapping[str, Any], path: PathTuple) -> tuple[frozenset[str], list[Named]]:
-    """Names of a claim's requests (``request``, ``request/alternative``) and its classes."""
+def _read_requests(spec: Mapping[str, Any], path: PathTuple) -> tuple[frozenset[str], list[NameAt]]:
+    """Return names of a claim's requests (``request``, ``request/alternative``) and its classes."""
     names: set[str] = set()
     classes = []
-    for index, request in elements(mapping(spec.get("devices")).get("requests")):
-        place = (*path, "devices", "requests", index)
-        name = text(request.get("name"))
+    for index, request in list_mappings(as_mapping(spec.get("devices")).get("requests")):
+        request_path = (*path, "devices", "requests", index)
+        name = as_text(request.get("name"))
         names.add(name)
-        wanted = [(place, request), ((*place, "exactly"), mapping(request.get("exactly")))]
-        for position, alternative in elements(request.get("firstAvailable")):
-            names.add(f"{name}/{text(alternative.get('name'))}")
-            wanted.append(((*place, "firstAvailable", position), alternative))
-        for where, one in wanted:
-            if device_class := text(one.get("deviceClassName")):
-                classes.append(Named((*where, "deviceClassName"), "DeviceClass", device_class))
+        exact_requests = [
+            (request_path, request),
+            ((*request_path, "exactly"), as_mapping(request.get("exactly"))),
+        ]
+        for position, alternative in list_mappings(request.get("firstAvailable")):
+            names.add(f"{name}/{as_text(alternative.get('name'))}")
+            exact_requests.append(((*request_path, "firstAvailable", position), alternative))
+        for exact_path, exact_request in exact_requests:
+            if device_class := as_text(exact_request.get("deviceClassName")):
+                classes.append(
+                    NameAt((*exact_path, "deviceClassName"), "DeviceClass", device_class)
+                )
     return frozenset(names), classes
 
 
-def _inside(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Named]:
-    """Requests that are named by the claim's own constraints and configuration."""
-    devices = mapping(spec.get("devices"))
+def _list_requests_named_inside(spec: Mapping[str, Any], path: PathTuple) -> Iterator[NameAt]:
+    """Yield requests that are named by the claim's own constraints and configuration."""
+    devices = as_mapping(spec.get("devices"))
     for group in ("constraints", "config"):
-        for index, entry in elements(devices.get(group)):
+        for index, entry in list_mappings(devices.get(group)):
             listed = entry.get("requests")
             for position, name in enumerate(listed if isinstance(listed, list) else []):
-                place = (*path, "devices", group, index, "requests", position)
-                yield Named(place, "request", text(name))
+                name_path = (*path, "devices", group, index, "requests", position)
+                yield NameAt(name_path, "request", as_text(name))
 
 
-def _pod(
+def _describe_pod(
     manifest: Mapping[str, Any], spec: Mapping[str, Any], step: int, path: PathTuple
 ) -> PodShape:
     claims = {}
-    for index, entry in elements(spec.get("resourceClaims")):
+    for index, entry in list_mappings(spec.get("resourceClaims")):
         for source, kind in SOURCES.items():
-            if name := text(entry.get(source)):
-                place = (*path, "resourceClaims", index, source)
-                claims[text(entry.get("name"))] = Named(place, kind, name)
+            if name := as_text(entry.get(source)):
+                field_path = (*path, "resourceClaims", index, source)
+                claims[as_text(entry.get("name"))] = NameAt(field_path, kind, name)
     containers = set()
     requests = []
     for group in CONTAINERS:
-        for index, container in elements(spec.get(group)):
-            containers.add(text(container.get("name")))
-            wanted = mapping(container.get("resources")).get("claims")
-            for position, entry in elements(wanted):
-                place = (*path, group, index, "resources", "claims", position, "request")
-                if request := text(entry.get("request")):
-                    requests.append((Named(place, "request", request), text(entry.get("name"))))
+        for index, container in list_mappings(spec.get(group)):
+            containers.add(as_text(container.get("name")))
+            claims_used = as_mapping(container.get("resources")).get("claims")
+            for position, entry in list_mappings(claims_used):
+                field_path = (*path, group, index, "resources", "claims", position, "request")
+                if request := as_text(entry.get("request")):
+                    requests.append(
+                        (NameAt(field_path, "request", request), as_text(entry.get("name")))
+                    )
     return PodShape(
-        text(manifest.get("kind")),
-        name_of(manifest),
-        namespace_of(manifest),
+        as_text(manifest.get("kind")),
+        get_name(manifest),
+        get_namespace(manifest),
         frozenset(containers),
         claims,
         tuple(requests),
-        tuple(_nodes(spec, path)),
+        tuple(_list_nodes(spec, path)),
         step,
     )
 
 
-def _nodes(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Named]:
-    """The nodes that a pod is ``on``: fields of a node are its name alone."""
-    for place, value in walk(spec.get("affinity"), (*path, "affinity")):
-        if place[-2:-1] == ("values",) and "matchFields" in place:
-            yield Named(place, "Node", text(value))
+def _list_nodes(spec: Mapping[str, Any], path: PathTuple) -> Iterator[NameAt]:
+    """Yield the nodes that a pod is ``on``: fields of a node are its name alone."""
+    for value_path, value in walk(spec.get("affinity"), (*path, "affinity")):
+        if value_path[-2:-1] == ("values",) and "matchFields" in value_path:
+            yield NameAt(value_path, "Node", as_text(value))

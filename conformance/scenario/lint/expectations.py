@@ -11,28 +11,35 @@ from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.base import Path, Pods, Timed
-from conformance.scenario.lint.created_objects import Made, PodShape, name_of, namespace_of
+from conformance.scenario.lint.created_objects import (
+    CreatedObjects,
+    PodShape,
+    get_name,
+    get_namespace,
+)
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario
-from conformance.scenario.steps import together
+from conformance.scenario.steps import group_parallel_steps
 from reference_allocator.api import schema
 
-_MADE_BY_STEPS = frozenset(
+_CREATED_BY_STEPS = frozenset(
     (
         *("DaemonSet", "Deployment", "DeviceTaintRule", "Job", "Pod"),
         *("ResourceClaim", "ResourceClaimTemplate", "StatefulSet"),
     )
 )
-_MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
+_CREATED_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
 
 
-def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
-    """Problems of every expectation, and of what is deleted and patched."""
+def check_steps(scenario: Scenario, created: CreatedObjects) -> list[Problem]:
+    """Return problems of every expectation, and of what is deleted and patched."""
     problems: list[Problem] = []
-    begin = {index: group[0] for group in together(scenario.spec.steps) for index in group}
+    begin = {
+        index: group[0] for group in group_parallel_steps(scenario.spec.steps) for index in group
+    }
     for index, step in enumerate(scenario.spec.steps):
-        step_lint = _StepLint(scenario, made, index, problems, begin[index])
+        step_lint = _StepLint(scenario, created, index, problems, begin[index])
         step.lint(step_lint)
         for name, watched in (step.watch or {}).items():
             step_lint.check_kind(("watch", name), watched)
@@ -63,7 +70,7 @@ class _StepLint:
     def __init__(
         self,
         scenario: Scenario,
-        made: Made,
+        created: CreatedObjects,
         step: int,
         problems: list[Problem],
         begin: int,
@@ -71,18 +78,18 @@ class _StepLint:
     ) -> None:
         self._scenario = scenario
         self._spec = scenario.spec
-        self._made = made
+        self._created = created
         self._step = step
         self._group_begin = begin
         self._problems = problems
         self._path: Path = ("spec", "steps", step, *below)
-        self._checked = _MADE_BY_STEPS
+        self._kinds_checked = _CREATED_BY_STEPS
         if scenario.spec.tier == "allocation":
-            self._checked |= _MADE_BY_STEPS_WITHOUT_DRIVER
+            self._kinds_checked |= _CREATED_BY_STEPS_WITHOUT_DRIVER
 
     def narrow_to(self, *path: str | int) -> _StepLint:
         return _StepLint(
-            self._scenario, self._made, self._step, self._problems, self._group_begin, path
+            self._scenario, self._created, self._step, self._problems, self._group_begin, path
         )
 
     def expects_step(self, path: Path, name: str) -> None:
@@ -99,7 +106,7 @@ class _StepLint:
             self._expects_made(path, kind, name, namespace)
 
     def list_earlier_watches(self) -> dict[str, ServerSelector]:
-        """What earlier steps watch, by name."""
+        """Return what earlier steps watch, by name."""
         earlier = self._spec.steps[: self._step]
         return {name: item for step in earlier for name, item in (step.watch or {}).items()}
 
@@ -110,7 +117,7 @@ class _StepLint:
         return watches.get(name)
 
     def check_kind(self, path: Path, selector: ServerSelector) -> None:
-        """The selector's kind, and the version in which it is read."""
+        """Check the selector's kind, and the version in which it is read."""
         version, apis = selector.api_version, self._spec.requires.apis
         self._problems += kind_problems(selector.kind, version, apis, (*self._path, *path))
 
@@ -123,12 +130,12 @@ class _StepLint:
             self._expects_made(
                 name_path, selector.kind, selector.name, selector.namespace, gone=gone
             )
-        pods = self._made.pods
+        pods = self._created.pods
         if selector.owned_by is not None and selector.kind in {"Pod", "ResourceClaim"}:
             owner = selector.owned_by
             pods = [pod for pod in pods if pod.name == owner or owner.startswith(f"{pod.name}-")]
             if not pods:
-                says = hint(owner, (pod.name for pod in self._made.pods))
+                says = hint(owner, (pod.name for pod in self._created.pods))
                 self.report_error((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
                 return
         if selector.pod_claim is not None:
@@ -159,7 +166,9 @@ class _StepLint:
             if source is not None:
                 sources.add((source.kind, source.name))
         keys = [(kind, None, name) for kind, name in sources]
-        request_sets = [self._made.requests[key] for key in keys if key in self._made.requests]
+        request_sets = [
+            self._created.requests[key] for key in keys if key in self._created.requests
+        ]
         names = {request for requests in request_sets for request in requests}
         with_alternatives = {request.partition("/")[0] for request in names if "/" in request}
         if alternatives:
@@ -170,7 +179,7 @@ class _StepLint:
             self.report_error(path, f"there is no request {name!r}; {hint(name, names)}")
 
     def expects_device(self, path: Path, name: str) -> None:
-        devices = self._made.devices
+        devices = self._created.devices
         if self._spec.tier == "allocation" and name not in devices:
             self.report_error(
                 path, f"no ResourceSlice has a device {name!r}; {hint(name, devices)}"
@@ -228,7 +237,7 @@ class _StepLint:
             self.report_error(path, "needs apiVersion and kind")
             return
         selector = ObjectSelector(
-            api_version=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
+            api_version=version, kind=kind, name=get_name(obj), namespace=get_namespace(obj)
         )
         self.expects_selection(path, selector)
         self.check_fields(path, obj, selector)
@@ -281,17 +290,19 @@ class _StepLint:
     def _expects_made(
         self, path: Path, kind: str, name: str, namespace: str | None = None, *, gone: bool = False
     ) -> None:
-        if kind not in self._checked and "${name." not in name:
+        if kind not in self._kinds_checked and "${name." not in name:
             return  # It may have been in the cluster before.
         if f"${{{CAPTURED}." in name:
             return  # It is named by what is there.
         keys = [(kind, namespace, name)]
-        steps = [self._made.first[key] for key in keys if key in self._made.first]
+        steps = [
+            self._created.creating_step[key] for key in keys if key in self._created.creating_step
+        ]
         if kind == "Pod" and namespace is None:
-            steps += (pod.step for pod in self._made.pods_called(name))
-        if not steps and (kind, name) not in self._made.rejected:
-            says = hint(name, self._made.names(kind, namespace))
-            self.report_error(path, f"no step makes {kind} {name!r}; {says}")
+            steps += (pod.step for pod in self._created.pods_called(name))
+        if not steps and (kind, name) not in self._created.rejected:
+            suggestion = hint(name, self._created.list_names(kind, namespace))
+            self.report_error(path, f"no step makes {kind} {name!r}; {suggestion}")
         elif not steps and not gone:
             self.report_error(
                 path, f"{kind} {name!r} is expected to be rejected, so it is never there"
@@ -302,12 +313,12 @@ class _StepLint:
             self.report_error(path, f"{kind} {name!r} {text}")
 
     def _find_pods(self, pods: Pods) -> list[PodShape]:
-        """What is meant at this step: of several pods of one name, the last that was made."""
+        """Return the pods meant at this step: of several of one name, the last that was made."""
         if isinstance(pods, PodSelector):
-            return [pod for pod in self._made.pods if pods.job in {None, pod.name}]
+            return [pod for pod in self._created.pods if pods.job in {None, pod.name}]
         pods_meant = []
         for name in pods:
-            earlier_pods = [pod for pod in self._made.pods_called(name) if pod.step < self._step]
+            earlier_pods = [pod for pod in self._created.pods_called(name) if pod.step < self._step]
             last = max((pod.step for pod in earlier_pods), default=self._step)
             pods_meant += [pod for pod in earlier_pods if pod.step == last]
         return pods_meant

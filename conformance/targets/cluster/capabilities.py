@@ -13,7 +13,7 @@ from conformance.kubeapi.connection import Connection
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
 from conformance.scenario.expectations.conditions import explain_differences
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.observation import CONTROL_PLANE, name_metrics_ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.objects.accounts import why_no_accounts, why_no_hollow_nodes
@@ -39,7 +39,8 @@ _LOCAL_ONLY = {
         (f"fault:{role}" for role in START_ORDER), "components are disturbed on local clusters only"
     ),
     **dict.fromkeys(
-        map(ability, CONTROL_PLANE), "the control plane's metrics are read on local clusters only"
+        map(name_metrics_ability, CONTROL_PLANE),
+        "the control plane's metrics are read on local clusters only",
     ),
     POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
     UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",

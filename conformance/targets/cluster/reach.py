@@ -11,7 +11,7 @@ from typing import TypeVar
 from conformance.kubeapi.api import Api
 from conformance.kubeapi.informers import InformerFactory
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Health, Stimulus
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.observation import CONTROL_PLANE, name_metrics_ability
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.targets.cluster.decisions.recorder import Recorder
 from conformance.targets.cluster.health import Health as ClusterHealth
@@ -57,7 +57,7 @@ class Reach:
         """What scenarios can do by it, see `Capabilities`."""
         return fault_abilities(self.components).union(
             {"cdi"} if self.cdi else (),
-            map(ability, CONTROL_PLANE) if self.metrics else (),
+            map(name_metrics_ability, CONTROL_PLANE) if self.metrics else (),
             {POD_RESOURCES} if self.pod_resources else (),
             {DEVICE_HEALTH} if self.control else (),
             {UPGRADE} if self.upgrades else (),
@@ -143,7 +143,7 @@ class ControlFiles:
         Raises TargetError: the driver has no such file (any more), or a line cannot be made.
         """
         try:
-            text = self._stimulus.lines(health, device)
+            text = self._stimulus.make_lines(health, device)
             # In one write, for others tell the driver, too; the file is the driver's to make.
             file = os.open(self._files[node], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:

@@ -21,7 +21,7 @@ from conformance import __version__
 from conformance.clusters.base import OTHER_DRIVER, usable_nodes
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.observation import CONTROL_PLANE, ability
+from conformance.scenario.observation import CONTROL_PLANE, name_metrics_ability
 from conformance.scenario.shape import ShapeNode
 from conformance.targets.reference.nodes.device_source import (
     DescribedDevices,
@@ -171,7 +171,7 @@ class ReferenceTarget:
             abilities=frozenset(
                 {"cdi", "double-allocation", "image"}
                 | {IMPERSONATION, KUBELET_METRICS, POD_RESOURCES, ROOT_CONTAINERS}
-                | set(map(ability, CONTROL_PLANE))
+                | set(map(name_metrics_ability, CONTROL_PLANE))
                 | fault_abilities(self.world.components.names)
                 | ({DEVICE_HEALTH} if devices.driver else set())
             ),

@@ -75,12 +75,12 @@ def device(name: str) -> Device:
 def test_devices_of_the_requests_that_a_container_shows(
     variables: dict[str, str], devices: list[str]
 ) -> None:
-    shown = PROFILE.spec.probe.requests(variables)
+    shown = PROFILE.spec.probe.read_requests(variables)
     assert identify_requested_devices(shown, POD, CLUSTER) == set(map(device, devices))
 
 
 def test_a_request_of_no_claim_of_the_pod_has_no_device() -> None:
-    shown = PROFILE.spec.probe.requests({"claim_of_another_pod_gpu": "true"})
+    shown = PROFILE.spec.probe.read_requests({"claim_of_another_pod_gpu": "true"})
     assert identify_requested_devices(shown, POD, CLUSTER) == {
         Device("claim_of_another_pod_gpu", frozenset())
     }
@@ -88,7 +88,7 @@ def test_a_request_of_no_claim_of_the_pod_has_no_device() -> None:
 
 def test_a_driver_that_shows_devices_shows_no_requests() -> None:
     probe = load_profile("gpu.example.com", ROOT / "drivers").spec.probe
-    assert probe.requests({"claim_a_b": "true", "GPU_DEVICE_0": "gpu-0"}) == frozenset()
+    assert probe.read_requests({"claim_a_b": "true", "GPU_DEVICE_0": "gpu-0"}) == frozenset()
 
 
 def test_requests_of_claims_that_are_gone_are_those_of_the_pod_that_had_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.scenario.observation import OPERATIONS, total
+from conformance.scenario.observation import OPERATIONS, sum_samples
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import Query, TargetError
@@ -157,7 +157,7 @@ def test_a_kubelet_that_is_stopped_tells_and_lists_nothing_and_one_that_starts_c
         found = scope.observe.samples("kubelet", OPERATIONS, NODE)
         listed = scope.observe.pod_resources("p", "ctr0")
         return (
-            None if found is None else total(found, {}),
+            None if found is None else sum_samples(found, {}),
             None if listed is None else [claim.name for claim in listed],
         )
 

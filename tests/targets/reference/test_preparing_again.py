@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.scenario.observation import PREPARED, total
+from conformance.scenario.observation import PREPARED, sum_samples
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from conformance.targets.seam.values import Obj, Query
@@ -49,7 +49,7 @@ def use(scope: ReferenceScope, pod: str, *claims: str) -> None:
 def prepared(scope: ReferenceScope) -> float:
     found = scope.observe.samples("kubelet", PREPARED, NODE)
     assert found is not None
-    return total(found, {"driver_name": kit.DRIVER})
+    return sum_samples(found, {"driver_name": kit.DRIVER})
 
 
 def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(

@@ -242,7 +242,7 @@ def _read_views(entries: Sequence[str], cluster: Cluster) -> HeldByContainer | s
                 for way, names_shown in names_by_way.items()
             )
             return f"{entry} shows devices: {'; '.join(phrases)}"
-        requests = cluster.profile.spec.probe.requests(dict(view.environment))
+        requests = cluster.profile.spec.probe.read_requests(dict(view.environment))
         names = frozenset[str]().union(*names_by_way.values())
         devices = identify_devices(names, pod_object, container, cluster)
         devices |= identify_requested_devices(requests, pod_object, cluster)

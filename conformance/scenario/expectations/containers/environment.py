@@ -167,26 +167,25 @@ class MetadataExpectation(ContainersExpectation):
             uid = document["metadata"]["uid"]
             [request] = document["requests"]
             shown_devices = {
-                (shown_device["pool"], shown_device["name"]): shown_device
-                for shown_device in request["devices"]
+                (device["pool"], device["name"]): device for device in request["devices"]
             }
         except (ValueError, KeyError, TypeError) as error:
             return f"{path} is not DeviceMetadata: {error!r}"
         if (uid, request.get("name")) != (claim["metadata"]["uid"], expected.request):
             return f"{path} is for request {request.get('name')!r} of claim {uid!r}"
         allocated = {
-            (min(shown_device.device.pools), shown_device.device.name): shown_device.device
-            for shown_device in list_allocated(claim, driver, [expected.request])
+            (min(held_device.device.pools), held_device.device.name): held_device.device
+            for held_device in list_allocated(claim, driver, [expected.request])
         }
         if shown_devices.keys() != allocated.keys():
             return f"{path} has devices {sorted(shown_devices)}, allocated are {sorted(allocated)}"
         for key, device in allocated.items():
-            shown = shown_devices[key].get("attributes") or {}
+            attributes = shown_devices[key].get("attributes") or {}
             published = find_published_device(device, cluster).get("attributes") or {}
             for attribute in expected.attributes:
-                if attribute in published and shown.get(attribute) != published[attribute]:
+                if attribute in published and attributes.get(attribute) != published[attribute]:
                     return (
-                        f"{path} says of {device} that {attribute} is {shown.get(attribute)},"
+                        f"{path} says of {device} that {attribute} is {attributes.get(attribute)},"
                         f" its ResourceSlice {published[attribute]}"
                     )
         return ""

@@ -96,7 +96,7 @@ class HardwareExpectation(ContainersExpectation):
                 reason = "does not run the probe of this tier" if pod is not None else "is gone"
                 problems.append(f"{entry} {reason}")
                 continue
-            shown_devices[entry] = command.devices(output)
+            shown_devices[entry] = command.read_devices(output)
             allocated_devices = [
                 _read_published_values(held_device.device, cluster)
                 for held_device in list_allocated_to_pod(pod, container, cluster)
@@ -268,7 +268,7 @@ class DeviceNodesExpectation(ContainersExpectation):
         if not driver_files:
             return ["has no device file of the driver"]
         problems = [
-            f"may not open {file.path} ({file.number}): {file.said}"
+            f"may not open {file.path} ({file.number}): {file.message}"
             for file in driver_files
             if file.refused
         ]

@@ -215,7 +215,7 @@ def read_shown_names(view: ContainerView, pod: Obj, cluster: Cluster) -> dict[st
         if any(way.attribute for way in probe.ways.values())
         else ()
     )
-    return probe.seen(view, driver, published_attributes(devices, driver))
+    return probe.read_devices(view, driver, published_attributes(devices, driver))
 
 
 def _list_pools_with_device(name: str, node: str, cluster: Cluster) -> Iterator[str]:

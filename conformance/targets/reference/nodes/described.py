@@ -132,7 +132,7 @@ class DescribedDriver(NodeDriver):
         place = self._places[result["device"]]
         allocated = Allocated(device, place, uid, request.partition("/")[0], together)
         try:
-            shown = self._profile.simulated.shown(allocated, self._configured(result, config))
+            shown = self._profile.simulated.make_edits(allocated, self._configured(result, config))
         except ValueError as error:
             raise PrepareError(f"the driver profile's simulated: {error}") from None
         environment = shown.environment | {
