@@ -55,7 +55,7 @@ class AllocatedTo(Strict):
         if claim is None or cluster.profile is None:
             return None
         held_devices = list_allocated(claim, cluster.profile.driver, [self.request])
-        return frozenset(held_device.device for held_device in held_devices)
+        return frozenset(held.device for held in held_devices)
 
 
 class Devices(Strict):
@@ -147,52 +147,28 @@ class DevicesExpectation(Timed):
     def _find_problems(self, views: HeldByContainer, cluster: Cluster) -> list[str]:
         expected = self.devices
         problems = []
-        exclusive_devices = [
-            held_device
-            for held_devices in views.values()
-            for held_device in held_devices
-            if _is_exclusive(held_device, cluster)
+        exclusive = [
+            held for view in views.values() for held in view if _is_exclusive(held, cluster)
         ]
         as_described = (
-            (
-                expected.count is None
-                or all(len(held_devices) == expected.count for held_devices in views.values())
-            )
+            (expected.count is None or all(len(view) == expected.count for view in views.values()))
             and (expected.relation != "same" or len(set(views.values())) == 1)
-            and (
-                expected.relation != "different"
-                or len(exclusive_devices) == len(set(exclusive_devices))
-            )
+            and (expected.relation != "different" or len(exclusive) == len(set(exclusive)))
         )
         if not as_described:
-            phrases = (
-                f"{entry} sees {_join_held_devices(devices)}" for entry, devices in views.items()
-            )
+            phrases = (f"{entry} sees {_join_held(devices)}" for entry, devices in views.items())
             problems.append(", ".join(phrases))
-        for entry, held_devices in views.items():
-            if unknown := frozenset(
-                held_device for held_device in held_devices if not held_device.device.pools
-            ):
+        for entry, view in views.items():
+            if unknown := frozenset(held for held in view if not held.device.pools):
                 problems.append(
-                    f"{entry} shows {_join_held_devices(unknown)}, which no driver has published"
+                    f"{entry} shows {_join_held(unknown)}, which no driver has published"
                 )
         if expected.allocated_to is not None:
-            for entry, held_devices in views.items():
-                allocated_devices = expected.allocated_to.list_devices(
-                    entry.partition("/")[0], cluster
-                )
-                if (
-                    frozenset(held_device.device for held_device in held_devices)
-                    != allocated_devices
-                ):
-                    names = (
-                        "no claim"
-                        if allocated_devices is None
-                        else _join_devices(allocated_devices)
-                    )
-                    problems.append(
-                        f"{entry} sees {_join_held_devices(held_devices)}, allocated is {names}"
-                    )
+            for entry, view in views.items():
+                allocated = expected.allocated_to.list_devices(entry.partition("/")[0], cluster)
+                if frozenset(held.device for held in view) != allocated:
+                    names = "no claim" if allocated is None else _join_devices(allocated)
+                    problems.append(f"{entry} sees {_join_held(view)}, allocated is {names}")
         return problems
 
     def lint(self, lint: LintContext) -> None:
@@ -255,23 +231,15 @@ def _describe_phase(name: str, cluster: Cluster) -> str:
     return f" (pod phase {pod.get('status', {}).get('phase')})" if pod else " (no such pod)"
 
 
-def _is_exclusive(held_device: HeldDevice, cluster: Cluster) -> bool:
+def _is_exclusive(held: HeldDevice, cluster: Cluster) -> bool:
     """Return whether nobody else can rightly have a device: it, and its share, are identified."""
-    is_identified = len(held_device.device.pools) == 1
-    return is_identified and (
-        bool(held_device.share) or not is_shareable(held_device.device, cluster)
-    )
+    is_identified = len(held.device.pools) == 1
+    return is_identified and (bool(held.share) or not is_shareable(held.device, cluster))
 
 
-def _join_held_devices(held_devices: frozenset[HeldDevice]) -> str:
+def _join_held(view: frozenset[HeldDevice]) -> str:
     return (
-        ", ".join(
-            sorted(
-                f"{held_device.device}{held_device.share and ' (a share)'}"
-                for held_device in held_devices
-            )
-        )
-        or "none"
+        ", ".join(sorted(f"{held.device}{held.share and ' (a share)'}" for held in view)) or "none"
     )
 
 
@@ -282,11 +250,9 @@ def _join_devices(devices: Iterable[Device]) -> str:
 def _count_by_viewers(views: HeldByContainer, *, anonymous: bool) -> list[list[Any]]:
     """Return how many devices exactly which containers see: alike for any choice of devices."""
     viewers: dict[HeldDevice, list[str]] = {}
-    for entry, held_devices in sorted(views.items()):
-        for held_device in held_devices:
-            viewers.setdefault(held_device, []).append(
-                entry.partition("/")[2] if anonymous else entry
-            )
+    for entry, view in sorted(views.items()):
+        for held in view:
+            viewers.setdefault(held, []).append(entry.partition("/")[2] if anonymous else entry)
     groups: dict[tuple[str, ...], int] = {}
     for names in viewers.values():
         groups[tuple(names)] = groups.get(tuple(names), 0) + 1

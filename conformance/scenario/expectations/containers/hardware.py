@@ -87,7 +87,7 @@ class HardwareExpectation(ContainersExpectation):
         hardware = self.hardware
         assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
         command = cluster.profile.spec.probe.hardware[hardware.command]
-        shown_devices: dict[str, Shown] = {}
+        shown: dict[str, Shown] = {}
         problems = []
         for entry, view in views.items():
             name, _, container = entry.partition("/")
@@ -96,32 +96,28 @@ class HardwareExpectation(ContainersExpectation):
                 reason = "does not run the probe of this tier" if pod is not None else "is gone"
                 problems.append(f"{entry} {reason}")
                 continue
-            shown_devices[entry] = command.read_devices(output)
-            allocated_devices = [
-                _read_published_values(held_device.device, cluster)
-                for held_device in list_allocated_to_pod(pod, container, cluster)
+            shown[entry] = command.read_devices(output)
+            allocated = [
+                _read_published_values(held.device, cluster)
+                for held in list_allocated_to_pod(pod, container, cluster)
             ]
-            if MARK in output and not any(
-                SIMULATED_ATTRIBUTE in values for values in allocated_devices
-            ):
+            if MARK in output and not any(SIMULATED_ATTRIBUTE in values for values in allocated):
                 problems.append(
                     f"{entry} shows simulated devices that the ResourceSlices call real"
                 )
-            if hardware.count not in (None, len(shown_devices[entry])) or (
-                hardware.agrees
-                and not _are_same_devices(shown_devices[entry], allocated_devices, hardware.agrees)
+            if hardware.count not in (None, len(shown[entry])) or (
+                hardware.agrees and not _are_same_devices(shown[entry], allocated, hardware.agrees)
             ):
                 expected = [
-                    {key: values.get(key) for key in hardware.agrees}
-                    for values in allocated_devices
+                    {key: values.get(key) for key in hardware.agrees} for values in allocated
                 ]
                 text = _shorten_output(output)
                 problems.append(f"{entry} shows {text}; allocated is {expected or 'none'}")
-        if len(shown_devices) < len(views) or (
-            hardware.relation == "different" and share_a_device(shown_devices, cluster)
+        if len(shown) < len(views) or (
+            hardware.relation == "different" and share_a_device(shown, cluster)
         ):
             return problems
-        return problems + _explain_wrong_relation(shown_devices, hardware.relation)
+        return problems + _explain_wrong_relation(shown, hardware.relation)
 
     def lint(self, lint: LintContext) -> None:
         super().lint(lint)
@@ -239,25 +235,25 @@ class DeviceNodesExpectation(ContainersExpectation):
             files, output = read_device_files(view.outputs[NAME]), view.outputs[NAME].strip()
             if not files and output:  # the image may lack a command
                 problems.append(f"{entry} says {shorten(output, 3, 300)}")
-            driver_files = [file for file in files if probe.is_device_node(file.path)]
-            numbers_by_entry[entry] = frozenset(file.number for file in driver_files)
+            own_files = [file for file in files if probe.is_device_node(file.path)]
+            numbers_by_entry[entry] = frozenset(file.number for file in own_files)
             problems += (
-                f"{entry} {problem}" for problem in self._find_file_problems(files, driver_files)
+                f"{entry} {problem}" for problem in self._find_file_problems(files, own_files)
             )
-        for (entry, numbers), (other_entry, other_numbers) in combinations(
+        for (entry, numbers), (other_entry, others_numbers) in combinations(
             numbers_by_entry.items(), 2
         ):
-            if self.device_nodes.relation == "same" and numbers != other_numbers:
-                other_text = f"{other_entry} {_join_numbers(other_numbers)}"
+            if self.device_nodes.relation == "same" and numbers != others_numbers:
+                other_text = f"{other_entry} {_join_numbers(others_numbers)}"
                 problems.append(f"{entry} has {_join_numbers(numbers)}, {other_text}")
             different = self.device_nodes.relation == "different"
             if (
                 different
-                and numbers & other_numbers
+                and numbers & others_numbers
                 and not share_a_device((entry, other_entry), cluster)
             ):
                 problems.append(
-                    f"{entry} and {other_entry} both have {_join_numbers(numbers & other_numbers)}"
+                    f"{entry} and {other_entry} both have {_join_numbers(numbers & others_numbers)}"
                 )
         return problems
 
