@@ -11,7 +11,7 @@ from conformance.engine.schedule.pools import NodePool
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
 from conformance.scenario.driver.profile import DriverProfile
-from conformance.scenario.driver.variables import Variables, namespace, suffix
+from conformance.scenario.driver.variables import Variables, make_suffix, name_namespace
 from conformance.scenario.lint.manifest_claims import pod_specs
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
@@ -70,7 +70,7 @@ class Setup:
         """Why the scenario cannot run on the target, None if it can."""
         opened = self.opened
         spec = loaded.scenario.spec
-        lacking = opened.scheduler.lacks(spec.feature) if opened.scheduler else None
+        lacking = opened.scheduler.explain_lack(spec.feature) if opened.scheduler else None
         return lacking or reason_to_skip(spec, self.capabilities, opened.profile, opened.other)
 
     def reason_to_end(self, loaded: LoadedScenario) -> str | None:
@@ -92,11 +92,11 @@ class Setup:
         return [profile for profile in found if profile is not None]
 
     def namespace(self, loaded: LoadedScenario) -> str:
-        return namespace(self._suffix(loaded))
+        return name_namespace(self._suffix(loaded))
 
     def _suffix(self, loaded: LoadedScenario) -> str:
         # Another one for each attempt: the namespace of the one before may still be terminating.
-        return suffix(self.run, f"{loaded.id}#{self.attempt}" if self.attempt else loaded.id)
+        return make_suffix(self.run, f"{loaded.id}#{self.attempt}" if self.attempt else loaded.id)
 
     def labels(self, loaded: LoadedScenario) -> dict[str, str]:
         """Labels of everything that a scenario makes."""
@@ -136,7 +136,7 @@ def without_steps(loaded: LoadedScenario, outcome: Outcome, message: str) -> Sce
         scenario=planned(loaded),
         outcome=outcome,
         message=message,
-        where=loaded.where(()),
+        where=loaded.locate(()),
         cleanup=Outcome.SKIPPED,
         left=(),
         seconds=0.0,

@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         options = from_given(TargetOptions, given(config, TargetOptions))
         about = from_given(RunOptions, given(config, RunOptions))
         selection = only_failed(from_given(Selection, given(config, Selection)))
-        selection.check()
+        selection.check_names()
         options = replace(options, record=about.compare)
         if about.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")

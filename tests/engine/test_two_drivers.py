@@ -161,8 +161,8 @@ def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
     with open_reference(TargetOptions(nodes=3)) as opened:
         able = replace(opened.capabilities, other_devices_on={"reference-node-1": 1})
         setup = Setup("both", replace(opened, capabilities=able))
-        assert setup.variables(chosen[0]).value("worker.name") == "reference-node-1"
-        assert setup.variables(shipped()[0]).value("namespace")
+        assert setup.variables(chosen[0]).look_up("worker.name") == "reference-node-1"
+        assert setup.variables(shipped()[0]).look_up("namespace")
 
 
 def test_devices_of_a_driver_that_is_installed_are_counted() -> None:

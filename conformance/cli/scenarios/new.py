@@ -14,7 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from conformance.cli.app import SETTINGS
 from conformance.cli.output import write_named
 from conformance.scenario.base import dns_name
-from conformance.scenario.documents.yamlfile import elements, mapping, read_documents, text
+from conformance.scenario.documents.yamlfile import (
+    as_mapping,
+    as_text,
+    list_mappings,
+    read_documents,
+)
 from kube.base.errors import UsageError
 
 app = typer.Typer(
@@ -64,11 +69,11 @@ def write_profile(
     ``source`` says in messages where they are from. Raises UsageError: there is no device, one has
     no name, the driver's name is none, or the file is there already or cannot be written.
     """
-    specs = [spec for one in slices if (spec := mapping(one.get("spec"))).get("devices")]
+    specs = [spec for one in slices if (spec := as_mapping(one.get("spec"))).get("devices")]
     devices = [
         _described(device)
         for spec in specs
-        for _, device in elements(spec["devices"])
+        for _, device in list_mappings(spec["devices"])
         if spec.get("nodeName") == specs[0].get("nodeName")  # as one node has them
     ]
     if not devices:
@@ -84,15 +89,15 @@ def _write_profile(
 ) -> None:
     name = _checked(driver)
     example = devices[0]
-    match, no_match = _selectors(name, mapping(example.get("attributes")))
+    match, no_match = _selectors(name, as_mapping(example.get("attributes")))
     variable = re.sub(r"\W", "_", name.upper()) + "_DEVICE"
     _write(
         file,
         "profile",
         driver=name,
         variable=variable,
-        ways=_ways(mapping(example.get("attributes")), variable),
-        device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
+        ways=_ways(as_mapping(example.get("attributes")), variable),
+        device_name=re.sub(r"\d+$", "{index}", as_text(example["name"])),
         attributes=_own(example, "attributes"),
         capacity=_own(example, "capacity"),
         match=match,
@@ -148,9 +153,9 @@ def _read(file: Path, driver: str) -> list[Mapping[str, Any]]:
     """The ResourceSlices of a driver in a file. Raises UsageError: it cannot be read."""
     found = []
     for document in read_documents(file):
-        top = mapping(document.data)
-        for one in [item for _, item in elements(top.get("items"))] or [top]:
-            spec = mapping(one.get("spec"))
+        top = as_mapping(document.data)
+        for one in [item for _, item in list_mappings(top.get("items"))] or [top]:
+            spec = as_mapping(one.get("spec"))
             if one.get("kind") != "ResourceSlice" or spec.get("driver") != driver:
                 continue
             if one.get("apiVersion") == "resource.k8s.io/v1beta1":
@@ -191,20 +196,20 @@ def _ways(attributes: Mapping[str, Any], variable: str) -> dict[str, dict[str, A
 
 def _own(device: Mapping[str, Any], field: str) -> dict[str, str]:
     """Short name -> name, of the driver's own attributes or capacity."""
-    return {name: name for name in mapping(device.get(field)) if "/" not in name}
+    return {name: name for name in as_mapping(device.get(field)) if "/" not in name}
 
 
 def _selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
     """CEL that is true for a device with these attributes, and CEL that is true for none."""
     for name, value in attributes.items():
-        if "/" not in name and isinstance(found := mapping(value).get("version"), str):
+        if "/" not in name and isinstance(found := as_mapping(value).get("version"), str):
             of = f'device.attributes["{driver}"].{name}'
             return (
                 f'{of}.compareTo(semver("{found}")) >= 0',
                 f'{of}.isGreaterThan(semver("9999.0.0"))',
             )
     for name, value in attributes.items():
-        if "/" not in name and isinstance(found := mapping(value).get("string"), str):
+        if "/" not in name and isinstance(found := as_mapping(value).get("string"), str):
             of = f'device.attributes["{driver}"].{name}'
             return f"{of} == {_quoted(found)}", f"{of} == {_quoted('no-' + found)}"
     return f'device.driver == "{driver}"', f'device.driver == "no-{driver}"'

@@ -72,7 +72,7 @@ def _bound(
             hardware=spec.tier == "device",
         )
         try:
-            return variables, found.bound(variables).data["spec"]["steps"]
+            return variables, found.bind_document(variables).data["spec"]["steps"]
         except UsageError as error:
             problems.append(error)
     raise problems[0]
@@ -92,12 +92,12 @@ def _one(scenario: str) -> LoadedScenario:
 def _page(
     found: LoadedScenario, variables: Variables, steps: Sequence[dict[str, Any]]
 ) -> Iterator[str]:
-    spec, namespace = found.scenario.spec, variables.value("namespace")
+    spec, namespace = found.scenario.spec, variables.look_up("namespace")
     yield f"# {found.id}"
     yield f"# {spec.summary}"
     yield f"# kubectl create namespace {namespace}; kubectl apply -n {namespace} -f THIS"
     if spec.nodes:
-        nodes = ", ".join(variables.value(f"node.{node}") for node in spec.nodes)
+        nodes = ", ".join(variables.look_up(f"node.{node}") for node in spec.nodes)
         yield f"# Nodes that the suite creates: {nodes}"
     for number, step in enumerate(steps, 1):
         yield f"# Step {number}: {', '.join(step)}"

@@ -48,7 +48,7 @@ from conformance.results.events.scenario import (
 )
 from conformance.results.knownissues import versions_of_kubernetes, with_known_issues
 from conformance.scenario.loader import LoadedScenario
-from conformance.scenario.steps import together
+from conformance.scenario.steps import group_parallel_steps
 from conformance.seam.overlaps import Overlap
 from conformance.seam.values import CONSTRAINTS
 from kube.base.errors import TargetGoneError, UsageError
@@ -98,7 +98,7 @@ class _Run:
         self.setup = setup
         self.opened = setup.opened
         self.emit = emit
-        self.ending = Ending(loaded.where(()))
+        self.ending = Ending(loaded.locate(()))
         self.steps: list[StepFinished] = []
         self.decisions: list[dict[str, object]] = []
         self.left: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class _Run:
         if spec.requires.other_devices:
             start_other_driver(context, self.opened.capabilities)
         prepare(context)
-        for indices in together(spec.steps):
+        for indices in group_parallel_steps(spec.steps):
             if not self._steps(indices, context):
                 return
             if last_disruption(spec) in indices and not unpublished(context):
@@ -262,12 +262,12 @@ class _Run:
         name = context.scenario.spec.steps[index].describe()
         self.emit(StepStarted(self.loaded.id, index, name))
         observed: list[dict[str, object]] = []
-        where = self.loaded.where(("spec", "steps", index))
+        where = self.loaded.locate(("spec", "steps", index))
         ok = self._guarded(lambda: observed.extend(action()), where)
         finished = StepFinished(
             scenario=self.loaded.id,
             index=index,
-            title=context.variables.canonical(name),
+            title=context.variables.make_canonical(name),
             outcome=Outcome.PASSED if ok else self.ending.latest[0],
             message="" if ok else self.ending.latest[1],
             seconds=time.perf_counter() - start,

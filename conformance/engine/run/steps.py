@@ -14,7 +14,7 @@ from conformance.engine.run.churn_rounds import churn
 from conformance.engine.run.context import Context
 from conformance.engine.run.faults import disturb, stimulate
 from conformance.scenario.base import ObjectSelector, ServerSelector
-from conformance.scenario.driver.variables import filled
+from conformance.scenario.driver.variables import fill_captured
 from conformance.scenario.metrics import MetricOf
 from conformance.scenario.steps import CopyAllocation, Step
 from conformance.seam.overlaps import COPIED
@@ -76,7 +76,7 @@ def prepare(context: Context) -> None:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
     )
     for node in context.scenario.spec.nodes:
-        context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+        context.ledger.create(hollow_node(str(context.variables.look_up(f"node.{node}")), node))
     for name, account in context.scenario.spec.accounts.items():
         user = context.user(name)
         if user is not None and account.rules:
@@ -92,7 +92,7 @@ def perform(step: Step, context: Context) -> Observed:
         TargetError: the target broke.
     """
     try:
-        step, texts = filled(step, context.captured)
+        step, texts = fill_captured(step, context.captured)
     except LookupError as error:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
     context.progress.inserted |= texts
@@ -223,9 +223,9 @@ def _count(step: str, context: Context) -> None:
     """
     for later in context.scenario.spec.steps:
         for expectation in later.expect or ():
-            wanted = expectation.counted
+            wanted = expectation.growing_metric
             if wanted is not None and wanted.grown_since == step:
-                context.progress.counted[step, wanted.told()] = _read(wanted, context)
+                context.progress.counted[step, wanted.describe()] = _read(wanted, context)
 
 
 def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
@@ -233,7 +233,7 @@ def _read(wanted: MetricOf, context: Context) -> tuple[str | None, float]:
     if wanted.node_of is not None:
         node = context.node_of(wanted.node_of)
         if node is None:
-            expected = f"pod {wanted.node_of} on a node, to read {wanted.told()}"
+            expected = f"pod {wanted.node_of} on a node, to read {wanted.describe()}"
             raise Divergence(expected, f"it is not when step {wanted.grown_since} begins")
     found = context.wait(lambda: context.read(wanted, node), context.limit(_METRIC_SECONDS))
     if found is None:

@@ -9,8 +9,8 @@ from packaging.version import Version
 
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.expectations.conditions import differences
-from conformance.scenario.metrics import ability
+from conformance.scenario.expectations.conditions import explain_differences
+from conformance.scenario.metrics import name_metrics_ability
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.seam.values import (
@@ -44,7 +44,8 @@ _LOCAL_ONLY = {
         (f"fault:{role}" for role in START_ORDER), "components are disturbed on local clusters only"
     ),
     **dict.fromkeys(
-        map(ability, CONTROL_PLANE), "the control plane's metrics are read on local clusters only"
+        map(name_metrics_ability, CONTROL_PLANE),
+        "the control plane's metrics are read on local clusters only",
     ),
     POD_RESOURCES: "kubelets are asked by their sockets on local clusters only",
     UPGRADE: "components are upgraded on local clusters only, with --upgrade-to",
@@ -198,7 +199,7 @@ def probe(api: Api, wanted: GateProbe) -> bool | None:
         kept = api.connection.request("POST", path, query, dict(wanted.object))
     except ApiError as error:
         return wanted.on_if_invalid if error.code == 422 else None
-    return not any(differences(wanted.object, kept))
+    return not any(explain_differences(wanted.object, kept))
 
 
 def _told(connection: Connection) -> Mapping[str, bool]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from conformance.scenario.driver.simulated import DEVICE_HEALTH, Stimulus
-from conformance.scenario.metrics import ability
+from conformance.scenario.metrics import name_metrics_ability
 from conformance.scenario.steps import FEATURE_GATES, UPGRADE
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import POD_RESOURCES, Capabilities, fault_abilities
@@ -60,7 +60,7 @@ class Reach:
         """What scenarios can do by it, see `Capabilities`."""
         return fault_abilities(self.components).union(
             {"cdi"} if self.cdi else (),
-            map(ability, CONTROL_PLANE) if self.metrics else (),
+            map(name_metrics_ability, CONTROL_PLANE) if self.metrics else (),
             {POD_RESOURCES} if self.pod_resources else (),
             {DEVICE_HEALTH} if self.control else (),
             {UPGRADE} if self.upgrades else (),
@@ -146,7 +146,7 @@ class ControlFiles:
         Raises TargetError: the driver has no such file (any more), or a line cannot be made.
         """
         try:
-            text = self._stimulus.lines(health, device)
+            text = self._stimulus.make_lines(health, device)
             # In one write, for others tell the driver, too; the file is the driver's to make.
             file = os.open(self._files[node], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:

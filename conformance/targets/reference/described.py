@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.scenario.driver.probe_ways import output_name
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
 from conformance.scenario.driver.simulated import Allocated
-from conformance.scenario.driver.ways import output_name
 from conformance.targets.reference.probes import SHOWS
 from conformance.targets.reference.refusals import told_to_kubelet
 from kube.observations import Health
@@ -138,7 +138,7 @@ class DescribedDriver(NodeDriver):
         place = self._places[result["device"]]
         allocated = Allocated(device, place, uid, request.partition("/")[0], together)
         try:
-            shown = self._profile.simulated.shown(allocated, self._configured(result, config))
+            shown = self._profile.simulated.make_edits(allocated, self._configured(result, config))
         except ValueError as error:
             raise DriverError(f"the driver profile's simulated: {error}") from None
         environment = shown.environment | {

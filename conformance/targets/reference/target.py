@@ -20,7 +20,7 @@ from typing import Any, Final
 from conformance import __version__
 from conformance.scenario.changes import IMPERSONATION
 from conformance.scenario.driver.simulated import DEVICE_HEALTH
-from conformance.scenario.metrics import ability
+from conformance.scenario.metrics import name_metrics_ability
 from conformance.scenario.shape import ShapeNode
 from conformance.seam.overlaps import ClaimHolders
 from conformance.seam.values import (
@@ -174,7 +174,7 @@ class ReferenceTarget:
             abilities=frozenset(
                 {"cdi", "double-allocation", "image"}
                 | {IMPERSONATION, KUBELET_METRICS, POD_RESOURCES, ROOT_CONTAINERS}
-                | set(map(ability, CONTROL_PLANE))
+                | set(map(name_metrics_ability, CONTROL_PLANE))
                 | fault_abilities(self.world.components.names)
                 | ({DEVICE_HEALTH} if devices.driver else set())
             ),
