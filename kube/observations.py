@@ -68,7 +68,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 }
 
 
-def total(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
+def sum_samples(samples: Iterable[Sample], labels: Mapping[str, str]) -> float:
     """Return the sum of the series that have all these labels; 0 where there is none."""
     return sum(
         sample.value

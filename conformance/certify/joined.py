@@ -17,7 +17,7 @@ from conformance.results.events.run import Merged, RunStarted
 from conformance.results.merge import merged_id
 from conformance.results.read import RecordedRun
 from conformance.results.write import results_digest
-from conformance.scenario.driver.variables import namespace, suffix
+from conformance.scenario.driver.variables import make_suffix, name_namespace
 
 
 def joined_contradictions(result: RecordedRun) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def _check_namespaces(result: RecordedRun) -> Iterator[Finding]:
         if not event.namespace or name not in run_of:
             continue
         attempt = f"{name}#{len(event.attempts)}" if event.attempts else name
-        if event.namespace != (right := namespace(suffix(run_of[name], attempt))):
+        if event.namespace != (right := name_namespace(make_suffix(run_of[name], attempt))):
             text = f"{name} ran in {event.namespace}; of run {run_of[name]} it would be {right}"
             yield "namespace-of-another-run", text
 

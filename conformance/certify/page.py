@@ -18,7 +18,7 @@ from conformance.certify.shown import UNKNOWN
 from conformance.certify.submission import folder_of
 from conformance.certify.values import Hardware, Result
 from conformance.report.templating import build_environment
-from conformance.scenario.base import release
+from conformance.scenario.base import parse_release
 from kube.base.files import write_whole
 from kube.base.text import counted
 
@@ -180,7 +180,7 @@ def _features(entries: Sequence[Entry]) -> list[FeatureResult]:
 
 
 def _order(minor: str) -> tuple[int, ...]:
-    version = release(minor)
+    version = parse_release(minor)
     return version.release if version is not None else ()
 
 

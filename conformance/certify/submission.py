@@ -28,7 +28,7 @@ from conformance.certify.readme import Readme
 from conformance.certify.verify import Verification, verify_evidence
 from conformance.results.events.scenario import PlannedScenario
 from conformance.results.read import RecordedRun
-from conformance.scenario.base import release
+from conformance.scenario.base import parse_release
 from kube.base.errors import UsageError
 from kube.base.files import read_regular, write_whole
 from kube.base.redaction import redact
@@ -58,7 +58,7 @@ class Checked:
 
 def folder_of(report: ConformanceReport) -> Path:
     """Return where a submission belongs below ``reports/``. Raises UsageError."""
-    version = release(report.kubernetes_version)
+    version = parse_release(report.kubernetes_version)
     if version is None:
         raise UsageError(f"{report.kubernetes_version!r:.40} is not a Kubernetes version")
     about = report.implementation

@@ -93,7 +93,7 @@ def derive_demand(scenario: Scenario) -> Demand:
     for step in scenario.spec.steps:
         pods.update(_pods_of_step(step))
         created |= {name_of(obj) for obj in step.apply or () if obj.get("kind") in _CLAIMS}
-        placed = (pair for item in step.expect or () for pair in item.placed())
+        placed = (pair for item in step.expect or () for pair in item.list_scheduled_pods())
         for name, number in placed:
             for entry in pods.get(name, ()):
                 claim = str(entry.get("resourceClaimName") or "")

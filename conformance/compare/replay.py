@@ -26,7 +26,7 @@ from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
 from conformance.results.events.comparison import Judgement, ScenarioCompared
 from conformance.results.read import load_results
-from conformance.scenario.documents.yamlfile import mapping, read_documents
+from conformance.scenario.documents.yamlfile import as_mapping, read_documents
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
 from kube.base.options import option_field
@@ -68,7 +68,7 @@ class WhatIf:
         """Return the changed snapshot. Raises UsageError: it has not what is to be changed."""
         changed = configure_snapshot(snapshot, self.kubernetes, self.gates)
         for file in self.nodes:
-            objects = [mapping(document.data) for document in read_documents(file)]
+            objects = [as_mapping(document.data) for document in read_documents(file)]
             changed = ask_reference(partial(add_objects, changed, objects, str(file)))
         return change_snapshot(changed, (), "", self.cordon, self.end)
 

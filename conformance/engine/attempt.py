@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
-from conformance.scenario.driver.variables import Variables, namespace, suffix
+from conformance.scenario.driver.variables import Variables, make_suffix, name_namespace
 from conformance.scenario.loader import LoadedScenario
 from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from kube.nodes import RUN_LABEL
@@ -51,7 +51,7 @@ class ScenarioAttempt:
     def explain_skip(self) -> str | None:
         """Say why the scenario cannot run on the target, None if it can."""
         opened, spec = self.setup.opened, self.loaded.scenario.spec
-        lacking = opened.scheduler.lacks(spec.feature) if opened.scheduler else None
+        lacking = opened.scheduler.explain_lack(spec.feature) if opened.scheduler else None
         return lacking or reason_to_skip(spec, self.capabilities, opened.profile, opened.other)
 
     def explain_useless(self) -> str | None:
@@ -64,13 +64,13 @@ class ScenarioAttempt:
 
     @property
     def namespace(self) -> str:
-        return namespace(self._suffix)
+        return name_namespace(self._suffix)
 
     @property
     def _suffix(self) -> str:
         # Another one for each attempt: the namespace of the one before may still be terminating.
         name = f"{self.loaded.id}#{self.number}" if self.number else self.loaded.id
-        return suffix(self.setup.run, name)
+        return make_suffix(self.setup.run, name)
 
     @property
     def labels(self) -> dict[str, str]:

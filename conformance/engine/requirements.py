@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from packaging.specifiers import SpecifierSet
 
-from conformance.scenario.base import release
+from conformance.scenario.base import parse_release
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.expectations.container_environment import EnvironmentExpectation
 from conformance.scenario.expectations.container_hardware import (
@@ -141,7 +141,7 @@ def usable_nodes(spec: Spec, capabilities: Capabilities) -> Mapping[str, int]:
 
 def is_in(version: str, versions: str) -> bool:
     """Whether a Kubernetes version is in a range like ``>=1.35``; an invalid one is in none."""
-    parsed = release(version)
+    parsed = parse_release(version)
     return parsed is not None and SpecifierSet(versions).contains(parsed)
 
 
@@ -152,11 +152,11 @@ def _not_of_the_driver(spec: Spec, profile: DriverProfile) -> str | None:
             return f"says that the driver cannot {need}: {profile.spec.cannot[need]}"
     for trait in spec.requires.traits:
         if trait not in profile.spec.traits:
-            off = profile.off("traits", trait)
+            off = profile.suggest_option("traits", trait)
             return f"does not declare the driver trait {trait}{off}"
     for name in spec.requires.config:
         if name not in profile.spec.config:
-            return f"has no config {name}{profile.off('config', name)}"
+            return f"has no config {name}{profile.suggest_option('config', name)}"
     for name in spec.requires.attributes:
         if name not in profile.spec.attributes:
             return f"names no attribute {name}"

@@ -83,7 +83,7 @@ def without_steps(loaded: LoadedScenario, outcome: Outcome, message: str) -> Sce
         scenario=planned(loaded),
         outcome=outcome,
         message=message,
-        where=loaded.where(()),
+        where=loaded.locate(()),
         cleanup=Outcome.SKIPPED,
         left=(),
         seconds=0.0,

@@ -37,7 +37,7 @@ class ScenarioFile(pytest.File):
             loaded = load_scenario(self.config, self.path)
         except ConformanceError as error:
             raise self.CollectError(str(error)) from None
-        if loaded is not None and self.config.stash[SESSION].selection.fits(loaded):
+        if loaded is not None and self.config.stash[SESSION].selection.matches(loaded):
             yield ScenarioItem.from_parent(self, name=loaded.scenario.metadata.name, loaded=loaded)
 
 

@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         options = build_options(TargetOptions, read_options(config, TargetOptions))
         run_options = build_options(RunOptions, read_options(config, RunOptions))
         selection = only_failed(build_options(Selection, read_options(config, Selection)))
-        selection.check()
+        selection.check_names()
         options = replace(options, record=run_options.compare)
         if run_options.compare and options.target == "reference":
             raise UsageError("--dra-compare judges a cluster; use --dra-target cluster")

@@ -25,7 +25,7 @@ def with_known_issues(
         return finished
     passed = all(step.outcome is Outcome.PASSED for step in finished.steps)
     has_overlap = any(item.namespace == finished.namespace for item in finished.overlaps)
-    issues = load_known_issues().of(
+    issues = load_known_issues().match_failure(
         versions, finished.scenario.id, finished.message, passed and has_overlap
     )
     known_failures = tuple(KnownFailure(name, issue.link) for name, issue in issues)

@@ -19,11 +19,11 @@ API_VERSION: Final = "dra-conformance/v1"
 
 _DURATION: Final = r"^([0-9]+(?:[.][0-9]+)?)(ms|s|m)$"
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
-_LONGEST: Final = 3600.0
+_LONGEST_SECONDS: Final = 3600.0
 
 
 def parse_duration(value: Any) -> float:
-    """Seconds from ``500ms``, ``3s`` or ``2m`` (a part of Go's format). Raises ValueError."""
+    """Return the seconds of ``500ms``, ``3s`` or ``2m`` (of Go's format). Raises ValueError."""
     match = re.match(_DURATION, value) if isinstance(value, str) else None
     if match is None:
         unit = (
@@ -31,7 +31,7 @@ def parse_duration(value: Any) -> float:
         )
         raise ValueError(f"must be a duration like 500ms, 3s or 2m{unit}")
     seconds = float(match[1]) * _UNITS[match[2]]
-    if seconds > _LONGEST:
+    if seconds > _LONGEST_SECONDS:
         raise ValueError("must be a duration of at most an hour (60m)")
     return seconds
 
@@ -78,7 +78,7 @@ class Named(Strict):
 
 
 def dns_name(value: str) -> str:
-    """A name as the API server takes it. Raises ValueError: it does not."""
+    """Return a name that the API server takes. Raises ValueError if it does not take it."""
     from reference_allocator.api.names import dns_subdomain_problems
 
     problems = dns_subdomain_problems(value)
@@ -91,14 +91,14 @@ DnsName = Annotated[str, AfterValidator(dns_name)]
 
 
 def api_objects(value: tuple[Obj, ...], kind: str, what: str) -> tuple[Obj, ...]:
-    """Values of an API type like ``resource/v1.Device``. Raises ValueError: wrong field or type."""
+    """Return values of an API type like ``resource/v1.Device``. Raises ValueError for others."""
     from reference_allocator.api import schema
 
     for mistake in schema.find_mistakes(f"[]{kind}", list(value)):
-        place = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
+        path_text = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in mistake.path)
         if isinstance(mistake, schema.UnknownField):
-            raise ValueError(f"{place}: {what} has no such field")
-        raise ValueError(f"{place}: {mistake.value!r} is not of the type that the API has")
+            raise ValueError(f"{path_text}: {what} has no such field")
+        raise ValueError(f"{path_text}: {mistake.value!r} is not of the type that the API has")
     return value
 
 
@@ -119,21 +119,23 @@ class ServerSelector(Strict):
     )
 
     def describe(self) -> str:
-        """In words, for example ``ResourceClaim gpu of pod0``."""
-        parts = [self.kind, *self._which()]
+        """Return what is selected in words, for example ``ResourceClaim gpu of pod0``."""
+        phrases = [self.kind, *self._identify()]
         if self.labels:
-            parts.append("with " + ",".join(f"{key}={value}" for key, value in self.labels.items()))
+            phrases.append(
+                "with " + ",".join(f"{key}={value}" for key, value in self.labels.items())
+            )
         if self.fields:
-            parts.append(
+            phrases.append(
                 "where " + ",".join(f"{key}={value}" for key, value in self.fields.items())
             )
         if self.namespace:
-            parts.append(f"of namespace {self.namespace}")
+            phrases.append(f"of namespace {self.namespace}")
         if self.api_version:
-            parts.append(f"in {self.api_version}")
-        return " ".join(parts)
+            phrases.append(f"in {self.api_version}")
+        return " ".join(phrases)
 
-    def _which(self) -> Iterator[str]:
+    def _identify(self) -> Iterator[str]:
         yield from ()
 
 
@@ -148,12 +150,12 @@ class ObjectSelector(ServerSelector):
     )
 
     @model_validator(mode="after")
-    def _listed(self) -> ObjectSelector:
+    def _check_fields_and_name(self) -> ObjectSelector:
         if self.fields is not None and self.name is not None:
             raise ValueError("fields are for lists: write metadata.name instead of name")
         return self
 
-    def _which(self) -> Iterator[str]:
+    def _identify(self) -> Iterator[str]:
         if self.name:
             yield self.name
         if self.pod_claim:
@@ -162,7 +164,7 @@ class ObjectSelector(ServerSelector):
             yield f"of {self.owned_by}"
 
     def selects(self, obj: Obj) -> bool:
-        """Whether an object of the kind, and of the name if one is given, is meant."""
+        """Return whether the selector means an object of its kind, and of its name if given."""
         meta = obj["metadata"]
         if self.owned_by is not None and not any(
             owner.get("controller") and owner["name"] == self.owned_by
@@ -172,8 +174,8 @@ class ObjectSelector(ServerSelector):
         annotations = meta.get("annotations", {})
         if self.pod_claim is not None and self.pod_claim != annotations.get(POD_CLAIM_ANNOTATION):
             return False
-        wanted = self.labels or {}
-        return all(meta.get("labels", {}).get(key) == value for key, value in wanted.items())
+        labels = self.labels or {}
+        return all(meta.get("labels", {}).get(key) == value for key, value in labels.items())
 
 
 class PodSelector(Strict):
@@ -183,14 +185,14 @@ class PodSelector(Strict):
     labels: dict[str, str] | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> PodSelector:
+    def _check_one_of(self) -> PodSelector:
         if (self.job is None) == (self.labels is None):
             raise ValueError("give job or labels")
         return self
 
 
-def release(text: str) -> Version | None:
-    """A Kubernetes version without pre-release and vendor parts (``1.37.1-gke.5`` is 1.37.1)."""
+def parse_release(text: str) -> Version | None:
+    """Return a Kubernetes version without pre-release and vendor (``1.37.1-gke.5`` is 1.37.1)."""
     try:
         return Version(Version(text.lstrip("v").split("-")[0].split("+")[0]).base_version)
     except InvalidVersion:

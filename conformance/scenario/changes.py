@@ -17,7 +17,7 @@ AccountName = Literal["driver", "other-driver", "user"]
 
 
 def service_account(name: str) -> str:
-    """The name in the cluster of an account that scenarios call ``name``."""
+    """Return the name in the cluster of an account that scenarios call ``name``."""
     return f"dra-conformance-{name}"
 
 
@@ -91,7 +91,7 @@ class Delete(ObjectSelector):
     )
 
     @model_validator(mode="after")
-    def _whole(self) -> Delete:
+    def _check_collection(self) -> Delete:
         if self.collection and (self.name or self.owned_by or self.pod_claim):
             raise ValueError("collection: true takes objects by kind and labels alone")
         return self
@@ -147,8 +147,8 @@ class Update(Strict):
     @model_validator(mode="after")
     def _one_version(self) -> Update:
         meta = self.object.get("metadata")
-        said = isinstance(meta, dict) and "resourceVersion" in meta
-        if self.unchanged_since is not None and said:
+        has_version = isinstance(meta, dict) and "resourceVersion" in meta
+        if self.unchanged_since is not None and has_version:
             raise ValueError("give unchangedSince or metadata.resourceVersion")
         return self
 
@@ -199,29 +199,31 @@ class Changes(Strict):
 
     @property
     def verbs(self) -> tuple[str, ...]:
-        """The fields that are set and say what is done."""
+        """Return the fields that are set and say what is done."""
         return tuple(sorted(self.model_fields_set - MODIFIERS))
 
-    def tell(self) -> str:
-        """The change in words; empty if it is none of those here."""
+    def describe_change(self) -> str:
+        """Return the change in words; empty if it is none of those here."""
         if self.patch is not None:
-            place = f" ({self.patch.subresource})" if self.patch.subresource else ""
-            said = f"patch {self.patch.describe()}{place}"
+            subresource = f" ({self.patch.subresource})" if self.patch.subresource else ""
+            description = f"patch {self.patch.describe()}{subresource}"
         elif self.update is not None:
             obj = self.update.object
-            said = f"update {obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+            description = f"update {obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
         elif self.server_side_apply is not None:
             applied = self.server_side_apply
-            place = f" ({applied.subresource})" if applied.subresource else ""
+            subresource = f" ({applied.subresource})" if applied.subresource else ""
             name = (applied.object.get("metadata") or {}).get("name")
-            said = f"apply {applied.object.get('kind')} {name}{place} by {applied.field_manager}"
+            description = (
+                f"apply {applied.object.get('kind')} {name}{subresource} by {applied.field_manager}"
+            )
         elif self.evict is not None:
-            said = f"evict pod {self.evict.pod}"
+            description = f"evict pod {self.evict.pod}"
         elif self.bind is not None:
-            said = f"bind pod {self.bind.pod} to {self.bind.node}"
+            description = f"bind pod {self.bind.pod} to {self.bind.node}"
         else:
-            said = ""
-        return said
+            description = ""
+        return description
 
 
 MODIFIERS = frozenset({"account", "dry_run", "name", "parallel"})

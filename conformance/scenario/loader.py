@@ -16,7 +16,7 @@ from conformance.scenario.documents.validate import (
     InvalidDocumentError,
     is_own,
     one_document,
-    validated,
+    validate_document,
 )
 from conformance.scenario.documents.yamlfile import (
     Document,
@@ -26,9 +26,9 @@ from conformance.scenario.documents.yamlfile import (
     yaml_files,
 )
 from conformance.scenario.driver.variables import Variables, substitute
-from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.lint.scenarios import check_scenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.short.expand import expanded
+from conformance.scenario.short.expand import expand_document
 from kube.base.errors import UsageError
 from kube.base.text import cut
 
@@ -41,7 +41,7 @@ class LoadedScenario:
 
     Attributes:
         id: path below the scenario root without suffix, for example ``core/isolation-container``.
-        document: in full, see :func:`conformance.scenario.short.expand.expanded`.
+        document: in full, see :func:`conformance.scenario.short.expand.expand_document`.
         digest: ``sha256:`` over the document's canonical JSON.
     """
 
@@ -51,37 +51,37 @@ class LoadedScenario:
     digest: str
 
     def bind(self, variables: Variables) -> Scenario:
-        """The scenario with its variables replaced. Raises UsageError."""
-        return validated(Scenario, self.bound(variables))
+        """Return the scenario with its variables replaced. Raises UsageError."""
+        return validate_document(Scenario, self.bind_document(variables))
 
-    def bound(self, variables: Variables) -> Document:
-        """The document with every ``${...}`` replaced. Raises UsageError: a variable is unknown."""
+    def bind_document(self, variables: Variables) -> Document:
+        """Return the document with each ``${...}`` replaced. Raises UsageError for unknown ones."""
 
-        def text(value: Any, path: PathTuple) -> Any:
+        def fill_text(value: Any, path: PathTuple) -> Any:
             try:
-                return substitute(value, variables.value)
+                return substitute(value, variables.look_up)
             except UsageError as error:
                 raise UsageError(self.document.tell(Problem(path, str(error)))) from None
 
         def replace(value: Any, path: PathTuple) -> Any:
             if isinstance(value, dict):
                 return {
-                    text(key, (*path, key)): replace(item, (*path, key))
+                    fill_text(key, (*path, key)): replace(item, (*path, key))
                     for key, item in value.items()
                 }
             if isinstance(value, list):
                 return [replace(item, (*path, index)) for index, item in enumerate(value)]
-            return text(value, path)
+            return fill_text(value, path)
 
         return dataclasses.replace(self.document, data=replace(self.document.data, ()))
 
-    def where(self, path: Sequence[str | int]) -> str:
-        """``file:line`` of a path in the document."""
+    def locate(self, path: Sequence[str | int]) -> str:
+        """Return ``file:line`` of a path in the document."""
         return f"{self.document.file}:{self.document.line(path)}"
 
 
 def load_scenarios(
-    paths: Sequence[Path] = (), wanted: Callable[[str], bool] | None = None
+    paths: Sequence[Path] = (), is_wanted: Callable[[str], bool] | None = None
 ) -> list[LoadedScenario]:
     """Read scenario files and folders (default: all shipped), in the order of their ids.
 
@@ -89,14 +89,14 @@ def load_scenarios(
     of ids that are not ``wanted`` are not read. The UsageError names every file, line and path that
     is wrong.
     """
-    found: dict[str, LoadedScenario] = {}
+    loaded_by_id: dict[str, LoadedScenario] = {}
     problems: list[str] = []
-    seen: set[Path] = set()
-    for file, below in _files(paths or _shipped()):
-        identity = _identity(file, below)
-        if file.resolve() in seen or (wanted is not None and not wanted(identity)):
+    read_files: set[Path] = set()
+    for file, below in _list_files(paths or _list_shipped_folders()):
+        identity = _find_identity(file, below)
+        if file.resolve() in read_files or (is_wanted is not None and not is_wanted(identity)):
             continue
-        seen.add(file.resolve())
+        read_files.add(file.resolve())
         try:
             loaded = load_file(file, below)
         except InvalidDocumentError as error:
@@ -107,24 +107,24 @@ def load_scenarios(
             continue
         if loaded is None:
             continue
-        if identity in found:
+        if identity in loaded_by_id:
             problems.append(
-                f"{file}:1: id {identity!r} is used by {found[identity].document.file} too;"
+                f"{file}:1: id {identity!r} is used by {loaded_by_id[identity].document.file} too;"
                 " rename one of them"
             )
-        found[identity] = loaded
+        loaded_by_id[identity] = loaded
     if problems:
         raise InvalidDocumentError(problems)
-    return [found[key] for key in sorted(found)]
+    return [loaded_by_id[key] for key in sorted(loaded_by_id)]
 
 
-def _shipped() -> list[Path]:
+def _list_shipped_folders() -> list[Path]:
     folders = (scenarios_dir() / name for name in SCENARIO_FOLDERS)
     return [folder for folder in folders if folder.is_dir()]
 
 
-def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
-    """Files, each with the folder in which it was searched for; None for one that is named."""
+def _list_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
+    """Yield files, each with the folder in which it was found; None for one that is named."""
     for path in paths:
         check_path(path)
         if path.is_dir():
@@ -134,18 +134,18 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
 
 
 def check_path(path: Path) -> None:
-    """See that there is something at a path. Raises UsageError."""
+    """Raise UsageError if there is nothing at a path."""
     try:
         path.stat()
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         if isinstance(error, FileNotFoundError):
-            said = "no such file or folder"
-        raise UsageError(f"{cut(str(path), 200)}: {said}; check the path") from None
+            reason = "no such file or folder"
+        raise UsageError(f"{cut(str(path), 200)}: {reason}; check the path") from None
 
 
-def _identity(file: Path, below: Path | None) -> str:
-    """The public id: the path below ``scenarios/`` without suffix.
+def _find_identity(file: Path, below: Path | None) -> str:
+    """Return the public id: the path below ``scenarios/`` without suffix.
 
     For a file elsewhere it is the path below the folder that was given, or the bare name.
     """
@@ -158,27 +158,32 @@ def _identity(file: Path, below: Path | None) -> str:
 
 
 def load_file(file: Path, below: Path | None) -> LoadedScenario | None:
-    """The scenario in a file; None: a folder was given, and this is none. Raises UsageError."""
+    """Return the scenario in a file; None if it was found in a folder and is none.
+
+    Raises UsageError.
+    """
     try:
         state = file.stat()
     except OSError:
         return _load(file, file.stem, named=True)  # says what is wrong
-    at = (state.st_ino, state.st_mtime_ns, state.st_size)
-    return _loaded(file.absolute(), file, _identity(file, below), below is None, at)
+    file_state = (state.st_ino, state.st_mtime_ns, state.st_size)
+    return _load_cached(
+        file.absolute(), file, _find_identity(file, below), below is None, file_state
+    )
 
 
 def _load(file: Path, identity: str, *, named: bool) -> LoadedScenario | None:
     documents = read_documents(file)
     if not named and documents and not any(map(_may_be_scenario, documents)):
         return None
-    document = expanded(one_document(documents, "scenario", file))
-    scenario = checked_scenario(document)
+    document = expand_document(one_document(documents, "scenario", file))
+    scenario = check_scenario(document)
     digest = document_digest(document.data)
     return LoadedScenario(identity, scenario, document, digest)
 
 
 @lru_cache(maxsize=2048)
-def _loaded(
+def _load_cached(
     _place: Path, file: Path, identity: str, named: bool, _state: tuple[int, int, int]
 ) -> LoadedScenario | None:
     """Keep what was read: to check a corpus takes seconds, and a process may need it repeatedly.
@@ -189,5 +194,5 @@ def _loaded(
 
 
 def _may_be_scenario(document: Document) -> bool:
-    """Whether a document is a scenario, or one that names its kind wrongly."""
+    """Return whether a document is a scenario, or one that names its kind wrongly."""
     return is_own(document) and document.data.get("kind") not in {*USES} - {"Scenario"}

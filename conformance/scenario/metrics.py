@@ -24,15 +24,15 @@ class MetricOf(Strict):
     )
 
     @model_validator(mode="after")
-    def _of_a_node(self) -> MetricOf:
+    def _check_node(self) -> MetricOf:
         named = [name for name in (self.node, self.node_of) if name is not None]
         if len(named) != (1 if self.component == "kubelet" else 0):
             raise ValueError("a kubelet is named by node or nodeOf, any other component by neither")
         return self
 
-    def told(self) -> str:
-        """In a line, the same for all that ask for the same."""
+    def describe(self) -> str:
+        """Return the metric in a line, the same for all that ask for the same."""
         where = self.node or (f"{self.node_of}'s node" if self.node_of else "")
         labels = ", ".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
-        what = f"{self.name}{{{labels}}}" if labels else self.name
-        return f"{what} of {self.component}" + (f" on {where}" if where else "")
+        metric = f"{self.name}{{{labels}}}" if labels else self.name
+        return f"{metric} of {self.component}" + (f" on {where}" if where else "")

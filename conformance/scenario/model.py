@@ -94,12 +94,12 @@ class Requires(Strict):
 
     @property
     def devices_in_all(self) -> int:
-        """How many devices it uses at once."""
+        """Return how many devices it uses at once."""
         return max(self.devices, self.devices_on_one_node)
 
     @property
     def of_the_driver(self) -> tuple[Inability, ...]:
-        """What a driver must not be unable to, sorted; see ``cannot`` of a driver profile."""
+        """Return what the driver must be able to do, sorted; see ``cannot`` of a driver profile."""
         several: set[Inability] = set()
         if self.devices_on_one_node > 1:
             several.add("severalDevicesOnOneNode")
@@ -107,7 +107,7 @@ class Requires(Strict):
 
 
 def _limit(default: str, description: str, alias: str | None = None) -> Any:
-    """A duration with its default as one writes it."""
+    """Return a duration with its default as one writes it."""
     return Field(
         default=parse_duration(default),
         alias=alias,

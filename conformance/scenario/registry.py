@@ -14,7 +14,7 @@ from packaging.version import Version
 from pydantic import Field
 
 from conformance.data import scenarios_dir
-from conformance.scenario.base import Manifest, Strict, release
+from conformance.scenario.base import Manifest, Strict, parse_release
 from conformance.scenario.documents.validate import load_document
 
 
@@ -33,7 +33,7 @@ class GateProbe(Strict):
 
     @property
     def on_if_invalid(self) -> bool | None:
-        """Whether a refusal (422) says that the gate is on; None if it says nothing."""
+        """Return whether a refusal (422) says that the gate is on; None if it says nothing."""
         return None if self.if_invalid is None else self.if_invalid == "enabled"
 
 
@@ -64,7 +64,7 @@ class FeatureRegistry(Strict):
 
 @cache
 def load_registry() -> FeatureRegistry:
-    """The registry that the suite ships, ``scenarios/features.yaml``."""
+    """Return the registry that the suite ships, ``scenarios/features.yaml``."""
     return load_document(FeatureRegistry, scenarios_dir() / "features.yaml", "feature registry")
 
 
@@ -79,7 +79,7 @@ class Affected(Strict):
         default=None, alias="fixedIn", description="the first after it that has it no more; or none"
     )
 
-    def has(self, version: Version) -> bool:
+    def covers_version(self, version: Version) -> bool:
         return Version(self.first) <= version and (
             self.fixed is None or version < Version(self.fixed)
         )
@@ -107,10 +107,12 @@ class KnownIssue(Strict):
         default=(), description="failures of scenarios that are this issue"
     )
 
-    def has(self, version: str) -> bool:
-        """Whether a version like ``v1.37.1-gke.5`` has it; a pre-release counts as its release."""
-        found = release(version)
-        return found is not None and any(item.has(found) for item in self.affected)
+    def affects_version(self, version: str) -> bool:
+        """Return whether a version like ``v1.37.1-gke.5`` has it; a pre-release is its release."""
+        parsed_version = parse_release(version)
+        return parsed_version is not None and any(
+            item.covers_version(parsed_version) for item in self.affected
+        )
 
 
 class KnownIssues(Strict):
@@ -120,31 +122,33 @@ class KnownIssues(Strict):
     kind: Literal["KnownIssues"]
     issues: dict[str, KnownIssue]
 
-    def failing(self, version: str) -> frozenset[str]:
-        """Ids of the scenarios whose failures on a version are known."""
-        issues = (issue for issue in self.issues.values() if issue.has(version))
+    def list_failing_scenarios(self, version: str) -> frozenset[str]:
+        """Return ids of the scenarios whose failures on a version are known."""
+        issues = (issue for issue in self.issues.values() if issue.affects_version(version))
         return frozenset(item.scenario for issue in issues for item in issue.shown_by)
 
-    def of(
+    def match_failure(
         self, versions: Collection[str], scenario: str, message: str, overlaps_alone: bool
     ) -> Iterator[tuple[str, KnownIssue]]:
-        """The issues that a failure is, with their names.
+        """Yield the issues that a failure is, with their names.
 
         Args:
             versions: of all components; one that has the issue is enough.
             overlaps_alone: all steps passed, and a device was in two claims.
         """
         for name, issue in self.issues.items():
-            shown = any(
+            is_shown = any(
                 item.scenario == scenario and item.message in message for item in issue.shown_by
             )
-            if any(map(issue.has, versions)) and (shown or (overlaps_alone and issue.overlaps)):
+            if any(map(issue.affects_version, versions)) and (
+                is_shown or (overlaps_alone and issue.overlaps)
+            ):
                 yield name, issue
 
 
 @cache
 def load_known_issues() -> KnownIssues:
-    """The list that the suite ships, ``scenarios/known-issues.yaml``."""
+    """Return the list that the suite ships, ``scenarios/known-issues.yaml``."""
     return load_document(KnownIssues, scenarios_dir() / "known-issues.yaml", "list of known issues")
 
 

@@ -40,11 +40,13 @@ class SchedulerSpec(Strict):
 
     @field_validator("claims", "without")
     @classmethod
-    def _known(cls, value: tuple[str, ...] | dict[str, str]) -> tuple[str, ...] | dict[str, str]:
-        known = load_registry().features
+    def _check_features(
+        cls, value: tuple[str, ...] | dict[str, str]
+    ) -> tuple[str, ...] | dict[str, str]:
+        features = load_registry().features
         for name in value:
-            if name not in known:
-                raise ValueError(f"no feature {name}; {hint(name, known)}")
+            if name not in features:
+                raise ValueError(f"no feature {name}; {hint(name, features)}")
         return value
 
 
@@ -58,11 +60,11 @@ class SchedulerProfile(Strict):
 
     @property
     def name(self) -> str:
-        """``spec.schedulerName`` of its pods."""
+        """Return ``spec.schedulerName`` of its pods."""
         return self.spec.scheduler_name
 
-    def lacks(self, feature: str) -> str | None:
-        """Why scenarios of a feature are not asked of it; None if they are."""
+    def explain_lack(self, feature: str) -> str | None:
+        """Return why scenarios of a feature are not asked of it; None if they are."""
         if feature in self.spec.without:
             return f"scheduler {self.name} has no {feature}: {self.spec.without[feature]}"
         if feature in OWN_WAYS and feature not in self.spec.claims:
@@ -71,7 +73,7 @@ class SchedulerProfile(Strict):
 
 
 def find_scheduler(name_or_file: str, directory: Path) -> SchedulerProfile:
-    """A profile by its shipped name or its file; else one for a scheduler of that name.
+    """Return a profile by its shipped name or file; else one for a scheduler of that name.
 
     Raises UsageError: no such file, a malformed profile, or no name of a scheduler.
     """

@@ -78,53 +78,55 @@ class Selection:
     )
     ids: tuple[str, ...] | None = None
 
-    def wants(self, identity: str) -> bool:
-        """Whether the filters on ids match; otherwise the file need not be read."""
+    def matches_id(self, identity: str) -> bool:
+        """Return whether the filters on ids match; otherwise the file need not be read."""
         return (
-            (not self.only or any(_like(identity, pattern) for pattern in self.only))
-            and not any(_like(identity, pattern) for pattern in self.exclude)
+            (not self.only or any(_matches_pattern(identity, pattern) for pattern in self.only))
+            and not any(_matches_pattern(identity, pattern) for pattern in self.exclude)
             and (self.ids is None or identity in self.ids)
         )
 
-    def fits(self, loaded: LoadedScenario) -> bool:
-        return self.wants(loaded.id) and all(
-            fits(loaded.scenario.spec) for _, fits in self._filters()
+    def matches(self, loaded: LoadedScenario) -> bool:
+        return self.matches_id(loaded.id) and all(
+            filter_matches(loaded.scenario.spec) for _, filter_matches in self._list_filters()
         )
 
-    def check(self) -> None:
-        """Check the names that filters use. Raises UsageError: one is unknown; suggests names."""
+    def check_names(self) -> None:
+        """Raise UsageError, with suggestions, if a filter uses an unknown name."""
         from conformance.scenario.registry import load_registry
         from reference_allocator.gates import MINORS
 
         features = load_registry().features
         for name in self.feature:
-            _known("feature", name, features, "; see `dra-conformance list --features`")
+            _check_known_name("feature", name, features, "; see `dra-conformance list --features`")
         for name in self.gate:
-            _known("feature gate", name, sorted(_gates()))
+            _check_known_name("feature gate", name, sorted(_list_gates()))
         for number in self.kep:
-            _known(
-                "enhancement", str(number), sorted({_kep(item.kep) for item in features.values()})
+            _check_known_name(
+                "enhancement",
+                str(number),
+                sorted({_kep_number(item.kep) for item in features.values()}),
             )
         for minor in self.since:
             if minor not in MINORS:
                 raise UsageError(f"--since {minor}: known minors are {', '.join(MINORS)}")
 
-    def left(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
-        """The scenarios that match. Raises UsageError: none; names the filter that leaves none."""
-        found = list(scenarios)
-        said = [f"{len(found)} in all"]
-        for name, fits in self._filters():
-            found = [item for item in found if fits(item.scenario.spec)]
-            said.append(f"{len(found)} with {name}")
-            if not found:
+    def filter_scenarios(self, scenarios: Sequence[LoadedScenario]) -> list[LoadedScenario]:
+        """Return the scenarios that match. Raises UsageError, with the filter that leaves none."""
+        matching = list(scenarios)
+        counts = [f"{len(matching)} in all"]
+        for name, filter_matches in self._list_filters():
+            matching = [item for item in matching if filter_matches(item.scenario.spec)]
+            counts.append(f"{len(matching)} with {name}")
+            if not matching:
                 raise UsageError(
-                    f"no scenario matches all filters: {', '.join(said)}; "
+                    f"no scenario matches all filters: {', '.join(counts)}; "
                     "`dra-conformance list` shows all scenarios"
                 )
-        return found
+        return matching
 
-    def _filters(self) -> list[tuple[str, Callable[[Spec], bool]]]:
-        """Each filter that is set, as the user wrote it, with its predicate."""
+    def _list_filters(self) -> list[tuple[str, Callable[[Spec], bool]]]:
+        """Return each filter that is set, as the user wrote it, with its predicate."""
         features = {name.lower() for name in self.feature}
         gates = {name.lower() for name in self.gate}
         keps = {str(number) for number in self.kep}
@@ -135,9 +137,9 @@ class Selection:
             (
                 "--gate",
                 self.gate,
-                lambda spec: any(one.lower() in gates for one in _gates_of(spec)),
+                lambda spec: any(gate.lower() in gates for gate in _list_gates_of(spec)),
             ),
-            ("--kep", self.kep, lambda spec: _kep(_feature(spec).kep) in keps),
+            ("--kep", self.kep, lambda spec: _kep_number(_find_feature(spec).kep) in keps),
             ("--since", self.since, lambda spec: _first_minor(spec) in self.since),
             (
                 "--no-faults",
@@ -147,31 +149,39 @@ class Selection:
                 ),
             ),
         ]
-        return [(_said(flag, values), fits) for flag, values, fits in filters if values]
+        return [(_format_option(flag, values), fits) for flag, values, fits in filters if values]
 
 
 def select(paths: Sequence[Path] = (), selection: Selection | None = None) -> list[LoadedScenario]:
-    """The scenarios below ``paths`` (default: shipped) that match. Raises UsageError."""
+    """Return the scenarios below ``paths`` (default: shipped) that match. Raises UsageError."""
     from conformance.data import scenarios_dir
     from conformance.scenario.loader import load_scenarios
 
     selection = selection or Selection()
-    selection.check()
-    scenarios = load_scenarios(paths, selection.wants)
+    selection.check_names()
+    scenarios = load_scenarios(paths, selection.matches_id)
     if not scenarios:
         where = ", ".join(map(str, paths)) or str(scenarios_dir())
-        what = [f"with an id that matches {_said('-k', selection.only)}"] if selection.only else []
-        what += [f"without {_said('--exclude', selection.exclude)}"] if selection.exclude else []
-        what += ["of those that failed"] if selection.ids is not None else []
-        said = " and ".join(what) or "(YAML)"
-        raise UsageError(f"no scenario {said} below {where}; see `dra-conformance list`")
-    return selection.left(scenarios)
+        criteria = (
+            [f"with an id that matches {_format_option('-k', selection.only)}"]
+            if selection.only
+            else []
+        )
+        criteria += (
+            [f"without {_format_option('--exclude', selection.exclude)}"]
+            if selection.exclude
+            else []
+        )
+        criteria += ["of those that failed"] if selection.ids is not None else []
+        criteria_text = " and ".join(criteria) or "(YAML)"
+        raise UsageError(f"no scenario {criteria_text} below {where}; see `dra-conformance list`")
+    return selection.filter_scenarios(scenarios)
 
 
-def _known(what: str, name: str, known: Iterable[str], more: str = "") -> None:
+def _check_known_name(what: str, name: str, known: Iterable[str], more: str = "") -> None:
     from conformance.scenario.documents.validate import hint
 
-    names = {one.lower(): one for one in known}
+    names = {known_name.lower(): known_name for known_name in known}
     if name.lower() in names:
         return
     alike = [names[key] for key in names if name.lower() in key]
@@ -179,52 +189,56 @@ def _known(what: str, name: str, known: Iterable[str], more: str = "") -> None:
     raise UsageError(f"unknown {what} {name}; {meant}{more}")
 
 
-def _feature(spec: Spec) -> Feature:
+def _find_feature(spec: Spec) -> Feature:
     from conformance.scenario.registry import load_registry
 
     return load_registry().features[spec.feature]
 
 
-def _gates_of(spec: Spec) -> set[str]:
-    """The gates that a scenario depends on: its feature's, and those that it needs on or off."""
-    own = _feature(spec).gate
+def _list_gates_of(spec: Spec) -> set[str]:
+    """Return the gates that a scenario depends on: its feature's, and those needed on or off."""
+    feature_gate = _find_feature(spec).gate
     needs = spec.requires
-    return {*needs.feature_gates, *needs.feature_gates_off, *([own] if own else [])}
+    return {
+        *needs.feature_gates,
+        *needs.feature_gates_off,
+        *([feature_gate] if feature_gate else []),
+    }
 
 
-def _gates() -> set[str]:
-    """The gates that features have, or that the shipped scenarios need."""
+def _list_gates() -> set[str]:
+    """Return the gates that features have, or that the shipped scenarios need."""
     from conformance.scenario.registry import load_registry
     from reference_allocator.gates import MINORS, gates_for_version
 
     features = load_registry().features.values()
-    known = {item.gate for item in features if item.gate}
-    return known.union(*(gates_for_version(minor) for minor in MINORS))
+    feature_gates = {item.gate for item in features if item.gate}
+    return feature_gates.union(*(gates_for_version(minor) for minor in MINORS))
 
 
-def _kep(address: str) -> str:
+def _kep_number(address: str) -> str:
     return address.rstrip("/").rpartition("/")[2]
 
 
 def _first_minor(spec: Spec) -> str:
-    """The first minor that has the rule, and its feature on if that is on by default anywhere."""
+    """Return the first minor with the rule, and with its feature on by default if any has that."""
     from packaging.specifiers import SpecifierSet
 
     from reference_allocator.gates import MINORS
 
-    since = _feature(spec).since or MINORS[0]
+    since = _find_feature(spec).since or MINORS[0]
     has = SpecifierSet(spec.requires.kubernetes)
     first = next((minor for minor in MINORS if has.contains(f"{minor}.99")), MINORS[0])
     return max(first, since, key=MINORS.index)
 
 
-def _said(flag: str, values: Sequence[object] | bool) -> str:
+def _format_option(flag: str, values: Sequence[object] | bool) -> str:
     if isinstance(values, bool):
         return flag
     return " ".join(f"{flag} {value}" for value in values)
 
 
-def _like(identity: str, pattern: str) -> bool:
+def _matches_pattern(identity: str, pattern: str) -> bool:
     if any(char in pattern for char in "*?["):
         return fnmatchcase(identity, pattern) or fnmatchcase(identity.rpartition("/")[2], pattern)
     return pattern in identity

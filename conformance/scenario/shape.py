@@ -61,8 +61,8 @@ class ShapeNode(Strict):
         default=(), description="devices that a pod in another namespace holds"
     )
 
-    def each(self) -> tuple[ShapeNode, ...]:
-        """The nodes that it stands for, each with its own name."""
+    def expand_nodes(self) -> tuple[ShapeNode, ...]:
+        """Return the nodes that it stands for, each with its own name."""
         if self.count is None:
             return (self,)
         return tuple(
@@ -86,8 +86,8 @@ class ShapeSpec(Strict):
 
     @field_validator("nodes")
     @classmethod
-    def _each(cls, value: tuple[ShapeNode, ...]) -> tuple[ShapeNode, ...]:
-        nodes = tuple(one for node in value for one in node.each())
+    def _expand_nodes(cls, value: tuple[ShapeNode, ...]) -> tuple[ShapeNode, ...]:
+        nodes = tuple(single_node for node in value for single_node in node.expand_nodes())
         for name, times in Counter(dns_name(node.name) for node in nodes).items():
             if times > 1:
                 raise ValueError(f"{times} nodes have the name {name}")
@@ -123,6 +123,6 @@ class ClusterShape(Strict):
 
 
 def find_shape(name_or_file: str, directory: Path) -> ClusterShape | None:
-    """A shape by its shipped name or its file's; None: neither is meant. Raises UsageError."""
+    """Return a shape by its shipped name or its file; None for neither. Raises UsageError."""
     file = shipped_or_file(name_or_file, directory, "cluster shape")
     return None if file is None else load_document(ClusterShape, file, "cluster shape")

@@ -15,7 +15,7 @@ from conformance.scenario.base import Duration, Manifest, ObjectSelector, Server
 from conformance.scenario.changes import CapturedName, Changes, Delete
 from conformance.scenario.churn import Churn
 from conformance.scenario.expectations import AnyExpectation
-from conformance.scenario.expectations.base import Known, Timed
+from conformance.scenario.expectations.base import LintContext, Timed
 from conformance.seam.abilities import Ability, fault_ability
 from kube.observations import Health
 
@@ -55,7 +55,7 @@ class Fault(Strict):
     node_of: str | None = Field(default=None, description="of the node only on which this pod is")
 
     @model_validator(mode="after")
-    def _one_place(self) -> Fault:
+    def _check_fault(self) -> Fault:
         if self.node is not None and self.node_of is not None:
             raise ValueError("give node or nodeOf, not both")
         if self.of_next_version and self.component != "driver":
@@ -68,25 +68,25 @@ class Fault(Strict):
 
     @property
     def of_next_version(self) -> bool:
-        """Whether it is about a second instance of a driver."""
+        """Return whether the action is about a second instance of a driver."""
         return self.action in get_args(NextVersion)
 
-    def lint(self, known: Known) -> None:
-        """The target can do it, and the pod on whose node it is done is there."""
-        known.needed(("fault",), "ability", fault_ability(self.component))
+    def lint(self, lint: LintContext) -> None:
+        """Report to ``lint`` what the target must be able to do, and the pod on whose node."""
+        lint.requires(("fault",), "ability", fault_ability(self.component))
         if self.of_next_version:
-            known.needed(("fault",), "trait", "rollingUpdate")
+            lint.requires(("fault",), "trait", "rollingUpdate")
         if self.action == "upgrade":
-            known.needed(("fault",), "ability", Ability.UPGRADE)
+            lint.requires(("fault",), "ability", Ability.UPGRADE)
         if self.feature_gates:
-            known.needed(("fault",), "ability", Ability.FEATURE_GATES)
+            lint.requires(("fault",), "ability", Ability.FEATURE_GATES)
         for gate in self.feature_gates:
-            known.needed(("fault", "featureGates"), "gate", gate)
+            lint.requires(("fault", "featureGates"), "gate", gate)
         if self.node_of is not None:
-            known.named(("fault", "nodeOf"), "Pod", self.node_of)
+            lint.expects_object(("fault", "nodeOf"), "Pod", self.node_of)
 
     def describe(self) -> str:
-        """In words, for example ``stop driver of the node of pod0``."""
+        """Return the fault in words, for example ``stop driver of the node of pod0``."""
         where = f" of {self.node}" if self.node else ""
         where = f" of the node of {self.node_of}" if self.node_of else where
         gates = (f"{name}={str(on).lower()}" for name, on in self.feature_gates.items())
@@ -105,11 +105,11 @@ class CopyAllocation(Strict):
     source: str = Field(alias="from", description="a ResourceClaim that is allocated")
     to: str = Field(description="one that is not, with requests of the same names")
 
-    def lint(self, known: Known) -> None:
-        """Both claims are there, and the target can do it."""
-        known.named(("copyAllocation", "from"), "ResourceClaim", self.source)
-        known.named(("copyAllocation", "to"), "ResourceClaim", self.to)
-        known.needed(("copyAllocation",), "ability", Ability.DOUBLE_ALLOCATION)
+    def lint(self, lint: LintContext) -> None:
+        """Report to ``lint`` both claims, and what the target must be able to do."""
+        lint.expects_object(("copyAllocation", "from"), "ResourceClaim", self.source)
+        lint.expects_object(("copyAllocation", "to"), "ResourceClaim", self.to)
+        lint.requires(("copyAllocation",), "ability", Ability.DOUBLE_ALLOCATION)
 
     def describe(self) -> str:
         return f"allocate to {self.to} what {self.source} has"
@@ -131,22 +131,22 @@ class Stimulate(Strict):
     health: Health = Field(description="what they are from now on")
 
     @model_validator(mode="after")
-    def _of_something(self) -> Stimulate:
+    def _check_claim(self) -> Stimulate:
         if self.claim is None and (self.health != "Healthy" or self.request is not None):
             raise ValueError("say of which claim; only health: Healthy alone needs none")
         return self
 
-    def lint(self, known: Known) -> None:
-        """The claim and its request are there, and the target can do it."""
-        known.needed(("stimulate",), "kubelet")
-        known.needed(("stimulate",), "ability", Ability.DEVICE_HEALTH)
+    def lint(self, lint: LintContext) -> None:
+        """Report to ``lint`` the claim, its request, and what the target must be able to do."""
+        lint.requires(("stimulate",), "kubelet")
+        lint.requires(("stimulate",), "ability", Ability.DEVICE_HEALTH)
         if self.claim is not None:
-            known.named(("stimulate", "claim"), "ResourceClaim", self.claim)
+            lint.expects_object(("stimulate", "claim"), "ResourceClaim", self.claim)
         if self.request is not None:
-            known.request(("stimulate", "request"), self.request, self.claim, (), None)
+            lint.expects_request(("stimulate", "request"), self.request, self.claim, (), None)
 
     def describe(self) -> str:
-        """In words, for example ``make the devices of claim one Unhealthy``."""
+        """Return the stimulus in words, for example ``make the devices of claim one Unhealthy``."""
         if self.claim is None:
             return "make all devices Healthy again"
         request = f" for request {self.request}" if self.request else ""
@@ -195,7 +195,7 @@ class Step(Changes):
     )
 
     @model_validator(mode="after")
-    def _one(self) -> Step:
+    def _check_one_verb(self) -> Step:
         if len(self.verbs) != 1:
             raise ValueError(
                 "a step has exactly one of apply, expect, patch, update, serverSideApply, delete,"
@@ -213,21 +213,21 @@ class Step(Changes):
 
     @property
     def action(self) -> str:
-        """The one field that is set."""
+        """Return the one field that is set."""
         return self.verbs[0]
 
     @property
     def seconds(self) -> float:
-        """How long it takes at least where all is well."""
+        """Return how many seconds the step takes at least where all is well."""
         churn = self.churn.time if self.churn is not None else 0.0
         held = (item.consistently or 0.0 for item in self.expect or () if isinstance(item, Timed))
         return (self.wait or 0.0) + churn + sum(held)
 
     def describe(self) -> str:
         how = f" as {self.account}" if self.account else ""
-        return self._done() + how + (" in parallel" if self.parallel else "")
+        return self._describe_action() + how + (" in parallel" if self.parallel else "")
 
-    def _done(self) -> str:
+    def _describe_action(self) -> str:
         verb, value = self.action, getattr(self, self.action)
         match verb:
             case "apply":
@@ -247,26 +247,26 @@ class Step(Changes):
                 return f"churn for {value.time:g} s"
             case "wait":
                 return f"wait {value:g} s"
-        return self.tell()
+        return self.describe_change()
 
-    def lint(self, known: Known) -> None:
-        """What the step refers to and needs; but what it expects says that itself."""
+    def lint(self, lint: LintContext) -> None:
+        """Report to ``lint`` what the step refers to and needs; expectations do so themselves."""
         for position, deleted in enumerate(self.delete or ()):
-            known.selected(("delete", position), deleted)
-        known.changed((), self)
+            lint.expects_selection(("delete", position), deleted)
+        lint.check_changes((), self)
         for name, captured in (self.capture or {}).items():
-            known.selected(("capture", name), captured)
-        for done in (self.fault, self.stimulate, self.copy_allocation):
-            if done is not None:
-                done.lint(known)
+            lint.expects_selection(("capture", name), captured)
+        for verb_with_needs in (self.fault, self.stimulate, self.copy_allocation):
+            if verb_with_needs is not None:
+                verb_with_needs.lint(lint)
 
 
-def together(steps: Sequence[Step]) -> list[list[int]]:
-    """Indices of steps, in their order; those that are carried out at the same time in one list."""
-    found: list[list[int]] = []
+def group_parallel_steps(steps: Sequence[Step]) -> list[list[int]]:
+    """Return indices of steps in order; those carried out at the same time are in one list."""
+    groups: list[list[int]] = []
     for index, step in enumerate(steps):
-        if step.parallel and found and steps[index - 1].parallel:
-            found[-1].append(index)
+        if step.parallel and groups and steps[index - 1].parallel:
+            groups[-1].append(index)
         else:
-            found.append([index])
-    return found
+            groups.append([index])
+    return groups

@@ -28,7 +28,7 @@ from conformance.results.read import RecordedRun, load_results
 from conformance.results.write import ResultFile
 from conformance.scenario.documents.validate import load_document
 from conformance.scenario.documents.yamlfile import read_documents
-from conformance.scenario.driver.variables import namespace, suffix
+from conformance.scenario.driver.variables import make_suffix, name_namespace
 from conformance.scenario.registry import load_registry
 from conformance.scenario.selection import select
 from conformance.seam.overlaps import Overlap
@@ -224,7 +224,7 @@ def ended_as(scenario: PlannedScenario, outcome: Outcome) -> ScenarioFinished:
         return finished(scenario, outcome, "no", attempts=(Attempt(Outcome.FAILED, "no", "", 1.0),))
     if outcome is not Outcome.KNOWN:
         return finished(scenario, outcome, "no")
-    ns = namespace(suffix("r1", scenario.id))
+    ns = name_namespace(make_suffix("r1", scenario.id))
     overlap = Overlap("d", "p", "gpu-0", f"{ns}/b", f"{ns}/a", 7, ns)
     failed = finished(scenario, Outcome.FAILED, "no", overlaps=(overlap,), namespace=ns)
     return with_known_issues(failed, "cluster", "1.37.1")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.driver.ways import published_attributes
 from tests.cli.conftest import Call
 
 DRIVER = "fpga.acme.example.com"
@@ -81,7 +81,7 @@ def test_a_way_is_guessed_from_the_names_of_attributes_and_said_to_be(
     }
     lines = ["lo mac 00:00", "eth0 mac 0a:00", "net1 mac 02:02"]
     known = published_attributes(spec.simulated.devices, DRIVER)
-    assert all(way.devices(lines, known) == {"b"} for way in spec.probe.ways.values())
+    assert all(way.find_device_names(lines, known) == {"b"} for way in spec.probe.ways.values())
     assert spec.simulated.devices[2]["allowMultipleAllocations"] is True
     assert "0 errors, 0 warnings" in command("lint", profile)[1]
 

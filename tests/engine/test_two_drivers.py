@@ -164,8 +164,8 @@ def test_the_worker_has_devices_of_both(tmp_path: Path) -> None:
         able = replace(opened.capabilities, free=free)
         setup = Setup("both", replace(opened, capabilities=able))
         variables = ScenarioAttempt(setup, chosen[0]).make_variables()
-        assert variables.value("worker.name") == "reference-node-1"
-        assert ScenarioAttempt(setup, shipped()[0]).make_variables().value("namespace")
+        assert variables.look_up("worker.name") == "reference-node-1"
+        assert ScenarioAttempt(setup, shipped()[0]).make_variables().look_up("namespace")
 
 
 def test_devices_of_a_driver_that_is_installed_are_counted() -> None:

@@ -7,7 +7,7 @@ import pytest
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
 from kube.base.errors import TargetError
-from kube.observations import OPERATIONS, total
+from kube.observations import OPERATIONS, sum_samples
 from kube.values import Query
 from tests.kubesim import kit
 
@@ -158,7 +158,7 @@ def test_a_kubelet_that_is_stopped_tells_and_lists_nothing_and_one_that_starts_c
         found = scope.observe.samples("kubelet", OPERATIONS, NODE)
         listed = scope.observe.pod_resources("p", "ctr0")
         return (
-            None if found is None else total(found, {}),
+            None if found is None else sum_samples(found, {}),
             None if listed is None else [claim.name for claim in listed],
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from conformance.targets.reference.scope import ReferenceScope
 from conformance.targets.reference.target import ReferenceTarget
-from kube.observations import PREPARED, total
+from kube.observations import PREPARED, sum_samples
 from kube.values import Obj, Query
 from kubesim.nodes.driver import DriverError
 from tests.kubesim import kit
@@ -49,7 +49,7 @@ def use(scope: ReferenceScope, pod: str, *claims: str) -> None:
 def prepared(scope: ReferenceScope) -> float:
     found = scope.observe.samples("kubelet", PREPARED, NODE)
     assert found is not None
-    return total(found, {"driver_name": kit.DRIVER})
+    return sum_samples(found, {"driver_name": kit.DRIVER})
 
 
 def test_after_a_refusal_all_claims_of_the_pod_are_asked_for_again(

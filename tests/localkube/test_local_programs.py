@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance import probe
-from conformance.scenario.driver.ways import SCRIPTS, numbers
+from conformance.scenario.driver.probe_ways import SCRIPTS, parse_number_set
 from localkube.binaries.images import COMMANDS
 from localkube.binaries.versions import POD_SHELL, RUNTIME
 from tests.localkube import local_support as support
@@ -59,7 +59,7 @@ def test_the_probe_prints_every_way_in_which_devices_show(image: Path) -> None:
     seen = probe.parse(output)
     assert seen is not None
     assert "lo mac 00:00:00:00:00:00" in seen.outputs["interfaces"].splitlines()
-    assert set(numbers(seen.outputs["cpus"].strip())) == os.sched_getaffinity(0)
+    assert set(parse_number_set(seen.outputs["cpus"].strip())) == os.sched_getaffinity(0)
     assert seen.outputs["memory"].startswith("mems 0")
     assert any(line.startswith("/proc / proc ") for line in seen.outputs["mounts"].splitlines())
 

@@ -38,7 +38,7 @@ def test_the_probe_reads_the_devices_that_were_prepared(
     edits = resolve(tmp_path / "cdi", [i for d in devices for i in d.cdi_device_ids])
     env = dict(edits.env) if through != "device_nodes" else {}
     nodes = tuple(node.path for node in edits.device_nodes) if through != "env" else ()
-    seen = described.spec.probe.seen(ContainerView(env, nodes), described.driver, {})
+    seen = described.spec.probe.read_devices(ContainerView(env, nodes), described.driver, {})
     assert frozenset().union(*seen.values()) == {"gpu-1", "gpu-3"}
 
 
@@ -64,5 +64,7 @@ def test_the_profile_of_the_example_driver_can_be_read() -> None:
     example = load_profile("gpu.example.com", DRIVERS)
     assert example.driver == "gpu.example.com"
     environment = {"GPU_DEVICE_3": "gpu-3", "GPU_DEVICE_3_RESOURCE_CLAIM": "uid"}
-    seen = example.spec.probe.seen(ContainerView(environment, ("/dev/null",)), example.driver, {})
+    seen = example.spec.probe.read_devices(
+        ContainerView(environment, ("/dev/null",)), example.driver, {}
+    )
     assert seen == {"environment variables": {"gpu-3"}}

@@ -168,7 +168,7 @@ def _check_that_it_passes(loaded: LoadedScenario) -> None:
     [finished] = run_on_reference([loaded]).values()
     if finished.outcome is not Outcome.PASSED:
         raise UsageError(
-            f"{loaded.where(())}: must pass on the reference, and {finished.outcome}:"
+            f"{loaded.locate(())}: must pass on the reference, and {finished.outcome}:"
             f" {finished.message}"
         )
 
@@ -184,7 +184,7 @@ def _notices(loaded: LoadedScenario, title: str) -> bool:
     try:
         return bool(failing([loaded], title))
     except AssertionError as error:
-        raise UsageError(f"{loaded.where(())}: {error}; let an expectation fail") from None
+        raise UsageError(f"{loaded.locate(())}: {error}; let an expectation fail") from None
 
 
 def main() -> None:

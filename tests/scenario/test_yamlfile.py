@@ -13,7 +13,7 @@ from conformance.scenario.documents import yamlfile
 from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
     YamlError,
-    dotted,
+    format_path,
     parse_documents,
     read_documents,
     yaml_files,
@@ -105,7 +105,7 @@ def test_content_that_no_text_has_is_refused(content: bytes, why: str, tmp_path:
 
 
 def test_paths_are_written_as_people_do() -> None:
-    assert dotted(("spec", "steps", 2, "expect")) == "$.spec.steps[2].expect"
+    assert format_path(("spec", "steps", 2, "expect")) == "$.spec.steps[2].expect"
 
 
 @pytest.mark.parametrize("text", ["[", "- ", "{a: ", "? "])

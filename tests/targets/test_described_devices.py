@@ -186,7 +186,7 @@ def test_what_a_claim_is_configured_with_shows_as_the_profile_says(tmp_path: Pat
     with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV, simulated)) as opened:
         assert opened.profile is not None
         assert set(opened.profile.spec.config) == {"fast"}
-        edits = opened.profile.spec.simulated.shown(Allocated({"name": "fpga-4"}), ["fast"])
+        edits = opened.profile.spec.simulated.make_edits(Allocated({"name": "fpga-4"}), ["fast"])
         assert edits.environment["ACME_FPGA_4_MODE"] == "fast"
     # Without it the reference cannot show what the driver would: the scenario is skipped.
     with open_reference(profile(tmp_path, probe, DEVICES, SHOWN_BY_ENV)) as opened:

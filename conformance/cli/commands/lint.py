@@ -13,13 +13,13 @@ from pydantic import BaseModel
 
 from conformance.cli.output import printable
 from conformance.data import scenarios_dir
-from conformance.scenario.documents.validate import is_own, validated
+from conformance.scenario.documents.validate import is_own, validate_document
 from conformance.scenario.documents.yamlfile import (
     MAX_BYTES,
     YAML,
     Document,
     Problem,
-    decoded,
+    decode_documents,
     read_documents,
     yaml_files,
 )
@@ -135,7 +135,7 @@ class _Linter:
             if path == _STDIN:
                 stdin = Path("<stdin>")
                 data = sys.stdin.buffer.read(MAX_BYTES + 1)
-                self._check(stdin, decoded(data, stdin))
+                self._check(stdin, decode_documents(data, stdin))
                 return
             check_path(path)
             is_folder = path.is_dir()
@@ -199,7 +199,7 @@ def list_shipped_problems(
         if kind == "Scenario":
             yield from chain.from_iterable(map(scenario_problems, load_scenarios([file])))
         elif kind == "DriverProfile":
-            yield from profile_problems(validated(DriverProfile, document), document)
+            yield from profile_problems(validate_document(DriverProfile, document), document)
 
 
 def _is_empty(documents: Sequence[Document]) -> bool:

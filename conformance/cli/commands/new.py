@@ -14,7 +14,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from conformance.cli.app import SETTINGS
 from conformance.cli.output import write_named
 from conformance.scenario.base import dns_name
-from conformance.scenario.documents.yamlfile import elements, mapping, read_documents, text
+from conformance.scenario.documents.yamlfile import (
+    as_mapping,
+    as_text,
+    list_mappings,
+    read_documents,
+)
 from kube.base.errors import UsageError
 
 new_command = typer.Typer(
@@ -64,11 +69,11 @@ def write_profile(
     ``source`` says in messages where they are from. Raises UsageError: there is no device, one has
     no name, the driver's name is none, or the file is there already or cannot be written.
     """
-    specs = [spec for item in slices if (spec := mapping(item.get("spec"))).get("devices")]
+    specs = [spec for item in slices if (spec := as_mapping(item.get("spec"))).get("devices")]
     devices = [
         _describe_device(device)
         for spec in specs
-        for _, device in elements(spec["devices"])
+        for _, device in list_mappings(spec["devices"])
         if spec.get("nodeName") == specs[0].get("nodeName")  # as one node has them
     ]
     if not devices:
@@ -84,15 +89,15 @@ def _fill_profile(
 ) -> None:
     name = _check_name(driver)
     example = devices[0]
-    match, no_match = _make_selectors(name, mapping(example.get("attributes")))
+    match, no_match = _make_selectors(name, as_mapping(example.get("attributes")))
     variable = re.sub(r"\W", "_", name.upper()) + "_DEVICE"
     _write_new(
         file,
         "profile",
         driver=name,
         variable=variable,
-        ways=_guess_ways(mapping(example.get("attributes")), variable),
-        device_name=re.sub(r"\d+$", "{index}", text(example["name"])),
+        ways=_guess_ways(as_mapping(example.get("attributes")), variable),
+        device_name=re.sub(r"\d+$", "{index}", as_text(example["name"])),
         attributes=_list_own(example, "attributes"),
         capacity=_list_own(example, "capacity"),
         match=match,
@@ -149,9 +154,9 @@ def _read_slices(file: Path, driver: str) -> list[Mapping[str, Any]]:
     """Read the ResourceSlices of a driver in a file. Raises UsageError: it cannot be read."""
     slices = []
     for document in read_documents(file):
-        top = mapping(document.data)
-        for item in [item for _, item in elements(top.get("items"))] or [top]:
-            spec = mapping(item.get("spec"))
+        top = as_mapping(document.data)
+        for item in [item for _, item in list_mappings(top.get("items"))] or [top]:
+            spec = as_mapping(item.get("spec"))
             if item.get("kind") != "ResourceSlice" or spec.get("driver") != driver:
                 continue
             if item.get("apiVersion") == "resource.k8s.io/v1beta1":
@@ -193,20 +198,20 @@ def _guess_ways(attributes: Mapping[str, Any], variable: str) -> dict[str, dict[
 
 def _list_own(device: Mapping[str, Any], field: str) -> dict[str, str]:
     """Map short names to names, for the driver's own attributes or capacity."""
-    return {name: name for name in mapping(device.get(field)) if "/" not in name}
+    return {name: name for name in as_mapping(device.get(field)) if "/" not in name}
 
 
 def _make_selectors(driver: str, attributes: Mapping[str, Any]) -> Sequence[str]:
     """Make CEL that is true for a device with these attributes, and CEL that is true for none."""
     for name, value in attributes.items():
-        if "/" not in name and isinstance(version := mapping(value).get("version"), str):
+        if "/" not in name and isinstance(version := as_mapping(value).get("version"), str):
             attribute = f'device.attributes["{driver}"].{name}'
             return (
                 f'{attribute}.compareTo(semver("{version}")) >= 0',
                 f'{attribute}.isGreaterThan(semver("9999.0.0"))',
             )
     for name, value in attributes.items():
-        if "/" not in name and isinstance(string := mapping(value).get("string"), str):
+        if "/" not in name and isinstance(string := as_mapping(value).get("string"), str):
             attribute = f'device.attributes["{driver}"].{name}'
             return f"{attribute} == {_quote(string)}", f"{attribute} == {_quote('no-' + string)}"
     return f'device.driver == "{driver}"', f'device.driver == "no-{driver}"'

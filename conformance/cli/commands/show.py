@@ -72,7 +72,7 @@ def _bind_steps(
             hardware=spec.tier == "device",
         )
         try:
-            return variables, loaded.bound(variables).data["spec"]["steps"]
+            return variables, loaded.bind_document(variables).data["spec"]["steps"]
         except UsageError as error:
             problems.append(error)
     raise problems[0]
@@ -94,12 +94,12 @@ def _render_lines(
     loaded: LoadedScenario, variables: Variables, steps: Sequence[dict[str, Any]]
 ) -> Iterator[str]:
     """Render a scenario as the lines of a YAML file for kubectl."""
-    spec, namespace = loaded.scenario.spec, variables.value("namespace")
+    spec, namespace = loaded.scenario.spec, variables.look_up("namespace")
     yield f"# {loaded.id}"
     yield f"# {spec.summary}"
     yield f"# kubectl create namespace {namespace}; kubectl apply -n {namespace} -f THIS"
     if spec.nodes:
-        nodes = ", ".join(variables.value(f"node.{node}") for node in spec.nodes)
+        nodes = ", ".join(variables.look_up(f"node.{node}") for node in spec.nodes)
         yield f"# Nodes that the suite creates: {nodes}"
     for number, step in enumerate(steps, 1):
         yield f"# Step {number}: {', '.join(step)}"

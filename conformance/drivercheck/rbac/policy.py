@@ -18,10 +18,10 @@ from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
     YamlError,
-    elements,
-    mapping,
+    as_mapping,
+    as_text,
+    list_mappings,
     read_documents,
-    text,
 )
 from kube.base.errors import UsageError
 from kube.base.text import one_line
@@ -122,20 +122,20 @@ class _Reader:
         self._bindings: list[tuple[Document, PathTuple, Obj]] = []
         self._daemons: set[tuple[str, str]] = set()
         for document in read_documents(file):
-            root = mapping(document.data)
+            root = as_mapping(document.data)
             self._read(document, (), root)
-            for index, item in elements(root.get("items")):  # a List, as of kubectl get
+            for index, item in list_mappings(root.get("items")):  # a List, as of kubectl get
                 self._read(document, ("items", index), item)
         if not self._roles:
             raise UsageError(f"--rbac {file}: no ClusterRole or Role with rules is in it")
 
     def _read(self, document: Document, path: PathTuple, obj: Mapping[str, Any]) -> None:
-        kind, meta = text(obj.get("kind")), mapping(obj.get("metadata"))
-        name, namespace = text(meta.get("name")), text(meta.get("namespace")) or "default"
+        kind, meta = as_text(obj.get("kind")), as_mapping(obj.get("metadata"))
+        name, namespace = as_text(meta.get("name")), as_text(meta.get("namespace")) or "default"
         if kind == "DaemonSet":
-            spec = mapping(mapping(mapping(obj.get("spec")).get("template")).get("spec"))
-            self._daemons.add((namespace, text(spec.get("serviceAccountName")) or "default"))
-        if not text(obj.get("apiVersion")).startswith(f"{_GROUP}/"):
+            spec = as_mapping(as_mapping(as_mapping(obj.get("spec")).get("template")).get("spec"))
+            self._daemons.add((namespace, as_text(spec.get("serviceAccountName")) or "default"))
+        if not as_text(obj.get("apiVersion")).startswith(f"{_GROUP}/"):
             return
         if kind in ("ClusterRole", "Role"):
             where = "" if kind == "ClusterRole" else namespace
@@ -157,14 +157,15 @@ class _Reader:
 
     def _granted_rules(self, user: User) -> Iterator[Granted]:
         for document, path, binding in self._bindings:
-            subjects = [subject for _, subject in elements(binding.get("subjects"))]
+            subjects = [subject for _, subject in list_mappings(binding.get("subjects"))]
             namespace = ""
             if binding["kind"] == "RoleBinding":
-                namespace = text(mapping(binding.get("metadata")).get("namespace")) or "default"
+                meta = as_mapping(binding.get("metadata"))
+                namespace = as_text(meta.get("namespace")) or "default"
             if not any(_is_meant(subject, user, namespace) for subject in subjects):
                 continue
-            role = mapping(binding.get("roleRef"))
-            kind, name = text(role.get("kind")), text(role.get("name"))
+            role = as_mapping(binding.get("roleRef"))
+            kind, name = as_text(role.get("kind")), as_text(role.get("name"))
             rules = self._roles.get((kind, namespace if kind == "Role" else "", name))
             if rules is None and (kind, name) == ("ClusterRole", "cluster-admin"):
                 rules = tuple(_EVERYTHING)
@@ -178,9 +179,9 @@ class _Reader:
 
     def _find_user(self, account: str, node: str) -> User:
         bound = {
-            (text(subject.get("namespace")) or "default", text(subject.get("name")))
+            (as_text(subject.get("namespace")) or "default", as_text(subject.get("name")))
             for _, _, binding in self._bindings
-            for _, subject in elements(binding.get("subjects"))
+            for _, subject in list_mappings(binding.get("subjects"))
             if subject.get("kind") == "ServiceAccount"
         }
         candidates = bound
@@ -213,7 +214,7 @@ def _is_meant(subject: Mapping[str, Any], user: User, binding_namespace: str) ->
     name = subject.get("name")
     match subject.get("kind"):
         case "ServiceAccount":
-            namespace = text(subject.get("namespace")) or binding_namespace or "default"
+            namespace = as_text(subject.get("namespace")) or binding_namespace or "default"
             return (namespace, name) == (user.namespace, user.name)
         case "User":
             return name in ("*", str(user))

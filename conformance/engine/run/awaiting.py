@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.engine.run.context import Context
 from conformance.engine.run.refusals import ask_again, troubles
-from conformance.scenario.expectations.base import Expectation, Seen, Timed
+from conformance.scenario.expectations.base import Evaluation, Expectation, Timed
 from kube.values import Obj
 from reference_allocator.features import Features
 
@@ -24,7 +24,7 @@ FINAL_SECONDS: Final = 10.0
 """For how long an answer that stays as it is may differ from claims and slices: these arrive by
 watches."""
 
-NEVER_ASKED: Final = Seen(False, "nothing: the target never let the check run", {})
+NEVER_ASKED: Final = Evaluation(False, "nothing: the target never let the check run", {})
 
 
 class Divergence(AssertionError):  # noqa: N818 -- it is a finding about the target, not an error
@@ -48,7 +48,7 @@ def await_expectation(expectation: Expectation, context: Context) -> dict[str, A
     if not isinstance(expectation, Timed):
         observation = expectation.evaluate(context)
         if not observation.holds:
-            raise Divergence(expectation.describe(), observation.found)
+            raise Divergence(expectation.describe(), observation.finding)
         return dict(observation.observed)
     if expectation.consistently is not None:
         return _check_held(expectation, expectation.consistently, context)
@@ -67,10 +67,10 @@ def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
     timeout = context.limit(timeout)
     last, since = NEVER_ASKED, context.scope.now()
 
-    def check() -> Seen | None:
+    def check() -> Evaluation | None:
         nonlocal last, since
         seen = expectation.evaluate(context)
-        if not seen.final or seen.found != last.found:
+        if not seen.final or seen.finding != last.finding:
             since = context.scope.now()
         last = seen
         if seen.holds:
@@ -78,7 +78,7 @@ def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
         settled = seen.final and context.scope.now() - since >= FINAL_SECONDS
         return seen if seen.holds or settled else None
 
-    awaited = {name for name, _ in expectation.placed()}
+    awaited = {name for name, _ in expectation.list_scheduled_pods()}
     _LOG.debug(
         "%s: up to %g s for %s", context.scenario.metadata.name, timeout, expectation.describe()
     )
@@ -89,7 +89,7 @@ def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
         if seen is not None and seen.holds:
             return dict(seen.observed)
         if seen is not None:
-            what = f"{last.found}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
+            what = f"{last.finding}; given up after {FINAL_SECONDS:g} s, for nothing is asked again"
             raise Divergence(expectation.describe(), what)
         seconds_left -= share
         warnings = troubles(context)
@@ -100,15 +100,15 @@ def _await_holding(expectation: Timed, context: Context) -> dict[str, Any]:
         for one in refused:
             ask_again(one, context)
     _note_undecided(expectation.may_want_devices, context)
-    reasons = [str(one) for one in warnings if one.message not in last.found][:5]
+    reasons = [str(one) for one in warnings if one.message not in last.finding][:5]
     early = [f"given up after {timeout - seconds_left:g} s, for {why}" for why in certain[:1]]
     raise Divergence(
         f"{expectation.describe()} within {timeout:g} s",
-        "; ".join([last.found, *reasons, *(early if seconds_left > 0 else [])]),
+        "; ".join([last.finding, *reasons, *(early if seconds_left > 0 else [])]),
     )
 
 
-def _check_not_too_early(expectation: Timed, seen: Seen, context: Context) -> None:
+def _check_not_too_early(expectation: Timed, seen: Evaluation, context: Context) -> None:
     """Raise Divergence if an expectation holds before ``notBefore``.
 
     Time counts from before the step's request until after the observation, so it is never short.
@@ -119,14 +119,14 @@ def _check_not_too_early(expectation: Timed, seen: Seen, context: Context) -> No
     if passed < expectation.not_before:
         wanted = f"{expectation.describe()} not before {expectation.not_before:g} s"
         raise Divergence(
-            f"{wanted} after step {expectation.since}", f"it after {passed:.1f} s: {seen.found}"
+            f"{wanted} after step {expectation.since}", f"it after {passed:.1f} s: {seen.finding}"
         )
 
 
 def _check_held(expectation: Timed, duration: float, context: Context) -> dict[str, Any]:
     last = NEVER_ASKED
 
-    def violation() -> Seen | None:
+    def violation() -> Evaluation | None:
         nonlocal last
         last = expectation.evaluate(context)
         return None if last.holds else last
@@ -135,7 +135,7 @@ def _check_held(expectation: Timed, duration: float, context: Context) -> dict[s
     with context.slot.observe():
         broken = context.wait(violation, duration)
     if broken is not None:
-        raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.found)
+        raise Divergence(f"{expectation.describe()}, for {duration:g} s", last.finding)
     return dict(last.observed)
 
 

@@ -22,7 +22,7 @@ from conformance.seam.scope import Scope, T
 from conformance.seam.watching import Watching
 from kube.base.errors import UsageError
 from kube.errors import ApiError
-from kube.observations import total
+from kube.observations import sum_samples
 from kube.store import version_of
 from kube.values import Obj, Query, Ref, User
 from reference_allocator.api.schema import CLUSTER_SCOPED
@@ -165,15 +165,15 @@ class Context:
             key=lambda obj: str(obj["metadata"]["name"]),
         )
 
-    def columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
+    def read_columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
         version, namespace = selector.api_version, selector.namespace
         return self.scope.columns(self._ref(selector.kind, name, version, namespace))
 
     def watch(self, name: str, selector: ServerSelector) -> None:
-        """Watch from now on, for :meth:`watched`."""
+        """Watch from now on, for :meth:`list_watch_events`."""
         self.progress.watches[name] = selector, self.scope.watch(_query(selector))
 
-    def watched(self, name: str) -> Sequence[WatchEvent]:
+    def list_watch_events(self, name: str) -> Sequence[WatchEvent]:
         # What is in a namespace of the scenario is its own; others need its labels.
         selector, watching = self.progress.watches[name]
         own_labels = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
@@ -183,7 +183,7 @@ class Context:
             if own_labels.items() <= (obj["metadata"].get("labels") or {}).items()
         ]
 
-    def pods(self, selector: PodSelector) -> list[Obj]:
+    def find_pods(self, selector: PodSelector) -> list[Obj]:
         # Without failed ones: a Job replaces a pod that fails, for example one that was evicted.
         labels = selector.labels or {"batch.kubernetes.io/job-name": str(selector.job)}
         return sorted(
@@ -229,18 +229,18 @@ class Context:
                 if claim is not None:
                     self.progress.claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
-    def metric(self, wanted: MetricOf) -> float | None:
+    def read_metric(self, wanted: MetricOf) -> float | None:
         if wanted.grown_since is None:
             node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
             return None if wanted.node_of and node is None else self.read(wanted, node)
-        node, value_before = self.progress.counted[wanted.grown_since, wanted.told()]
+        node, value_before = self.progress.counted[wanted.grown_since, wanted.describe()]
         value = self.read(wanted, node)
         return None if value is None else value - value_before
 
     def read(self, wanted: MetricOf, node: str | None) -> float | None:
         """The present value of a metric on a node, whatever its ``nodeOf`` says."""
         samples = self.observe.samples(wanted.component, wanted.name, node)
-        return None if samples is None else total(samples, wanted.labels)
+        return None if samples is None else sum_samples(samples, wanted.labels)
 
     def node_of(self, pod: str) -> str | None:
         """The node of a pod, None if it is on none."""
@@ -255,16 +255,16 @@ class Context:
             raise UsageError(f"the run has no driver profile of {driver}")
         return replace(self, profile=self.other)
 
-    def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
+    def try_create(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         return _refusal(lambda: self.ledger.create(obj, self.user(account)))
 
-    def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
+    def try_change(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
         return _refusal(lambda: send(changes, deleted, self))
 
-    def canonical(self, text: str) -> str:
+    def make_canonical(self, text: str) -> str:
         for inserted, variable in self.progress.inserted.items():
             text = text.replace(inserted, variable)
-        return self.variables.canonical(text)
+        return self.variables.make_canonical(text)
 
 
 def _query(selector: ServerSelector) -> Query:

@@ -178,7 +178,7 @@ def interferences(context: Context, message: str) -> Iterator[str]:
         steps = context.scenario.spec.steps
         deletes = any(one.kind == "Node" for step in steps for one in step.delete or ())
         for short in context.scenario.spec.nodes:
-            name = str(context.variables.value(f"node.{short}"))
+            name = str(context.variables.look_up(f"node.{short}"))
             node = context.scope.get(Ref("v1", "Node", name))
             if node is None and not deletes:
                 yield (

@@ -11,7 +11,7 @@ from conformance.engine.lost_driver import list_published_nodes
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context, DevicePlace
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.container_identity import allocated
+from conformance.scenario.expectations.container_identity import list_allocated
 from conformance.scenario.steps import Fault, Stimulate
 from conformance.seam.abilities import fault_ability
 from conformance.seam.values import Capabilities
@@ -121,7 +121,7 @@ def make_healthy(context: Context) -> None:
 def _find_claimed_devices(wanted: Stimulate, context: Context) -> Iterator[tuple[DevicePlace, Obj]]:
     """The published devices that a claim has."""
     claim = context.get("ResourceClaim", str(wanted.claim)) or {}
-    has = {one.device for one in allocated(claim, _name_of_driver(context), [wanted.request])}
+    has = {one.device for one in list_allocated(claim, _name_of_driver(context), [wanted.request])}
     if not has:
         raise Divergence(f"a device of {_name_of_driver(context)}, to {wanted.describe()}", "none")
     for one in has:

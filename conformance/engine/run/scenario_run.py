@@ -55,7 +55,7 @@ from conformance.results.knownissues import versions_of_kubernetes, with_known_i
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.model import Scenario
-from conformance.scenario.steps import together
+from conformance.scenario.steps import group_parallel_steps
 from conformance.seam.overlaps import Overlap
 from conformance.seam.scope import Scope
 from conformance.seam.values import CONSTRAINTS
@@ -113,7 +113,7 @@ class _Run:
         self.setup = attempt.setup
         self.opened = attempt.setup.opened
         self.emit = emit
-        self.ending = Ending(self.loaded.where(()))
+        self.ending = Ending(self.loaded.locate(()))
         self.steps: list[StepFinished] = []
         self.decisions: list[dict[str, object]] = []
         self.left: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ class _Run:
         if spec.requires.other_devices:
             start_other_driver(context, self.opened.capabilities)
         prepare(context)
-        for indices in together(spec.steps):
+        for indices in group_parallel_steps(spec.steps):
             if not self._steps(indices, context):
                 return
             # After the last fault, with the driver back, the scenario disrupts nobody any more; the
@@ -316,12 +316,12 @@ class _Run:
         name = context.scenario.spec.steps[index].describe()
         self.emit(StepStarted(self.loaded.id, index, name))
         observed: list[dict[str, object]] = []
-        where = self.loaded.where(("spec", "steps", index))
+        where = self.loaded.locate(("spec", "steps", index))
         ok = self._guarded(lambda: observed.extend(action()), where)
         finished = StepFinished(
             scenario=self.loaded.id,
             index=index,
-            title=context.variables.canonical(name),
+            title=context.variables.make_canonical(name),
             outcome=Outcome.PASSED if ok else self.ending.latest[0],
             message="" if ok else self.ending.latest[1],
             seconds=time.perf_counter() - start,

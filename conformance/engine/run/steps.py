@@ -12,7 +12,7 @@ from functools import partial
 from conformance.engine.run.awaiting import Divergence
 from conformance.engine.run.context import Context
 from conformance.engine.run.verbs import VERBS, Observed
-from conformance.scenario.driver.variables import filled
+from conformance.scenario.driver.variables import fill_captured
 from conformance.scenario.metrics import MetricOf
 from conformance.scenario.steps import Step
 from kube.base.errors import TargetError
@@ -63,7 +63,7 @@ def prepare(context: Context) -> None:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": context.scope.namespace}}
     )
     for node in context.scenario.spec.nodes:
-        context.ledger.create(hollow_node(str(context.variables.value(f"node.{node}")), node))
+        context.ledger.create(hollow_node(str(context.variables.look_up(f"node.{node}")), node))
     for name, account in context.scenario.spec.accounts.items():
         user = context.user(name)
         if user is not None and account.rules:
@@ -79,7 +79,7 @@ def perform(step: Step, context: Context) -> Observed:
         TargetError: the target broke.
     """
     try:
-        step, texts = filled(step, context.captured)
+        step, texts = fill_captured(step, context.captured)
     except LookupError as error:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
     context.progress.inserted |= texts
@@ -119,9 +119,9 @@ def _read_growing_metrics(step: str, context: Context) -> None:
     """
     for later in context.scenario.spec.steps:
         for expectation in later.expect or ():
-            metric = expectation.counted
+            metric = expectation.growing_metric
             if metric is not None and metric.grown_since == step:
-                context.progress.counted[step, metric.told()] = _read_metric(metric, context)
+                context.progress.counted[step, metric.describe()] = _read_metric(metric, context)
 
 
 def _read_metric(metric: MetricOf, context: Context) -> tuple[str | None, float]:
@@ -129,7 +129,7 @@ def _read_metric(metric: MetricOf, context: Context) -> tuple[str | None, float]
     if metric.node_of is not None:
         node = context.node_of(metric.node_of)
         if node is None:
-            expected = f"pod {metric.node_of} on a node, to read {metric.told()}"
+            expected = f"pod {metric.node_of} on a node, to read {metric.describe()}"
             raise Divergence(expected, f"it is not when step {metric.grown_since} begins")
     value = context.wait(lambda: context.read(metric, node), context.limit(_METRIC_SECONDS))
     if value is None:

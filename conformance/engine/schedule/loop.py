@@ -78,7 +78,7 @@ class Schedule:
         self._loaded = {item.id: item for item in scenarios}
         self._slots, self._observers = (slots, OBSERVERS) if capabilities.concurrent else (1, 0)
         self._pools = NodePools.of(capabilities)
-        known_issues = load_known_issues().failing(capabilities.kubernetes_version)
+        known_issues = load_known_issues().list_failing_scenarios(capabilities.kubernetes_version)
         waiting: list[Waiting] = []
         for item in scenarios:
             needs = Needs.of(item.scenario.spec)

@@ -17,7 +17,7 @@ from kube.base.errors import UsageError
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]
 
-_WORDS: Final = {
+_WORDING: Final = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
     "dict_type": "must be a mapping (key: value)",
@@ -64,24 +64,29 @@ class InvalidDocumentError(UsageError):
         self.problems = tuple(problems)
 
 
-def validated(model: type[M], document: Document) -> M:
-    """The document as ``model``. Raises InvalidDocumentError: file, line and path of each error."""
+def validate_document(model: type[M], document: Document) -> M:
+    """Return the document as ``model``.
+
+    Raises InvalidDocumentError, with file, line and path of each error.
+    """
     _check_kind(model, document)
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        found = error.errors()
+        details = error.errors()
         raise InvalidDocumentError(
             [
-                document.tell(Problem(_real_path(document, item["loc"]), _text(item, model)))
-                for item in found
-                if not _follows(item, found)
+                document.tell(
+                    Problem(_strip_tags(document, item["loc"]), _format_error(item, model))
+                )
+                for item in details
+                if not _follows_from_elements(item, details)
             ]
         ) from None
 
 
 def is_own(document: Document) -> bool:
-    """Whether a document is of a kind of the suite's, or says so."""
+    """Return whether a document is of a kind of the suite's, or says so."""
     data = document.data
     return isinstance(data, dict) and (
         data.get("apiVersion") == API_VERSION or data.get("kind") == "Scenario"
@@ -89,7 +94,7 @@ def is_own(document: Document) -> bool:
 
 
 def one_document(documents: Sequence[Document], what: str, file: Path) -> Document:
-    """The only document of a file. Raises InvalidDocumentError: there is none, or several."""
+    """Return the only document of a file. Raises InvalidDocumentError for none, or several."""
     if not documents:
         raise InvalidDocumentError([f"{file}:1: is empty; one file holds one {what}"])
     if len(documents) > 1:
@@ -100,11 +105,11 @@ def one_document(documents: Sequence[Document], what: str, file: Path) -> Docume
 
 def load_document(model: type[M], file: Path, what: str) -> M:
     """Read a file with one document; ``what`` is its kind, for messages. Raises UsageError."""
-    return validated(model, one_document(read_documents(file), what, file))
+    return validate_document(model, one_document(read_documents(file), what, file))
 
 
 def shipped_or_file(name_or_file: str, directory: Path, what: str) -> Path | None:
-    """The file of a shipped document of that name, or the file itself; None: neither is meant.
+    """Return the file of a shipped document of that name, or the file itself; None for neither.
 
     Raises UsageError: a file is meant that does not exist; ``what`` it should be is named.
     """
@@ -122,20 +127,20 @@ def _check_kind(model: type[BaseModel], document: Document) -> None:
     field = model.model_fields.get("kind")
     kind = document.data.get("kind") if isinstance(document.data, dict) else None
     if field is not None and kind in USES and kind not in get_args(field.annotation):
-        [wanted] = get_args(field.annotation)
-        text = f"this is a {kind}, not a {wanted}; {USES[kind]}"
+        [expected_kind] = get_args(field.annotation)
+        text = f"this is a {kind}, not a {expected_kind}; {USES[kind]}"
         raise InvalidDocumentError([document.tell(Problem(("kind",), text))])
 
 
-def _text(item: ErrorDetails, model: type[BaseModel]) -> str:
-    """An error of pydantic in the words of a document's author."""
-    given: object = item.get("input")
+def _format_error(item: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return an error of pydantic in the words of a document's author."""
+    value: object = item.get("input")
     if item["type"] == "extra_forbidden":
         *owner, field = item["loc"]
-        known = _fields(model.model_json_schema(by_alias=True), owner)
-        return f"unknown field {field!r}; {hint(str(field), known)}"
-    if item["type"] in _WORDS:
-        message = _WORDS[item["type"]].format(**item.get("ctx", {}))
+        fields = _list_fields(model.model_json_schema(by_alias=True), owner)
+        return f"unknown field {field!r}; {hint(str(field), fields)}"
+    if item["type"] in _WORDING:
+        message = _WORDING[item["type"]].format(**item.get("ctx", {}))
         if message.endswith("at least 1 elements"):
             message = "must not be empty"
     else:
@@ -143,86 +148,86 @@ def _text(item: ErrorDetails, model: type[BaseModel]) -> str:
         message = f"{message[0].lower()}{message[1:]}"
     if item["type"] == "missing":
         return message
-    if isinstance(given, str | int | float | bool) and len(str(given)) < 80:
-        message += f" (found {given!r})"
-    if item["type"] == "literal_error" and isinstance(given, str):
-        near = nearest(given, str(item["ctx"]["expected"]).split("'")[1::2])
+    if isinstance(value, str | int | float | bool) and len(str(value)) < 80:
+        message += f" (found {value!r})"
+    if item["type"] == "literal_error" and isinstance(value, str):
+        near = find_nearest(value, str(item["ctx"]["expected"]).split("'")[1::2])
         message += f"; did you mean {near}?" if near is not None else ""
     return message
 
 
-def _fields(schema: Mapping[str, Any], loc: Sequence[str | int]) -> set[str]:
-    """The fields that an object at a location may have, from the model's JSON Schema."""
+def _list_fields(schema: Mapping[str, Any], loc: Sequence[str | int]) -> set[str]:
+    """Return the fields that an object at a location may have, from the model's JSON Schema."""
     nodes = [schema]
-    for part in loc:
+    for key in loc:
         nodes = [
             inner
             for node in nodes
-            for one in _alternatives(node, schema)
-            if (inner := _inside(one, part)) is not None
+            for alternative in _list_alternatives(node, schema)
+            if (inner := _step_into(alternative, key)) is not None
         ]
     return {
         name
         for node in nodes
-        for one in _alternatives(node, schema)
-        for name in one.get("properties", {})
+        for alternative in _list_alternatives(node, schema)
+        for name in alternative.get("properties", {})
     }
 
 
-def _alternatives(
+def _list_alternatives(
     node: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """A schema without references, or each that may hold instead."""
+    """Yield a schema without references, or each that may hold instead."""
     if "$ref" in node:
-        yield from _alternatives(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+        yield from _list_alternatives(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     for word in ("anyOf", "oneOf"):
-        for one in node.get(word, ()):
-            yield from _alternatives(one, schema)
+        for alternative in node.get(word, ()):
+            yield from _list_alternatives(alternative, schema)
     if "properties" in node or "items" in node or "additionalProperties" in node:
         yield node
 
 
-def _inside(node: Mapping[str, Any], part: str | int) -> Mapping[str, Any] | None:
-    if isinstance(part, int):
-        found = node.get("items")
-    elif part.startswith("("):  # the tag of a union: one of its members, see expectations
-        return node if part[1:-1] in node.get("required", ()) else None
+def _step_into(node: Mapping[str, Any], key: str | int) -> Mapping[str, Any] | None:
+    if isinstance(key, int):
+        inner_schema = node.get("items")
+    elif key.startswith("("):  # the tag of a union: one of its members, see expectations
+        return node if key[1:-1] in node.get("required", ()) else None
     else:
-        found = node.get("properties", {}).get(part, node.get("additionalProperties"))
-    return found if isinstance(found, dict) else None
+        inner_schema = node.get("properties", {}).get(key, node.get("additionalProperties"))
+    return inner_schema if isinstance(inner_schema, dict) else None
 
 
-def _follows(item: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
-    """A list that counts as too short only because its elements are wrong: that is said already."""
+def _follows_from_elements(item: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Return whether a list counts as too short only because its elements are wrong."""
     loc = item["loc"]
     return item["type"] == "too_short" and any(
-        len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in found
+        len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in details
     )
 
 
-def _real_path(document: Document, loc: Sequence[str | int]) -> Location:
-    """A pydantic location without the tags of unions that it contains."""
+def _strip_tags(document: Document, loc: Sequence[str | int]) -> Location:
+    """Return a pydantic location without the tags of unions that it contains."""
     path: Location = ()
-    for index, part in enumerate(loc):
-        tag = isinstance(part, str) and part.startswith("(")
-        if (*path, part) in document.lines or (index == len(loc) - 1 and not tag):
-            path = (*path, part)
+    for index, key in enumerate(loc):
+        tag = isinstance(key, str) and key.startswith("(")
+        if (*path, key) in document.lines or (index == len(loc) - 1 and not tag):
+            path = (*path, key)
     return path
 
 
 MAX_LISTED = 12  # More names than this say nothing in a message.
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like ``name``, None if none is like it."""
-    found = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
-    return found[0] if found else None
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like ``name``, None if none is like it."""
+    matches = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=0.6)
+    return matches[0] if matches else None
 
 
 def hint(name: str, known: Iterable[str], none: str = "none") -> str:
-    """``did you mean X?``, or what is known at all; ``none`` where nothing is."""
+    """Return ``did you mean X?``, or what is known at all; ``none`` where nothing is."""
     names = sorted(set(known))
-    near = nearest(name, names)
+    near = find_nearest(name, names)
     if near is not None:
         return f"did you mean {near}?"
     if len(names) > MAX_LISTED:

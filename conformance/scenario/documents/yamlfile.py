@@ -58,36 +58,38 @@ class Document:
     origins: Mapping[PathTuple, PathTuple] = field(default_factory=dict)
 
     def line(self, path: Sequence[str | int]) -> int:
-        """The line of a path, or of the nearest thing that contains it."""
+        """Return the line of a path, or of the nearest thing that contains it."""
         key = tuple(path)
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 1)
 
     def tell(self, problem: Problem) -> str:
-        """A problem of this document as people read it: ``file:line: $.path: what to write``."""
+        """Return a problem of this document as a line: ``file:line: $.path: what to write``."""
         warning = "warning: " if problem.severity == "warning" else ""
-        where = f"{self.file}:{self.line(problem.path)}: {dotted(self._written(problem.path))}"
+        where = (
+            f"{self.file}:{self.line(problem.path)}: {format_path(self._find_origin(problem.path))}"
+        )
         return f"{where}: {warning}{problem.message}"
 
-    def _written(self, path: PathTuple) -> PathTuple:
+    def _find_origin(self, path: PathTuple) -> PathTuple:
         for end in range(len(path), -1, -1):
             if path[:end] in self.origins:
                 return (*self.origins[path[:end]], *path[end:])
         return path
 
 
-def dotted(path: Sequence[str | int]) -> str:
-    """A path as people write it: ``$.spec.steps[2].expect``."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+def format_path(path: Sequence[str | int]) -> str:
+    """Return a path as people write it: ``$.spec.steps[2].expect``."""
+    return "$" + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The mappings of a list with their indices; nothing for anything else."""
+def list_mappings(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the mappings of a list with their indices; nothing for anything else."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             if isinstance(item, dict):
@@ -95,37 +97,37 @@ def elements(value: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def walk(value: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Any]]:
-    """A value of a document and all that is in it, each with its path, from outside in."""
+    """Yield a value of a document and all that is in it, each with its path, from outside in."""
     waiting = [(path, value)]
     while waiting:
         path, value = waiting.pop()
         yield path, value
-        waiting += [((*path, key), item) for key, item in inside(value)][::-1]
+        waiting += [((*path, key), item) for key, item in list_items(value)][::-1]
 
 
-def inside(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """Keys and values of a mapping, indices and elements of a list; nothing for anything else."""
+def list_items(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """Return keys and values of a mapping, indices and elements of a list; nothing for others."""
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
 def read_documents(file: Path) -> list[Document]:
-    """The documents of a YAML file but empty ones. Raises YamlError: unreadable, not plain YAML."""
+    """Return the documents of a YAML file but empty ones. Raises YamlError if it is not usable."""
     try:
-        return decoded(read_regular(file, MAX_BYTES), file)
+        return decode_documents(read_regular(file, MAX_BYTES), file)
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file") from None
         raise YamlError(f"{file}: cannot be read: {error.strerror}; check the path") from None
 
 
-def decoded(data: bytes, file: Path) -> list[Document]:
-    """Like :func:`read_documents`, from what was read; ``file`` is only used in messages."""
+def decode_documents(data: bytes, file: Path) -> list[Document]:
+    """Return documents as :func:`read_documents` does, from bytes; ``file`` is for messages."""
     if len(data) > MAX_BYTES:
         raise YamlError(f"{file}:1: larger than {MAX_BYTES} bytes; split the file")
     try:
@@ -137,7 +139,7 @@ def decoded(data: bytes, file: Path) -> list[Document]:
 def yaml_files(
     folder: Path, suffixes: Sequence[str] = YAML, exclude: Sequence[str] = ()
 ) -> list[Path]:
-    """The files below a folder whose names end so, in the order of their paths.
+    """Return the files below a folder whose names end so, in the order of their paths.
 
     Hidden folders (``.git``, ``.venv``) are left out, and what the globs of ``exclude`` match: a
     path below ``folder``, or a name. A folder that cannot be read is a YamlError, not left out in
@@ -147,22 +149,24 @@ def yaml_files(
     def refuse(error: OSError) -> None:
         raise YamlError(f"{error.filename}: cannot be read: {error.strerror}; check its rights")
 
-    def kept(parent: str, name: str) -> bool:
+    def is_included(parent: str, name: str) -> bool:
         below = Path(parent, name).relative_to(folder).as_posix()
         return not any(fnmatchcase(text, glob) for text in (below, name) for glob in exclude)
 
-    found: list[Path] = []
+    files: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".") and kept(parent, name)]
-        wanted = [name for name in names if name.endswith(tuple(suffixes))]
-        found += [Path(parent, name) for name in wanted if kept(parent, name)]
-    return sorted(found)
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and is_included(parent, name)
+        ]
+        matching_names = [name for name in names if name.endswith(tuple(suffixes))]
+        files += [Path(parent, name) for name in matching_names if is_included(parent, name)]
+    return sorted(files)
 
 
 def parse_documents(text: str, file: Path) -> Iterator[Document]:
-    """Like :func:`read_documents`, from text; ``file`` is only used in messages."""
+    """Yield documents as :func:`read_documents` does, from text; ``file`` is for messages."""
     try:
-        for node in _composed(text):
+        for node in _compose_nodes(text):
             builder = _Builder(file)
             data = builder.build(node, ())
             if data is not None:
@@ -178,7 +182,7 @@ def parse_documents(text: str, file: Path) -> Iterator[Document]:
         raise YamlError(f"{file}:1: nested too deeply") from None
 
 
-def _composed(text: str) -> Iterator[yaml.Node]:
+def _compose_nodes(text: str) -> Iterator[yaml.Node]:
     try:
         nodes = list(yaml.compose_all(text, Loader=BoundedLoader))
     except BoundsError:
@@ -226,7 +230,7 @@ class _Builder:
                 raise self._error(line, "a key must be plain text")
             self._check_text(key, line)
             if key in result:
-                raise self._error(line, f"{dotted((*path, key))} is given twice")
+                raise self._error(line, f"{format_path((*path, key))} is given twice")
             result[key] = self.build(value_node, (*path, key))
             self.lines[(*path, key)] = line
         return result
@@ -237,24 +241,24 @@ class _Builder:
         try:
             value = self._scalars.construct_object(node)
         except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError):
-            text = f"{_tag(node)} is not allowed here, or does not fit {node.value!r:.40}"
+            text = f"{_describe_tag(node)} is not allowed here, or does not fit {node.value!r:.40}"
             raise self._error(line, text) from None
         self._check_number(value, line)
         if isinstance(value, str):
             self._check_text(value, line)
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        raise self._error(line, f"a value of type {_tag(node)} is not allowed here")
+        raise self._error(line, f"a value of type {_describe_tag(node)} is not allowed here")
 
     def _check_number(self, value: object, line: int) -> None:
-        """JSON has no infinity, and Kubernetes no integers of more than 64 bits."""
+        """Refuse what JSON (infinity) or Kubernetes (more than 64 bits) has no number for."""
         if isinstance(value, float) and not math.isfinite(value):
             raise self._error(line, f"{value} is not a number that Kubernetes accepts")
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
             raise self._error(line, "the number does not fit into 64 bits; quote it if it is text")
 
     def _check_text(self, text: str, line: int) -> None:
-        """Half of a surrogate pair can be written in YAML, but is not a character."""
+        """Refuse half of a surrogate pair, which YAML can write and which is not a character."""
         self._characters += len(text)
         if self._characters > MAX_TEXT:
             raise self._error(line, f"more than {MAX_TEXT} characters, with all aliases")
@@ -264,5 +268,5 @@ class _Builder:
             raise self._error(line, f"{text!r:.40} is not valid Unicode") from None
 
 
-def _tag(node: yaml.Node) -> str:
+def _describe_tag(node: yaml.Node) -> str:
     return f"tag {node.tag.replace('tag:yaml.org,2002:', '!!')}"

@@ -54,7 +54,7 @@ class DeviceFile:
 
     path: str
     number: str
-    said: str = ""
+    message: str = ""
 
     @property
     def major(self) -> int:
@@ -62,43 +62,43 @@ class DeviceFile:
 
     @property
     def refused(self) -> bool:
-        """Whether the device cgroup does not let it be opened.
+        """Return whether the device cgroup does not let it be opened.
 
         No refusal are ENXIO, no such device, and EACCES: a file may be another user's.
         """
-        return REFUSED.lower() in self.said.lower()
+        return REFUSED.lower() in self.message.lower()
 
     @property
     def denied(self) -> bool:
-        """Whether it was refused by whatever, as SELinux, which says EACCES."""
-        return self.refused or "permission denied" in self.said.lower()
+        """Return whether it was refused by whatever, as SELinux, which says EACCES."""
+        return self.refused or "permission denied" in self.message.lower()
 
 
-def shown(output: str) -> list[DeviceFile]:
-    found: list[DeviceFile] = []
+def read_device_files(output: str) -> list[DeviceFile]:
+    files: list[DeviceFile] = []
     for line in output.splitlines():
         if line.startswith(_FILE):
             number, _, path = line.removeprefix(_FILE).partition(" ")
-            found.append(DeviceFile(path, number))
-        elif found:
-            last = found[-1]
-            found[-1] = DeviceFile(last.path, last.number, f"{last.said} {line}".strip())
-    return found
+            files.append(DeviceFile(path, number))
+        elif files:
+            last = files[-1]
+            files[-1] = DeviceFile(last.path, last.number, f"{last.message} {line}".strip())
+    return files
 
 
-def printed(files: Iterable[DeviceFile]) -> str:
-    """What the command prints where these are the files."""
+def format_device_files(files: Iterable[DeviceFile]) -> str:
+    """Return what the command prints where these are the files."""
     lines = []
     for file in files:
         lines.append(f"{_FILE}{file.number} {file.path}")
-        lines += [file.said] if file.said else []
+        lines += [file.message] if file.message else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def beside(number: str) -> list[str]:
-    """The numbers that are tried beside one, itself among them."""
+def list_window_numbers(number: str) -> list[str]:
+    """Return the numbers that are tried beside a device's own, itself among them."""
     major, minor = map(int, number.split(":"))
     if major in SHARED_MAJORS:
         return []
     first = minor // WINDOW * WINDOW
-    return [f"{major}:{one}" for one in range(first, first + WINDOW)]
+    return [f"{major}:{minor_number}" for minor_number in range(first, first + WINDOW)]

@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from conformance.scenario.base import Strict
-from conformance.scenario.driver.ways import (
+from conformance.scenario.driver.probe_ways import (
     Attributes,
     Way,
+    check_regular_expression,
     check_template,
     output_name,
-    regular_expression,
 )
 from kube.observations import ContainerView
 
@@ -37,12 +37,12 @@ class HardwareCommand(Strict):
     @field_validator("device")
     @classmethod
     def _regex(cls, value: str) -> str:
-        return regular_expression(value)
+        return check_regular_expression(value)
 
-    def devices(self, output: str) -> list[dict[str, str]]:
-        """The devices that an output shows, each as group -> text."""
-        found = (re.match(self.device, line) for line in output.splitlines())
-        return [match.groupdict("") for match in found if match is not None]
+    def read_devices(self, output: str) -> list[dict[str, str]]:
+        """Return the devices that an output shows, each as group -> text."""
+        matches = (re.match(self.device, line) for line in output.splitlines())
+        return [match.groupdict("") for match in matches if match is not None]
 
 
 class Probe(Strict):
@@ -104,7 +104,7 @@ class Probe(Strict):
     @field_validator("env", "device_nodes", "request_env", "claim_env")
     @classmethod
     def _regex(cls, value: str | None) -> str | None:
-        return value and regular_expression(value)
+        return value and check_regular_expression(value)
 
     @model_validator(mode="after")
     def _something_is_confirmed(self) -> Probe:
@@ -112,7 +112,7 @@ class Probe(Strict):
             if template := self._template(pattern):
                 check_template(template, pattern)
         confirming = [name for name, way in self.ways.items() if way.confirms]
-        if confirming and len(confirming) == len(self._ways):
+        if confirming and len(confirming) == len(self._all_ways):
             raise ValueError(
                 f"ways.{confirming[0]} confirms what another way shows, and there is no other"
             )
@@ -120,56 +120,63 @@ class Probe(Strict):
 
     @property
     def shows_devices(self) -> bool:
-        """Whether containers show devices, in whatever way."""
-        return bool(self._ways)
+        """Return whether containers show devices, in whatever way."""
+        return bool(self._all_ways)
 
     @property
     def shows_device_nodes(self) -> bool:
-        return any(way.kind == "deviceNodes" for way in self._ways.values())
+        return any(way.kind == "deviceNodes" for way in self._all_ways.values())
 
     @property
-    def _ways(self) -> dict[str, Way]:
-        found: dict[str, Way] = {}
+    def _all_ways(self) -> dict[str, Way]:
+        first_ways: dict[str, Way] = {}
         if self.env is not None:
             template = self._template(self.env)
-            found["environment variables"] = Way(kind="env", line=self.env, device_name=template)
+            first_ways["environment variables"] = Way(
+                kind="env", line=self.env, device_name=template
+            )
         if self.device_nodes is not None:
-            found["device nodes"] = Way(
+            first_ways["device nodes"] = Way(
                 kind="deviceNodes",
                 line=self.device_nodes,
                 device_name=self._template(self.device_nodes),
             )
-        return {**found, **self.ways}
+        return {**first_ways, **self.ways}
 
     def _template(self, pattern: str) -> str | None:
         return None if "device" in re.compile(pattern).groupindex else self.device_name
 
-    def scripts(self, driver: str) -> dict[str, str]:
-        """What containers have to run for the ways: name of an output -> for the image's shell."""
+    def list_scripts(self, driver: str) -> dict[str, str]:
+        """Return what containers run for the ways: name of an output -> for the image's shell."""
         scripts = {output_name(driver, name): way.script for name, way in self.ways.items()}
         return {name: script for name, script in scripts.items() if script is not None}
 
     def is_device_node(self, path: str) -> bool:
-        """Whether a file in a container identifies devices of the driver."""
-        nodes = (way.line for way in self._ways.values() if way.kind == "deviceNodes")
+        """Return whether a file in a container identifies devices of the driver."""
+        nodes = (way.line for way in self._all_ways.values() if way.kind == "deviceNodes")
         return any(re.match(line, path) for line in nodes)
 
-    def seen(
-        self, view: ContainerView, driver: str, known: Attributes
+    def read_devices(
+        self, view: ContainerView, driver: str, attributes: Attributes
     ) -> dict[str, frozenset[str]]:
-        """Names of the devices that a container shows, by each of the ways.
+        """Return the names of the devices that a container shows, by each of the ways.
 
         A way that only confirms is left out where no other shows a device.
         """
-        ways = self._ways
-        found = {
-            label: way.devices(way.lines(view, driver, label), known) for label, way in ways.items()
+        ways = self._all_ways
+        devices_by_way = {
+            label: way.find_device_names(way.read_lines(view, driver, label), attributes)
+            for label, way in ways.items()
         }
-        shows = any(found[label] for label, way in ways.items() if not way.confirms)
-        return {label: seen for label, seen in found.items() if shows or not ways[label].confirms}
+        shows = any(devices_by_way[label] for label, way in ways.items() if not way.confirms)
+        return {
+            label: devices
+            for label, devices in devices_by_way.items()
+            if shows or not ways[label].confirms
+        }
 
-    def requests(self, environment: dict[str, str]) -> frozenset[str]:
-        """The requests that a container with this environment sees, as CLAIM_REQUEST."""
+    def read_requests(self, environment: dict[str, str]) -> frozenset[str]:
+        """Return the requests that a container with this environment sees, as CLAIM_REQUEST."""
         lines = (f"{name}={value}" for name, value in environment.items())
-        found = (re.match(self.request_env, line) for line in lines if self.request_env)
-        return frozenset(match["request"] for match in found if match)
+        matches = (re.match(self.request_env, line) for line in lines if self.request_env)
+        return frozenset(match["request"] for match in matches if match)

@@ -17,9 +17,9 @@ from pydantic import Field, field_validator, model_validator
 from conformance.data import scenarios_dir
 from conformance.scenario.base import DnsName, Named, Strict, api_objects
 from conformance.scenario.documents.validate import hint, load_document
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.probing import Probe
 from conformance.scenario.driver.simulated import OWN_PROBE, Allocated, Simulated, Stimulus
-from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.registry import load_registry
 from kube.base.errors import UsageError
 
@@ -172,11 +172,11 @@ class ProfileSpec(Strict):
 
     @field_validator("claims")
     @classmethod
-    def _claims(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        known = load_registry().features
+    def _check_claims(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        features = load_registry().features
         for name in value:
-            if name not in known:
-                raise ValueError(f"unknown feature {name}; {hint(name, known)}")
+            if name not in features:
+                raise ValueError(f"unknown feature {name}; {hint(name, features)}")
         return value
 
     @field_validator("tolerations")
@@ -188,29 +188,29 @@ class ProfileSpec(Strict):
     def _probe_reads_what_is_shown(self) -> Self:
         if not self.simulated.shows_devices:
             return self
-        known = published_attributes(self.simulated.devices, self.driver)
+        attributes = published_attributes(self.simulated.devices, self.driver)
         for name in self.simulated.ways:
             if name not in self.probe.ways:
                 raise ValueError(f"simulated: ways.{name}: {hint(name, self.probe.ways)}")
-        for place, device in enumerate(self.simulated.devices):
+        for index, device in enumerate(self.simulated.devices):
             name = str(device.get("name"))
             try:
-                shown = self.simulated.shown(Allocated(device, place))
+                edits = self.simulated.make_edits(Allocated(device, index))
             except ValueError as error:
                 raise ValueError(f"simulated: {error}") from None
-            view = shown.view(self.driver)
-            ways = self.simulated_probe.seen(view, self.driver, known)
-            for way, seen in (ways or {"environment": frozenset()}).items():
-                if seen != {name}:
+            view = edits.make_view(self.driver)
+            ways = self.simulated_probe.read_devices(view, self.driver, attributes)
+            for way, devices_read in (ways or {"environment": frozenset()}).items():
+                if devices_read != {name}:
                     raise ValueError(
-                        f"probe: reads {sorted(seen) or 'no device'} from the {way} that"
+                        f"probe: reads {sorted(devices_read) or 'no device'} from the {way} that"
                         f" simulated shows of the device {name}"
                     )
         return self
 
     @property
     def simulated_probe(self) -> Probe:
-        """How containers show devices on the reference, if they do as ``simulated`` says."""
+        """Return how containers show devices on the reference, if they do as ``simulated`` says."""
         ways = {
             name: way
             for name, way in self.probe.ways.items()
@@ -232,40 +232,43 @@ class DriverProfile(Strict):
         return self.spec.driver
 
     def with_options(self, names: Collection[str]) -> DriverProfile:
-        """The profile with these of its options on, and not listed any more. Raises UsageError."""
+        """Return the profile with these options on, and not listed any more. Raises UsageError."""
         spec = self.spec
         for name in names:
             if name not in spec.options:
-                known = ", ".join(spec.options) or "none"
+                option_names = ", ".join(spec.options) or "none"
                 raise UsageError(
                     f"--driver-option {name}: the driver profile {self.metadata.name} has no such"
-                    f" option; it has: {known}"
+                    f" option; it has: {option_names}"
                 )
-        on = [spec.options[name] for name in dict.fromkeys(names)]
+        options_on = [spec.options[name] for name in dict.fromkeys(names)]
         changed = {
-            "config": spec.config | {key: value for one in on for key, value in one.config.items()},
-            "traits": tuple(dict.fromkeys([*spec.traits, *(t for one in on for t in one.traits)])),
-            "options": {name: one for name, one in spec.options.items() if name not in names},
+            "config": spec.config
+            | {key: value for option in options_on for key, value in option.config.items()},
+            "traits": tuple(
+                dict.fromkeys([*spec.traits, *(t for option in options_on for t in option.traits)])
+            ),
+            "options": {name: option for name, option in spec.options.items() if name not in names},
         }
         return self.model_copy(update={"spec": spec.model_copy(update=changed)})
 
-    def off(self, kind: Literal["config", "traits"], wanted: str) -> str:
-        """How to have what the driver has with an option that is off; "" where none brings it."""
+    def suggest_option(self, kind: Literal["config", "traits"], name_wanted: str) -> str:
+        """Return how to get what an option that is off brings; "" if no option brings it."""
         for name, option in self.spec.options.items():
-            if wanted in getattr(option, kind):
+            if name_wanted in getattr(option, kind):
                 return f"; it has with --driver-option {name}: {option.description}"
         return ""
 
     def for_reference(self) -> DriverProfile:
-        """The profile as it is for the reference, which shows devices as ``simulated`` says.
+        """Return the profile as it is for the reference, which shows devices as ``simulated`` says.
 
         A configuration whose effect on containers the reference cannot show is not in it.
         """
-        spec, shown = self.spec, self.spec.simulated.config_env
+        spec, shown_config = self.spec, self.spec.simulated.config_env
         config = {
             name: value
             for name, value in spec.config.items()
-            if name in shown or name not in spec.probe.config_env
+            if name in shown_config or name not in spec.probe.config_env
         }
         probe = spec.simulated_probe
         if not spec.simulated.shows_devices:
@@ -278,7 +281,7 @@ class DriverProfile(Strict):
 
 
 def load_profile(name_or_file: str, directory: Path) -> DriverProfile:
-    """Load a shipped profile by name, or any by its file. Raises UsageError: none, or malformed."""
+    """Load a shipped profile by name, or any by its file. Raises UsageError if that fails."""
     shipped = {file.stem: file for file in sorted(directory.glob("*.yaml"))}
     file = shipped.get(name_or_file) or Path(name_or_file)
     if not file.is_file():
@@ -291,6 +294,6 @@ def load_profile(name_or_file: str, directory: Path) -> DriverProfile:
 
 @cache
 def shipped_profiles() -> tuple[DriverProfile, ...]:
-    """All that the suite ships, by name."""
+    """Return all profiles that the suite ships, sorted by name."""
     folder = scenarios_dir() / "drivers"
     return tuple(load_profile(file.stem, folder) for file in sorted(folder.glob("*.yaml")))

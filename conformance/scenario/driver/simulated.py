@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from pydantic import Field, field_validator
 
 from conformance.scenario.base import Strict, api_objects
+from conformance.scenario.driver.probe_ways import output_name
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.ways import output_name
 from kube.observations import ContainerView, Health
 
 _OWN_ENV = {"DRA_CONFORMANCE_DEVICE_{device}": "{device}"}
@@ -72,16 +72,16 @@ class Simulated(Strict):
     def shows_devices(self) -> bool:
         return bool(self.env or self.device_nodes or self.ways)
 
-    def shown(self, allocated: Allocated, configs: Iterable[str] = ()) -> Edits:
-        """What a container with a device gets. Raises ValueError: it lacks an attribute."""
+    def make_edits(self, allocated: Allocated, configs: Iterable[str] = ()) -> Edits:
+        """Return what a container gets with a device. Raises ValueError for a missing attribute."""
         env = dict(self.env if self.shows_devices else _OWN_ENV)
         for name in configs:
             env |= self.config_env.get(name, {})
-        filled = allocated.filled
+        fill = allocated.fill_placeholders
         return Edits(
-            {filled(name): filled(value) for name, value in env.items()},
-            tuple(map(filled, self.device_nodes)),
-            {name: tuple(map(filled, lines)) for name, lines in self.ways.items()},
+            {fill(name): fill(value) for name, value in env.items()},
+            tuple(map(fill, self.device_nodes)),
+            {name: tuple(map(fill, lines)) for name, lines in self.ways.items()},
         )
 
 
@@ -92,9 +92,9 @@ class Edits(NamedTuple):
     device_nodes: tuple[str, ...]
     ways: dict[str, tuple[str, ...]]
 
-    def view(self, driver: str) -> ContainerView:
-        """What a container with no more than this shows."""
-        outputs = {output_name(driver, name): "\n".join(own) for name, own in self.ways.items()}
+    def make_view(self, driver: str) -> ContainerView:
+        """Return what a container with no more than these edits shows."""
+        outputs = {output_name(driver, name): "\n".join(lines) for name, lines in self.ways.items()}
         return ContainerView(self.environment, self.device_nodes, outputs)
 
 
@@ -106,36 +106,39 @@ class Allocated:
     """
 
     device: Mapping[str, Any]
-    place: int = 0
+    index: int = 0
     claim: str = "claim"
     request: str = "request"
     together: Mapping[str, int] = field(default_factory=dict)
 
-    def filled(self, text: str) -> str:
-        """A text with what its placeholders stand for. Raises ValueError: there is no such."""
+    def fill_placeholders(self, text: str) -> str:
+        """Return a text with its placeholders filled. Raises ValueError if one is unknown."""
         name = str(self.device["name"])
-        together = {name: self.place, **self.together}
-        known = {
+        together = {name: self.index, **self.together}
+        values = {
             "device": name,
-            "index": _index(name, self.place),
-            "indexes": _ranges(int(_index(*one)) for one in together.items()),
+            "index": _index_of(name, self.index),
+            "indexes": _format_ranges(int(_index_of(*item)) for item in together.items()),
             "claim": self.claim,
             "request": self.request,
         }
-        return _filled(text, attributes_of(self.device) | known, name)
+        return _fill_template(text, attributes_of(self.device) | values, name)
 
 
-def _index(device: str, place: int) -> str:
+def _index_of(device: str, place: int) -> str:
     number = re.search(r"\d+$", device)
     return number[0] if number else str(place)
 
 
-def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as Linux writes a set of CPUs: ``0-3,7``."""
+def _format_ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as Linux writes a set of CPUs: ``0-3,7``."""
     ordered = sorted(set(numbers))
     runs = groupby(enumerate(ordered), lambda item: item[1] - item[0])
-    parts = [[number for _, number in run] for _, run in runs]
-    return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in parts)
+    runs_of_numbers = [[number for _, number in run] for _, run in runs]
+    return ",".join(
+        f"{run_numbers[0]}-{run_numbers[-1]}" if len(run_numbers) > 1 else str(run_numbers[0])
+        for run_numbers in runs_of_numbers
+    )
 
 
 _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][\w./-]*)\}")
@@ -168,8 +171,8 @@ class Stimulus(Strict):
                 raise ValueError(f"{line!r} is more than one line")
         return value
 
-    def lines(self, health: Health, device: Mapping[str, Any]) -> str:
-        """The lines to append to the file for a device, given as its ResourceSlice has it.
+    def make_lines(self, health: Health, device: Mapping[str, Any]) -> str:
+        """Return the lines to append to the file for a device, given as its ResourceSlice has it.
 
         Raises ValueError: the device has no such attribute, or the profile no lines for the health.
         """
@@ -177,23 +180,25 @@ class Stimulus(Strict):
             raise ValueError(f"the driver profile does not define how a device gets {health}")
         name = str(device["name"])
         number = re.search(r"\d+$", name)
-        known = attributes_of(device) | {"device": name} | ({"index": number[0]} if number else {})
-        return "".join(f"{_filled(line, known, name)}\n" for line in self.health[health])
+        values = attributes_of(device) | {"device": name} | ({"index": number[0]} if number else {})
+        return "".join(f"{_fill_template(line, values, name)}\n" for line in self.health[health])
 
 
-def _filled(text: str, known: Mapping[str, str], device: str) -> str:
+def _fill_template(text: str, values: Mapping[str, str], device: str) -> str:
     def value(match: re.Match[str]) -> str:
-        if match[1] not in known:
+        if match[1] not in values:
             raise ValueError(f"{{{match[1]}}}: the device {device} has no attribute {match[1]}")
-        return known[match[1]]
+        return values[match[1]]
 
     return _PLACEHOLDER.sub(value, text)
 
 
 def attributes_of(device: Mapping[str, Any]) -> dict[str, str]:
-    """Name of an attribute -> its value as a ResourceSlice in JSON has it."""
+    """Return a device's attributes: name -> value as a ResourceSlice in JSON has it."""
     return {
-        name: str(one).lower() if isinstance(one, bool) else str(one)
+        name: str(attribute_value).lower()
+        if isinstance(attribute_value, bool)
+        else str(attribute_value)
         for name, value in (device.get("attributes") or {}).items()
-        for one in value.values()
+        for attribute_value in value.values()
     }

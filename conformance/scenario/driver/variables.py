@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel
 
 from conformance.probe import Probe
-from conformance.scenario.documents.validate import nearest
+from conformance.scenario.documents.validate import find_nearest
 from conformance.scenario.driver import devicefiles
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec
 from kube.base.errors import UsageError
@@ -41,7 +41,7 @@ SYNTHETIC_DOMAIN = "dra-conformance.dev"
 
 
 def profile_variables(spec: ProfileSpec) -> dict[str, dict[str, Any]]:
-    """The variables that a profile defines: group -> name -> value."""
+    """Return the variables that a profile defines: group -> name -> value."""
     return {
         "attribute": {**spec.attributes},
         "capacity": {**spec.capacity},
@@ -51,13 +51,13 @@ def profile_variables(spec: ProfileSpec) -> dict[str, dict[str, Any]]:
     }
 
 
-def suffix(run: str, scenario_id: str) -> str:
-    """Eight hex digits that tell this scenario in this run from any other."""
+def make_suffix(run: str, scenario_id: str) -> str:
+    """Return eight hex digits that tell this scenario in this run from any other."""
     return hashlib.sha256(f"{run}/{scenario_id}".encode()).hexdigest()[:8]
 
 
-def namespace(unique: str) -> str:
-    """The namespace of the scenario that has this suffix."""
+def name_namespace(unique: str) -> str:
+    """Return the namespace of the scenario that has this suffix."""
     return f"dra-{unique}"
 
 
@@ -90,14 +90,14 @@ class Variables:
         self._unique = unique
         self._profile = profile
         commands: dict[str, str] = {}
-        for one in filter(None, (profile, other)):
-            commands |= one.spec.probe.scripts(one.driver)
+        for driver_profile in filter(None, (profile, other)):
+            commands |= driver_profile.spec.probe.list_scripts(driver_profile.driver)
         if profile is not None and hardware:
-            commands |= {name: one.run for name, one in profile.spec.probe.hardware.items()}
+            commands |= {name: command.run for name, command in profile.spec.probe.hardware.items()}
         opening = {devicefiles.NAME: devicefiles.SCRIPT}
         fixed: dict[str, Any] = {
             "image": image,
-            "namespace": namespace(unique),
+            "namespace": name_namespace(unique),
             "probe.hold": list(Probe(holds=True, commands=commands).words),
             "probe.exit": list(Probe(holds=False, commands=commands).words),
             "probe.open": list(Probe(holds=True, commands=commands | opening).words),
@@ -117,28 +117,32 @@ class Variables:
             for group, defined in profile_variables(profile.spec).items():
                 fixed |= {f"{group}.{name}": value for name, value in defined.items()}
             if other is not None:
-                fixed |= _of_other(other)
-                more = (item for item in other.spec.tolerations if item not in tolerations)
-                fixed["tolerations"] = [*tolerations, *more]
+                fixed |= _variables_of_other(other)
+                other_tolerations = (
+                    item for item in other.spec.tolerations if item not in tolerations
+                )
+                fixed["tolerations"] = [*tolerations, *other_tolerations]
         self._fixed = fixed
 
-    def value(self, name: str) -> Any:
-        """What ``${name}`` stands for. Raises UsageError: nothing defines it."""
+    def look_up(self, name: str) -> Any:
+        """Return what ``${name}`` stands for. Raises UsageError if nothing defines it."""
         if name in self._fixed:
             return self._fixed[name]
-        group, _, rest = name.partition(".")
+        group, _, local_name = name.partition(".")
         if group == CAPTURED:
             return f"${{{name}}}"
-        if rest and (group in {"node", "name"} or (group == "class" and self._profile is None)):
-            own = f"{rest}-{self._unique}"
-            return f"{own}.{SYNTHETIC_DOMAIN}" if group == "class" else f"dra-{own}"
-        known = [*sorted(self._fixed), "node.NAME", "name.NAME"]
-        near = nearest(name, known)
+        if local_name and (
+            group in {"node", "name"} or (group == "class" and self._profile is None)
+        ):
+            own_name = f"{local_name}-{self._unique}"
+            return f"{own_name}.{SYNTHETIC_DOMAIN}" if group == "class" else f"dra-{own_name}"
+        known_names = [*sorted(self._fixed), "node.NAME", "name.NAME"]
+        near = find_nearest(name, known_names)
         meant = f" (did you mean ${{{near}}}?)" if near else ""
-        raise UsageError(f"unknown variable ${{{name}}}{meant}; known are {', '.join(known)}")
+        raise UsageError(f"unknown variable ${{{name}}}{meant}; known are {', '.join(known_names)}")
 
-    def canonical(self, text: str) -> str:
-        """``text`` without what differs from run to run, or from cluster to cluster."""
+    def make_canonical(self, text: str) -> str:
+        """Return ``text`` without what differs from run to run, or from cluster to cluster."""
         text = text.replace(self._unique, "*")
         worker = self._fixed.get("worker.name")
         if worker is None:
@@ -146,7 +150,7 @@ class Variables:
         return re.sub(rf"(?<![\w.-]){re.escape(worker)}(?![\w.-])", "${worker.name}", text)
 
 
-def _of_other(profile: DriverProfile) -> dict[str, Any]:
+def _variables_of_other(profile: DriverProfile) -> dict[str, Any]:
     classes = profile_variables(profile.spec)["class"]
     return {f"{OTHER}.driver": profile.driver} | {
         f"{OTHER}.class.{name}": value for name, value in classes.items()
@@ -154,17 +158,17 @@ def _of_other(profile: DriverProfile) -> dict[str, Any]:
 
 
 def worker_of(devices_on: Mapping[str, int]) -> str | None:
-    """The node that ``${worker.name}`` stands for, by free devices; None where no node has any."""
-    return max(devices_on, key=lambda node: _suits(devices_on[node]), default=None)
+    """Return the node that ``${worker.name}`` stands for, by free devices; None if none has any."""
+    return max(devices_on, key=lambda node: _rank_node(devices_on[node]), default=None)
 
 
-def _suits(devices: int) -> tuple[bool, int]:
-    """Prefers nodes where one claim can have the majority of the devices, of these the largest."""
+def _rank_node(devices: int) -> tuple[bool, int]:
+    """Prefer nodes where one claim can have the majority of the devices, of these the largest."""
     return devices // 2 + 1 <= MOST_DEVICES, devices
 
 
 def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
-    """A scalar with every ``${name}`` replaced by ``lookup(name)``; no text is searched twice."""
+    """Replace every ``${name}`` in a scalar by ``lookup(name)``; no text is searched twice."""
     if not isinstance(value, str) or "${" not in value:
         return value
     whole = VARIABLE.fullmatch(value)
@@ -175,71 +179,73 @@ def substitute(value: Any, lookup: Callable[[str], Any]) -> Any:
 
 M = TypeVar("M", bound=BaseModel)
 
-PART: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
+PATH_STEP: Final = re.compile(r"\.(?P<field>\w+)|\[(?P<index>\d+)\]|\[['\"](?P<key>.*?)['\"]\]")
 """A step from a value to one in it: ``.field``, ``[0]`` or ``['key']``."""
 
 
-def filled(step: M, captured: Mapping[str, Obj]) -> tuple[M, dict[str, str]]:
-    """A step with what it has of captured objects; and text -> variable, of each that it is.
+def fill_captured(step: M, captured: Mapping[str, Obj]) -> tuple[M, dict[str, str]]:
+    """Fill a step with values of captured objects; return it, and text -> variable of each.
 
     Raises LookupError: an object has no such value; its text says which.
     """
-    found: dict[str, str] = {}
+    variable_by_text: dict[str, str] = {}
 
     def value(name: str) -> Any:
-        given = f"${{{name}}}"
+        variable = f"${{{name}}}"
         if not name.startswith(f"{CAPTURED}."):
-            return given
-        item = looked_up(name, captured)
+            return variable
+        item = look_up_captured(name, captured)
         if isinstance(item, str):
-            found[item] = given
+            variable_by_text[item] = variable
         return item
 
-    return _replaced(step, value), found
+    return _replace_in(step, value), variable_by_text
 
 
-def looked_up(name: str, captured: Mapping[str, Obj]) -> Any:
-    """What ``captured.NAME.path`` stands for. Raises LookupError: it is not there."""
-    _, owner, path = split(name)
+def look_up_captured(name: str, captured: Mapping[str, Obj]) -> Any:
+    """Return what ``captured.NAME.path`` stands for. Raises LookupError if it is not there."""
+    _, owner, path = split_captured(name)
     obj = captured[owner]
     try:
         return value_at(obj, path)
     except LookupError as error:
-        what = f"the captured {owner} has no {path[1:]}: {error.args[0]} is not there"
-        raise LookupError(what) from None
+        message = f"the captured {owner} has no {path[1:]}: {error.args[0]} is not there"
+        raise LookupError(message) from None
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What is at a path like ``.items[0]['key']`` in a value. Raises LookupError: what is not."""
-    for part in PART.finditer(path):
-        key: Any = int(part["index"]) if part["index"] is not None else part["field"] or part["key"]
+    """Return what is at a path like ``.items[0]['key']``. Raises LookupError for a missing step."""
+    for step in PATH_STEP.finditer(path):
+        key: Any = int(step["index"]) if step["index"] is not None else step["field"] or step["key"]
         in_list = isinstance(value, list) and isinstance(key, int) and key < len(value)
         if not in_list and not (isinstance(value, dict) and key in value):
-            raise LookupError(part[0])
+            raise LookupError(step[0])
         value = value[key]
     return value
 
 
-def split(name: str) -> tuple[str, str, str]:
-    """``captured``, the name, and the path as it would follow a variable of CEL."""
-    group, _, rest = name.partition(".")
-    owner = re.match(r"\w*", rest)
-    return group, owner[0] if owner else "", rest[owner.end() if owner else 0 :]
+def split_captured(name: str) -> tuple[str, str, str]:
+    """Split a variable: ``captured``, the name, and the path as it follows a variable of CEL."""
+    group, _, remainder = name.partition(".")
+    owner = re.match(r"\w*", remainder)
+    return group, owner[0] if owner else "", remainder[owner.end() if owner else 0 :]
 
 
-def _replaced(value: Any, lookup: Callable[[str], Any]) -> Any:
+def _replace_in(value: Any, lookup: Callable[[str], Any]) -> Any:
     if isinstance(value, BaseModel):
         fields = {name: getattr(value, name) for name in value.model_fields_set}
         changed = {
-            name: new for name, old in fields.items() if (new := _replaced(old, lookup)) is not old
+            name: new
+            for name, old in fields.items()
+            if (new := _replace_in(old, lookup)) is not old
         }
         return value.model_copy(update=changed) if changed else value
     if isinstance(value, dict):
-        new = {substitute(key, lookup): _replaced(item, lookup) for key, item in value.items()}
+        new = {substitute(key, lookup): _replace_in(item, lookup) for key, item in value.items()}
         same = all(new.get(key) is item for key, item in value.items())
         return value if same else new
     if isinstance(value, list | tuple):
-        items = [_replaced(item, lookup) for item in value]
-        same = all(one is other for one, other in zip(items, value, strict=True))
+        items = [_replace_in(item, lookup) for item in value]
+        same = all(new_item is old_item for new_item, old_item in zip(items, value, strict=True))
         return value if same else type(value)(items)
     return substitute(value, lookup)

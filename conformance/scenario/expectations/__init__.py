@@ -55,25 +55,25 @@ KINDS: Final[tuple[type[Expectation], ...]] = (
 )
 
 # In parentheses: a tag in an error's location is no key of the document.
-_TAGS: Final = {f"({kind.key()})": kind for kind in KINDS}
-_BY_KEY: Final = {kind.key(): kind for kind in KINDS}
+_TAGS: Final = {f"({kind.leading_key()})": kind for kind in KINDS}
+_BY_KEY: Final = {kind.leading_key(): kind for kind in KINDS}
 
 
 def _tag(value: Any) -> str | None:
     if isinstance(value, Expectation):
-        return f"({value.key()})"
-    found = [key for key in _BY_KEY if key in value] if isinstance(value, dict) else []
+        return f"({value.leading_key()})"
+    present_keys = [key for key in _BY_KEY if key in value] if isinstance(value, dict) else []
     # A claim has devices, and is none of the expectations that begin so.
-    own = [
+    beginning_keys = [
         key
-        for key in found
-        if not any(key in _BY_KEY[other].model_fields for other in found if other != key)
+        for key in present_keys
+        if not any(key in _BY_KEY[other].model_fields for other in present_keys if other != key)
     ]
-    return f"({own[0]})" if len(own) == 1 else None
+    return f"({beginning_keys[0]})" if len(beginning_keys) == 1 else None
 
 
 def _one_of_kinds(_: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-    keys = ", ".join(kind.key() for kind in KINDS)
+    keys = ", ".join(kind.leading_key() for kind in KINDS)
     return core_schema.tagged_union_schema(
         {tag: handler.generate_schema(kind) for tag, kind in _TAGS.items()},
         _tag,

@@ -23,15 +23,15 @@ from kube.values import Obj
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The result of evaluating an expectation once; ``found`` is for the failure message.
+class Evaluation:
+    """The result of evaluating an expectation once; ``finding`` is for the failure message.
 
     ``observed`` is the same without uids, times and generated names, to be compared between
     targets. ``final``: all has been said; only what the API server is about to tell may change it.
     """
 
     holds: bool
-    found: str
+    finding: str
     observed: Mapping[str, Any]
     final: bool = False
 
@@ -54,54 +54,57 @@ class Cluster(Protocol):
 
     @property
     def profile(self) -> DriverProfile | None:
-        """What is known of the driver, for example how containers show its devices."""
+        """Return what is known of the driver, for example how containers show its devices."""
 
     @property
     def observe(self) -> Observation:
-        """What can be seen of its nodes and components."""
+        """Return what shows the cluster's nodes and components."""
 
     def get(self, kind: str, name: str) -> Obj | None:
-        """An object of the scenario's namespace, or a cluster-scoped one."""
+        """Return an object of the scenario's namespace, or a cluster-scoped one."""
 
     def find(self, selector: ObjectSelector) -> list[Obj]:
-        """All objects that a selector names, by name."""
+        """Return all objects that a selector names, sorted by name."""
 
-    def columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
-        """What ``kubectl get`` prints of a found object: column -> text."""
+    def read_columns(self, selector: ObjectSelector, name: str) -> Mapping[str, str]:
+        """Return what ``kubectl get`` prints of an object that was found: column -> text."""
 
-    def pods(self, selector: PodSelector) -> list[Obj]:
-        """The pods of a Job, or with labels, by name."""
+    def find_pods(self, selector: PodSelector) -> list[Obj]:
+        """Return the pods of a Job, or those with labels, sorted by name."""
 
     def claim_of(self, pod: str, pod_claim: str) -> Obj | None:
-        """The ResourceClaim behind an entry of ``pod.spec.resourceClaims``."""
+        """Return the ResourceClaim behind an entry of ``pod.spec.resourceClaims``."""
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
-        """The uid of that claim, also when it is gone by now; None if it was never seen."""
+        """Return the uid of that claim, also if it is gone by now; None if it was never seen."""
 
-    def metric(self, wanted: MetricOf) -> float | None:
-        """What a metric is, or by how much it has grown; None: its component does not answer."""
+    def read_metric(self, metric: MetricOf) -> float | None:
+        """Return a metric's value or growth; None if its component does not answer."""
 
     def of_driver(self, driver: str) -> Cluster:
-        """The same with the profile of the driver of that name."""
+        """Return this cluster with the profile of the driver of that name."""
 
-    def refusal(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
-        """Create an object and say why it was refused; None if it was accepted.
+    def try_create(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
+        """Create an object, and return why it was refused; None if it was accepted.
 
         In the name of an account of the scenario, or of the user who runs it.
         """
 
-    def refusal_of(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
-        """Why a change or deletion was refused; None: it was not. Raises LookupError: not there."""
+    def try_change(self, changes: Changes, deleted: tuple[Delete, ...]) -> Refusal | None:
+        """Send a change or deletion, and return why it was refused; None if it was accepted.
 
-    def watched(self, name: str) -> Sequence[WatchEvent]:
-        """What an earlier step's watch has brought so far of the scenario's own objects."""
+        Raises LookupError if there is no such object.
+        """
+
+    def list_watch_events(self, name: str) -> Sequence[WatchEvent]:
+        """Return what an earlier step's watch has brought so far of the scenario's own objects."""
 
     @property
     def captured(self) -> Mapping[str, Obj]:
-        """Name -> an object as an earlier step captured it."""
+        """Return the objects that earlier steps captured, by the name of the capture."""
 
-    def canonical(self, text: str) -> str:
-        """A text without what differs from run to run."""
+    def make_canonical(self, text: str) -> str:
+        """Return a text without what differs from run to run."""
 
 
 class WatchEvent(NamedTuple):
@@ -119,34 +122,41 @@ Path = tuple[str | int, ...]  # Of a field below the expectation or step that ha
 Pods = tuple[str, ...] | PodSelector
 
 
-class Known(Protocol):
-    """What is known of a scenario at one step: lint's side, which notes what is wrong.
+class LintContext(Protocol):
+    """What lint knows of a scenario at one step, and where an expectation or step reports errors.
 
     Every ``path`` is that of a field below the expectation or step.
     """
 
-    def wrong(self, path: Path, message: str) -> None:
-        """Something else is wrong."""
+    def report_error(self, path: Path, message: str) -> None:
+        """Report an error that no other method finds."""
 
-    def step(self, path: Path, name: str) -> None:
-        """An earlier step has this name."""
+    def expects_step(self, path: Path, name: str) -> None:
+        """Report an error unless an earlier step has this name."""
 
-    def watch(self, path: Path, name: str) -> ServerSelector | None:
-        """An earlier step watches by this name; what it watches, None if there is none."""
+    def expects_watch(self, path: Path, name: str) -> ServerSelector | None:
+        """Report an error unless an earlier step watches by this name; return what it watches."""
 
-    def named(self, path: Path, kind: str, name: str, namespace: str | None = None) -> None:
-        """An earlier step must have made this object; None is the scenario's namespace."""
+    def expects_object(
+        self, path: Path, kind: str, name: str, namespace: str | None = None
+    ) -> None:
+        """Report an error unless an earlier step makes this object.
 
-    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
-        """A selector names something; ``gone``: it is only there later, or never."""
+        ``namespace`` None is the scenario's own.
+        """
 
-    def container(self, path: Path, pods: Pods, name: str) -> None:
-        """Each of the pods has this container."""
+    def expects_selection(
+        self, path: Path, selector: ObjectSelector, *, gone: bool = False
+    ) -> None:
+        """Report an error unless a selector names something; with ``gone`` also later, or never."""
 
-    def pod_claim(self, path: Path, pods: Pods, name: str) -> None:
-        """Each of the pods has this name in ``spec.resourceClaims``."""
+    def expects_container(self, path: Path, pods: Pods, name: str) -> None:
+        """Report an error unless each of the pods has this container."""
 
-    def request(
+    def expects_pod_claim(self, path: Path, pods: Pods, name: str) -> None:
+        """Report an error unless each of the pods has this name in ``spec.resourceClaims``."""
+
+    def expects_request(
         self,
         path: Path,
         name: str,
@@ -156,66 +166,76 @@ class Known(Protocol):
         *,
         alternatives: bool = False,
     ) -> None:
-        """A ResourceClaim, or each behind a name in ``spec.resourceClaims``, has this request.
+        """Report an error unless a ResourceClaim has this request.
+
+        The claim is named, or it is each behind a name in ``spec.resourceClaims`` of the pods.
 
         ``alternatives``: a request is named as an allocation does, as ``request/alternative``.
         """
 
-    def device(self, path: Path, name: str) -> None:
-        """A ResourceSlice of the scenario has this device, if all devices are in such."""
+    def expects_device(self, path: Path, name: str) -> None:
+        """Report an error unless a ResourceSlice has it, where the scenario makes all devices."""
 
-    def condition(
+    def check_condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
     ) -> None:
-        """CEL over ``variable``, which is what a selector finds, and over what was captured."""
+        """Check CEL over ``variable``, what a selector finds, and over captured objects."""
 
-    def relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
-        """CEL over several objects, and over what was captured."""
+    def check_relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
+        """Check CEL over several objects, and over captured ones."""
 
-    def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
-        """A part of an object that a selector finds."""
+    def check_fields(self, path: Path, value: Any, selector: ObjectSelector) -> None:
+        """Check the fields of a part of an object that a selector finds."""
 
-    def changed(self, path: Path, changes: Changes) -> None:
-        """What is changed is there, and has the fields that are named."""
+    def check_changes(self, path: Path, changes: Changes) -> None:
+        """Check that what is changed is there, and has the fields that are named."""
 
-    def refused(self, path: Path, obj: Obj, message: str | None) -> None:
-        """An object must be refused; ``message``: for what, None for any mistake in it."""
+    def check_refused_object(self, path: Path, obj: Obj, message: str | None) -> None:
+        """Check an object that must be refused for nothing but what ``message`` names.
 
-    def needed(
+        ``message`` None is any mistake in it.
+        """
+
+    def requires(
         self,
         path: Path,
-        what: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
+        need: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
         name: str = "",
     ) -> None:
-        """Not every target, tier or driver has this.
+        """Report an error unless the scenario says that it requires this of its target.
 
-        ``what``: an ability, a configuration that shows in containers, a feature gate that is on,
+        ``need``: an ability, a configuration that shows in containers, a feature gate that is on,
         containers that show their hardware, a pod that runs, a trait.
         """
 
 
-def exactly_one(
-    cluster: Cluster, selector: ObjectSelector, key: str, wrong: Callable[[Obj], Iterable[str]]
-) -> Seen:
-    """Whether one object is selected, and nothing of it is ``wrong``; ``key`` is what it is."""
-    what = selector.describe()
-    found = cluster.find(selector)
-    observed: dict[str, Any] = {key: cluster.canonical(what), "found": len(found)}
-    if len(found) != 1:
-        names = ", ".join(obj["metadata"]["name"] for obj in found) or "none"
-        return Seen(False, f"{what}: {len(found)} found ({names})", observed)
-    told = [*wrong(found[0])]
-    observed["fits"] = not told
-    return Seen(not told, f"{what}: " + ("; ".join(told) or "as described"), observed)
+def evaluate_one_object(
+    cluster: Cluster,
+    selector: ObjectSelector,
+    key: str,
+    find_problems: Callable[[Obj], Iterable[str]],
+) -> Evaluation:
+    """Evaluate whether one object is selected, and has no problem; ``key`` is what it is."""
+    description = selector.describe()
+    objects = cluster.find(selector)
+    observed: dict[str, Any] = {key: cluster.make_canonical(description), "found": len(objects)}
+    if len(objects) != 1:
+        names = ", ".join(obj["metadata"]["name"] for obj in objects) or "none"
+        return Evaluation(False, f"{description}: {len(objects)} found ({names})", observed)
+    problems = [*find_problems(objects[0])]
+    observed["fits"] = not problems
+    return Evaluation(
+        not problems, f"{description}: " + ("; ".join(problems) or "as described"), observed
+    )
 
 
-def lint_seen_by(known: Known, entries: Sequence[str], key: str) -> None:
+def lint_seen_by(lint: LintContext, entries: Sequence[str], key: str) -> None:
     """Check ``seenBy`` below a key: ``pod/container`` of earlier steps."""
     for index, entry in enumerate(entries):
         name, _, container = entry.partition("/")
         path = (key, "seenBy", index)
-        known.named(path, "Pod", name)
-        known.container(path, (name,), container)
+        lint.expects_object(path, "Pod", name)
+        lint.expects_container(path, (name,), container)
 
 
 class Expectation(Strict):
@@ -225,29 +245,29 @@ class Expectation(Strict):
     """
 
     @classmethod
-    def key(cls) -> str:
+    def leading_key(cls) -> str:
         fields = cls.model_fields.items()
         return next(item.alias or name for name, item in fields if name not in Timed.model_fields)
 
     @abstractmethod
     def describe(self) -> str:
-        """The expectation in a line, for step titles and failure messages."""
+        """Return the expectation in a line, for step titles and failure messages."""
 
     @abstractmethod
-    def evaluate(self, cluster: Cluster) -> Seen:
-        """Compare it with the cluster, once, now."""
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        """Compare the expectation with the cluster, once, now."""
 
     @abstractmethod
-    def lint(self, known: Known) -> None:
-        """Say what it refers to and needs."""
+    def lint(self, lint: LintContext) -> None:
+        """Report to ``lint`` what the expectation refers to and needs."""
 
     @property
-    def counted(self) -> MetricOf | None:
-        """A metric that must be read before an earlier step, too; None for none."""
+    def growing_metric(self) -> MetricOf | None:
+        """Return the metric that must be read before an earlier step, too; None for none."""
         return None
 
-    def placed(self) -> Iterable[tuple[str, int]]:
-        """Who must be scheduled when it holds: name of a pod, or of a Job; how many pods."""
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
+        """Return (name of a pod or Job, number of pods) of what is scheduled when this holds."""
         return ()
 
 
@@ -280,15 +300,15 @@ class Timed(Expectation):
 
     @property
     def waits_for_start(self) -> bool:
-        """Whether pods must have started (then the limit is ``timeouts.podRunning``)."""
+        """Return whether pods must have started (then the limit is ``timeouts.podRunning``)."""
         return False
 
     @property
     def must_stay(self) -> bool:
-        """Whether it must go on to hold for ``timeouts.consistently`` once it holds."""
+        """Return whether it must go on to hold for ``timeouts.consistently`` once it holds."""
         return False
 
     @property
     def may_want_devices(self) -> str | None:
-        """The pod whose snapshot shows why, if it is not scheduled; None for no pod."""
+        """Return the pod whose snapshot shows why it is not scheduled; None for no pod."""
         return None

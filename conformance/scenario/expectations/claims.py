@@ -9,7 +9,13 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    LintContext,
+    Timed,
+    evaluate_one_object,
+)
 from kube.values import Obj
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -28,7 +34,7 @@ class Generated(Strict):
         return self
 
 
-def _form(value: Any) -> str:
+def _tag_of_form(value: Any) -> str:
     return "(one)" if isinstance(value, str | list | tuple) else "(mapping)"
 
 
@@ -40,14 +46,14 @@ class ClaimExpectation(Timed):
 
     claim: Annotated[
         Annotated[str, Tag("(one)")] | Annotated[Generated, Tag("(mapping)")],
-        Discriminator(_form),
+        Discriminator(_tag_of_form),
     ] = Field(description="name of the claim, or the pod that it was made for")
     namespace: str | None = Field(default=None, description="default: that of the scenario")
     allocated: bool | None = Field(default=None, description="whether it has an allocation")
     devices: (
         Annotated[
             Annotated[Names, Tag("(one)")] | Annotated[dict[str, Names], Tag("(mapping)")],
-            Discriminator(_form),
+            Discriminator(_tag_of_form),
         ]
         | None
     ) = Field(
@@ -81,63 +87,66 @@ class ClaimExpectation(Timed):
         )
 
     def describe(self) -> str:
-        parts = []
+        phrases = []
         if self.allocated is not None:
-            parts.append("allocated" if self.allocated else "not allocated")
+            phrases.append("allocated" if self.allocated else "not allocated")
         if self.devices is not None:
-            parts.append(f"allocated {_told(self._wanted)}")
+            phrases.append(f"allocated {_join_devices(self._expected_devices)}")
         if self.reserved_for is not None:
-            parts.append(f"reserved for {', '.join(self.reserved_for) or 'nobody'}")
-        return f"{self._selector.describe()} {' and '.join(parts)}"
+            phrases.append(f"reserved for {', '.join(self.reserved_for) or 'nobody'}")
+        return f"{self._selector.describe()} {' and '.join(phrases)}"
 
     @property
-    def _wanted(self) -> list[tuple[str | None, str]]:
-        """(request, None for any, and device) of each device that is expected."""
+    def _expected_devices(self) -> list[tuple[str | None, str]]:
+        """Return (request, None for any, and device) of each device that is expected."""
         if not isinstance(self.devices, dict):
             return [(None, device) for device in self.devices or ()]
         return [(name, device) for name, group in self.devices.items() for device in group]
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        return exactly_one(
-            cluster, self._selector, "claim", lambda claim: self._wrong(claim, cluster)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        return evaluate_one_object(
+            cluster, self._selector, "claim", lambda claim: self._find_problems(claim, cluster)
         )
 
-    def _wrong(self, claim: Obj, cluster: Cluster) -> Iterator[str]:
+    def _find_problems(self, claim: Obj, cluster: Cluster) -> Iterator[str]:
         status = claim.get("status") or {}
         allocation = status.get("allocation")
         results = [
-            (one["request"], f"{one['driver']}/{one['pool']}/{one['device']}")
-            for one in ((allocation or {}).get("devices") or {}).get("results") or ()
+            (result["request"], f"{result['driver']}/{result['pool']}/{result['device']}")
+            for result in ((allocation or {}).get("devices") or {}).get("results") or ()
         ]
-        has = "not allocated" if allocation is None else f"allocated {_told(results)}"
+        state = "not allocated" if allocation is None else f"allocated {_join_devices(results)}"
         if self.allocated is not None and self.allocated != (allocation is not None):
-            yield f"expected {'' if self.allocated else 'not '}allocated, it is {has}"
-        if self.devices is not None and not _are(results, self._wanted):
-            yield f"expected {_told(self._wanted)}, it is {has}"
+            yield f"expected {'' if self.allocated else 'not '}allocated, it is {state}"
+        if self.devices is not None and not _match_devices(results, self._expected_devices):
+            yield f"expected {_join_devices(self._expected_devices)}, it is {state}"
         if self.reserved_for is not None:
-            users = [*map(_consumer, status.get("reservedFor") or ())]
-            told = f"it is for {', '.join(users) or 'nobody'}"
+            users = [*map(_describe_consumer, status.get("reservedFor") or ())]
+            reserved = f"it is for {', '.join(users) or 'nobody'}"
             if Counter(users) != Counter(self.reserved_for):
-                yield f"expected reserved for {', '.join(self.reserved_for) or 'nobody'}, {told}"
+                expected = ", ".join(self.reserved_for) or "nobody"
+                yield f"expected reserved for {expected}, {reserved}"
             for user in status.get("reservedFor") or ():
-                uid = self._uid(user["name"], cluster)
+                uid = self._find_pod_uid(user["name"], cluster)
                 if user["name"] in self.reserved_for and uid not in {None, user["uid"]}:
-                    yield f"{told}, with the uid {user['uid']}; the pod has {uid}"
+                    yield f"{reserved}, with the uid {user['uid']}; the pod has {uid}"
 
-    def _uid(self, pod: str, cluster: Cluster) -> str | None:
-        """The uid of the pod that has the name now; None if there is none."""
-        wanted = ObjectSelector(kind="Pod", name=pod, namespace=self.namespace)
-        return next((str(found["metadata"]["uid"]) for found in cluster.find(wanted)), None)
+    def _find_pod_uid(self, pod: str, cluster: Cluster) -> str | None:
+        """Return the uid of the pod that has the name now; None if there is none."""
+        selector = ObjectSelector(kind="Pod", name=pod, namespace=self.namespace)
+        return next(
+            (str(pod_object["metadata"]["uid"]) for pod_object in cluster.find(selector)), None
+        )
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         selector = self._selector
         if selector.name is not None:
-            known.named(("claim",), "ResourceClaim", selector.name, self.namespace)
+            lint.expects_object(("claim",), "ResourceClaim", selector.name, self.namespace)
         else:
-            known.selected(("claim",), selector)
+            lint.expects_selection(("claim",), selector)
         pods = (selector.owned_by,) if selector.owned_by else ()
         for request in self.devices if isinstance(self.devices, dict) else ():
-            known.request(
+            lint.expects_request(
                 ("devices", request),
                 request,
                 selector.name,
@@ -145,35 +154,39 @@ class ClaimExpectation(Timed):
                 selector.pod_claim,
                 alternatives=True,
             )
-        for _, device in self._wanted:
-            known.device(("devices",), device.rpartition("/")[2])
+        for _, device in self._expected_devices:
+            lint.expects_device(("devices",), device.rpartition("/")[2])
         for index, pod in enumerate(self.reserved_for or ()):
-            known.named(("reservedFor", index), "Pod", pod, self.namespace)
+            lint.expects_object(("reservedFor", index), "Pod", pod, self.namespace)
 
 
-def _are(results: Sequence[tuple[str, str]], wanted: Sequence[tuple[str | None, str]]) -> bool:
-    """Whether these are the devices that are named, each as often as it is.
+def _match_devices(
+    results: Sequence[tuple[str, str]], expected: Sequence[tuple[str | None, str]]
+) -> bool:
+    """Return whether these are the devices that are named, each as often as it is.
 
     The names with the most parts choose first: what they fit, shorter ones may fit, too.
     """
-    left = [*results]
-    for request, device in sorted(wanted, key=lambda one: -one[1].count("/")):
+    unmatched_results = [*results]
+    for request, device in sorted(expected, key=lambda pair: -pair[1].count("/")):
         fitting = (
-            one for one in left if request in {None, one[0]} and f"/{one[1]}".endswith(f"/{device}")
+            result
+            for result in unmatched_results
+            if request in {None, result[0]} and f"/{result[1]}".endswith(f"/{device}")
         )
         chosen = next(fitting, None)
         if chosen is None:
             return False
-        left.remove(chosen)
-    return not left
+        unmatched_results.remove(chosen)
+    return not unmatched_results
 
 
-def _told(devices: Sequence[tuple[str | None, str]]) -> str:
-    each = (f"{device} for {request}" if request else device for request, device in devices)
-    return ", ".join(each) or "no device"
+def _join_devices(devices: Sequence[tuple[str | None, str]]) -> str:
+    phrases = (f"{device} for {request}" if request else device for request, device in devices)
+    return ", ".join(phrases) or "no device"
 
 
-def _consumer(user: Obj) -> str:
-    """The name of a pod; of anything else with what it is."""
+def _describe_consumer(user: Obj) -> str:
+    """Return the name of a pod, or the resource and name of anything else."""
     is_pod = user["resource"] == "pods" and not user.get("apiGroup")
     return str(user["name"]) if is_pod else f"{user['resource']}/{user['name']}"

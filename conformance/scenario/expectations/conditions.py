@@ -17,36 +17,39 @@ from kube.base.errors import UsageError
 from kube.base.text import cut
 
 
-def differences(expected: Any, found: Any, path: str = "$") -> Iterator[str]:
-    """Yield one line for each place where ``found`` is not as ``expected`` says."""
+def explain_differences(expected: Any, actual: Any, path: str = "$") -> Iterator[str]:
+    """Yield one line for each place where ``actual`` is not as ``expected`` says."""
     if isinstance(expected, dict):
-        if not isinstance(found, dict):
-            yield f"{path}: expected an object, found {short(found)}"
+        if not isinstance(actual, dict):
+            yield f"{path}: expected an object, found {shorten_value(actual)}"
             return
         for key, value in expected.items():
-            if key not in found:
-                yield f"{path}.{key}: expected {short(value)}, found nothing"
+            if key not in actual:
+                yield f"{path}.{key}: expected {shorten_value(value)}, found nothing"
             else:
-                yield from differences(value, found[key], f"{path}.{key}")
+                yield from explain_differences(value, actual[key], f"{path}.{key}")
     elif isinstance(expected, list):
-        if not isinstance(found, list):
-            yield f"{path}: expected a list, found {short(found)}"
+        if not isinstance(actual, list):
+            yield f"{path}: expected a list, found {shorten_value(actual)}"
             return
-        if len(expected) != len(found):
-            yield f"{path}: expected {len(expected)} elements, found {len(found)}: {short(found)}"
+        if len(expected) != len(actual):
+            text = shorten_value(actual)
+            yield f"{path}: expected {len(expected)} elements, found {len(actual)}: {text}"
             return
-        for index, (left, right) in enumerate(zip(expected, found, strict=True)):
-            yield from differences(left, right, f"{path}[{index}]")
-    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{path}: expected {short(expected)}, found {short(found)}"
+        for index, (expected_element, actual_element) in enumerate(
+            zip(expected, actual, strict=True)
+        ):
+            yield from explain_differences(expected_element, actual_element, f"{path}[{index}]")
+    elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+        yield f"{path}: expected {shorten_value(expected)}, found {shorten_value(actual)}"
 
 
-def short(value: Any, limit: int = 160) -> str:
-    """A value as text, cut off where it is long."""
+def shorten_value(value: Any, limit: int = 160) -> str:
+    """Return a value as text, cut off where it is long."""
     return cut(repr(value), limit)
 
 
-_READ: Final = re.compile(
+_READ_VALUE: Final = re.compile(
     r"(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
     r"|(?<![\w.])(?P<variable>[A-Za-z_]\w*)"
     r"(?P<path>(?:\.[A-Za-z_]\w*(?!\w*\()|\[(?:\d+|'[^'\\]*'|\"[^\"\\]*\")\])*)"
@@ -56,8 +59,8 @@ _MOST_SECONDS: Final = 10.0
 """For one condition: loops in loops over many objects need not end in any time."""
 
 
-def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each CEL expression that is not true, with the values that it reads.
+def explain_unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield one line for each CEL expression that is not true, with the values that it reads.
 
     ``variables``: name -> an object or a list of them. An expression that does not compile is a
     UsageError.
@@ -85,24 +88,24 @@ def unmet(expressions: Sequence[str], variables: Mapping[str, Any]) -> Iterator[
             if value is True:
                 continue
             result = f"is {str(value).lower()}"
-        read = "".join(f"; {line}" for line in _values(expression, variables))
-        yield f"{expression} {result}{read}"
+        values_text = "".join(f"; {line}" for line in _describe_read_values(expression, variables))
+        yield f"{expression} {result}{values_text}"
 
 
-def _values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
-    """What an expression reads from its variables, each value once."""
-    seen = set()
-    for match in _READ.finditer(expression):
+def _describe_read_values(expression: str, variables: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an expression reads from its variables, each value once."""
+    described = set()
+    for match in _READ_VALUE.finditer(expression):
         name, path = match["variable"], match["path"] or ""
-        if name not in variables or name + path in seen:
+        if name not in variables or name + path in described:
             continue
-        seen.add(name + path)
+        described.add(name + path)
         value = variables[name]
         if path:
             try:
-                yield f"{name}{path} is {short(value_at(value, path))}"
+                yield f"{name}{path} is {shorten_value(value_at(value, path))}"
             except LookupError:
                 yield f"{name}{path} is not there"
         elif isinstance(value, list):
-            names = [(obj.get("metadata") or {}).get("name") or short(obj) for obj in value]
+            names = [(obj.get("metadata") or {}).get("name") or shorten_value(obj) for obj in value]
             yield f"{name} are {', '.join(map(str, names)) or 'none'}"

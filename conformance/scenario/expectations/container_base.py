@@ -9,7 +9,13 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from conformance.scenario.base import Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, lint_seen_by
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    LintContext,
+    Timed,
+    lint_seen_by,
+)
 from kube.observations import ContainerView
 
 Views = Mapping[str, ContainerView]  # ``pod/container`` -> what it has shown.
@@ -35,35 +41,35 @@ class ContainersExpectation(Timed):
     final: ClassVar[bool] = False
 
     @property
-    def _of(self) -> SeenBy:
-        """The first field, which has the containers and what is expected of them."""
+    def _containers(self) -> SeenBy:
+        """Return the first field, which has the containers and what is expected of them."""
         fields = (getattr(self, name) for name in type(self).model_fields)
         return next(value for value in fields if isinstance(value, SeenBy))
 
     @abstractmethod
-    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        """What is not as described, now that all have shown something."""
+    def find_problems(self, views: Views, cluster: Cluster) -> list[str]:
+        """Return what is not as described, once all containers have shown something."""
 
     @property
     def waits_for_start(self) -> bool:
         return True
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        observed: dict[str, Any] = {self.key(): list(self._of.seen_by)}
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        observed: dict[str, Any] = {self.leading_key(): list(self._containers.seen_by)}
         views: dict[str, ContainerView] = {}
-        for entry in self._of.seen_by:
+        for entry in self._containers.seen_by:
             pod, _, container = entry.partition("/")
             view = cluster.observe.container(pod, container)
             if view is None:
-                return Seen(False, f"{entry} has shown nothing yet", observed)
+                return Evaluation(False, f"{entry} has shown nothing yet", observed)
             views[entry] = view
-        wrong = self.wrong(views, cluster)
-        observed["fits"] = not wrong
-        return Seen(not wrong, "; ".join(wrong) or "as described", observed, self.final)
+        problems = self.find_problems(views, cluster)
+        observed["fits"] = not problems
+        return Evaluation(not problems, "; ".join(problems) or "as described", observed, self.final)
 
-    def lint(self, known: Known) -> None:
-        lint_seen_by(known, self._of.seen_by, self.key())
-        known.needed((self.key(),), "kubelet")
+    def lint(self, lint: LintContext) -> None:
+        lint_seen_by(lint, self._containers.seen_by, self.leading_key())
+        lint.requires((self.leading_key(),), "kubelet")
 
-    def placed(self) -> Iterable[tuple[str, int]]:
-        return ((pod, 1) for pod in self._of.pods)
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
+        return ((pod, 1) for pod in self._containers.pods)

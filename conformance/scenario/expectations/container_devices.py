@@ -8,20 +8,29 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import PodSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Known, Pods, Seen, Timed, lint_seen_by
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    LintContext,
+    Pods,
+    Timed,
+    lint_seen_by,
+)
 from conformance.scenario.expectations.container_identity import (
     Device,
-    Held,
-    allocated,
-    held,
-    identified,
+    HeldDevice,
+    identify_devices,
+    identify_requested_devices,
     is_shareable,
-    requested,
-    shown,
+    list_allocated,
+    read_shown_names,
+    share_devices,
 )
 from kube.base.text import counted
 
-Views = dict[str, frozenset[Held]]  # ``pod/container`` -> the devices, or shares, that it sees.
+HeldByContainer = dict[
+    str, frozenset[HeldDevice]
+]  # ``pod/container`` -> the devices, or shares, that it sees.
 
 
 class AllocatedTo(Strict):
@@ -37,16 +46,16 @@ class AllocatedTo(Strict):
             raise ValueError("give claim or podClaim")
         return self
 
-    def devices(self, pod: str, cluster: Cluster) -> frozenset[Device] | None:
-        """The driver's devices among them, None if there is no such claim."""
+    def list_devices(self, pod: str, cluster: Cluster) -> frozenset[Device] | None:
+        """Return the driver's devices among them; None if there is no such claim."""
         if self.claim is not None:
             claim = cluster.get("ResourceClaim", self.claim)
         else:
             claim = cluster.claim_of(pod, str(self.pod_claim))
         if claim is None or cluster.profile is None:
             return None
-        found = allocated(claim, cluster.profile.driver, [self.request])
-        return frozenset(one.device for one in found)
+        held_devices = list_allocated(claim, cluster.profile.driver, [self.request])
+        return frozenset(held.device for held in held_devices)
 
 
 class Devices(Strict):
@@ -91,150 +100,159 @@ class DevicesExpectation(Timed):
         return True
 
     def describe(self) -> str:
-        wanted = self.devices
-        if wanted.pods is not None:
-            who = f"containers {', '.join(wanted.containers)} of each pod"
+        expected = self.devices
+        if expected.pods is not None:
+            viewers = f"containers {', '.join(expected.containers)} of each pod"
         else:
-            who = ", ".join(wanted.seen_by)
-        parts = []
-        if wanted.count is not None:
-            of = f" of {wanted.driver}" if wanted.driver else ""
-            parts.append(f"{counted(wanted.count, 'device')}{of} each")
-        if wanted.relation == "same":
-            parts.append("the same devices")
-        if wanted.relation == "different":
-            parts.append("no device in common")
-        if wanted.allocated_to is not None:
-            target = wanted.allocated_to
+            viewers = ", ".join(expected.seen_by)
+        phrases = []
+        if expected.count is not None:
+            driver_text = f" of {expected.driver}" if expected.driver else ""
+            phrases.append(f"{counted(expected.count, 'device')}{driver_text} each")
+        if expected.relation == "same":
+            phrases.append("the same devices")
+        if expected.relation == "different":
+            phrases.append("no device in common")
+        if expected.allocated_to is not None:
+            target = expected.allocated_to
             request = f" request {target.request}" if target.request else ""
-            parts.append(f"the devices allocated to {target.claim or target.pod_claim}{request}")
-        return f"{who} see {' and '.join(parts)}"
+            phrases.append(f"the devices allocated to {target.claim or target.pod_claim}{request}")
+        return f"{viewers} see {' and '.join(phrases)}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.devices
-        if wanted.driver is not None:
-            cluster = cluster.of_driver(wanted.driver)
-        groups = [list(wanted.seen_by)]
-        if wanted.pods is not None:
-            names = [pod["metadata"]["name"] for pod in cluster.pods(wanted.pods)]
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.devices
+        if expected.driver is not None:
+            cluster = cluster.of_driver(expected.driver)
+        groups = [list(expected.seen_by)]
+        if expected.pods is not None:
+            names = [pod["metadata"]["name"] for pod in cluster.find_pods(expected.pods)]
             if not names:
-                return Seen(False, "no such pods", {"devices": []})
-            groups = [[f"{name}/{container}" for container in wanted.containers] for name in names]
-        wrong: list[str] = []
+                return Evaluation(False, "no such pods", {"devices": []})
+            groups = [
+                [f"{name}/{container}" for container in expected.containers] for name in names
+            ]
+        problems: list[str] = []
         patterns = []
         for group in groups:
-            views = _views(group, cluster)
+            views = _read_views(group, cluster)
             if isinstance(views, str):
-                return Seen(False, views, {"devices": []})
-            wrong += self._wrong(views, cluster)
-            pattern = _pattern(views, anonymous=wanted.pods is not None)
+                return Evaluation(False, views, {"devices": []})
+            problems += self._find_problems(views, cluster)
+            pattern = _count_by_viewers(views, anonymous=expected.pods is not None)
             # How many there are, where the scenario does not say, is up to the cluster.
-            patterns.append(pattern if wanted.count is not None else [one[:1] for one in pattern])
+            patterns.append(pattern if expected.count is not None else [row[:1] for row in pattern])
         observed = {"devices": sorted(patterns, key=str)}
-        return Seen(not wrong, "; ".join(wrong) or "as described", observed)
+        return Evaluation(not problems, "; ".join(problems) or "as described", observed)
 
-    def _wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        wanted = self.devices
-        wrong = []
-        known = [one for seen in views.values() for one in seen if _is_alone(one, cluster)]
+    def _find_problems(self, views: HeldByContainer, cluster: Cluster) -> list[str]:
+        expected = self.devices
+        problems = []
+        exclusive = [
+            held for view in views.values() for held in view if _is_exclusive(held, cluster)
+        ]
         as_described = (
-            (wanted.count is None or all(len(seen) == wanted.count for seen in views.values()))
-            and (wanted.relation != "same" or len(set(views.values())) == 1)
-            and (wanted.relation != "different" or len(known) == len(set(known)))
+            (expected.count is None or all(len(view) == expected.count for view in views.values()))
+            and (expected.relation != "same" or len(set(views.values())) == 1)
+            and (expected.relation != "different" or len(exclusive) == len(set(exclusive)))
         )
         if not as_described:
-            each = (f"{entry} sees {_names(devices)}" for entry, devices in views.items())
-            wrong.append(", ".join(each))
-        for entry, seen in views.items():
-            if unknown := frozenset(one for one in seen if not one.device.pools):
-                wrong.append(f"{entry} shows {_names(unknown)}, which no driver has published")
-        if wanted.allocated_to is not None:
-            for entry, seen in views.items():
-                allocated = wanted.allocated_to.devices(entry.partition("/")[0], cluster)
-                if frozenset(one.device for one in seen) != allocated:
-                    names = "no claim" if allocated is None else _told(allocated)
-                    wrong.append(f"{entry} sees {_names(seen)}, allocated is {names}")
-        return wrong
+            phrases = (f"{entry} sees {_join_held(devices)}" for entry, devices in views.items())
+            problems.append(", ".join(phrases))
+        for entry, view in views.items():
+            if unknown := frozenset(held for held in view if not held.device.pools):
+                problems.append(
+                    f"{entry} shows {_join_held(unknown)}, which no driver has published"
+                )
+        if expected.allocated_to is not None:
+            for entry, view in views.items():
+                allocated = expected.allocated_to.list_devices(entry.partition("/")[0], cluster)
+                if frozenset(held.device for held in view) != allocated:
+                    names = "no claim" if allocated is None else _join_devices(allocated)
+                    problems.append(f"{entry} sees {_join_held(view)}, allocated is {names}")
+        return problems
 
-    def lint(self, known: Known) -> None:
-        wanted = self.devices
-        known.needed(("devices",), "kubelet")
-        pods: Pods = wanted.pods or tuple(entry.partition("/")[0] for entry in wanted.seen_by)
-        lint_seen_by(known, wanted.seen_by, "devices")
-        if wanted.pods is not None and wanted.pods.job is not None:
-            known.named(("devices", "pods", "job"), "Job", wanted.pods.job)
-        for index, name in enumerate(wanted.containers):
-            known.container(("devices", "containers", index), pods, name)
-        target = wanted.allocated_to
+    def lint(self, lint: LintContext) -> None:
+        expected = self.devices
+        lint.requires(("devices",), "kubelet")
+        pods: Pods = expected.pods or tuple(entry.partition("/")[0] for entry in expected.seen_by)
+        lint_seen_by(lint, expected.seen_by, "devices")
+        if expected.pods is not None and expected.pods.job is not None:
+            lint.expects_object(("devices", "pods", "job"), "Job", expected.pods.job)
+        for index, name in enumerate(expected.containers):
+            lint.expects_container(("devices", "containers", index), pods, name)
+        target = expected.allocated_to
         if target is None:
             return
-        place = ("devices", "allocatedTo")
+        target_path = ("devices", "allocatedTo")
         if target.claim is not None:
-            known.named((*place, "claim"), "ResourceClaim", target.claim)
+            lint.expects_object((*target_path, "claim"), "ResourceClaim", target.claim)
         else:
-            known.pod_claim((*place, "podClaim"), pods, str(target.pod_claim))
+            lint.expects_pod_claim((*target_path, "podClaim"), pods, str(target.pod_claim))
         if target.request is not None:
-            path = (*place, "request")
-            known.request(path, target.request, target.claim, pods, target.pod_claim)
+            path = (*target_path, "request")
+            lint.expects_request(path, target.request, target.claim, pods, target.pod_claim)
 
-    def placed(self) -> Iterable[tuple[str, int]]:
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
         for entry in self.devices.seen_by:
             yield entry.partition("/")[0], 1
         if self.devices.pods is not None and self.devices.pods.job is not None:
             yield self.devices.pods.job, 1
 
 
-def _views(entries: Sequence[str], cluster: Cluster) -> Views | str:
-    """What containers see; a reason where that is not known yet."""
-    views: Views = {}
+def _read_views(entries: Sequence[str], cluster: Cluster) -> HeldByContainer | str:
+    """Return what containers see; a reason if that is not known yet."""
+    views: HeldByContainer = {}
     for entry in entries:
         pod, _, container = entry.partition("/")
         view = cluster.observe.container(pod, container)
         if view is None:
-            return f"{entry} has shown nothing yet{_why(pod, cluster)}"
-        found = cluster.get("Pod", pod)
-        if found is None:
+            return f"{entry} has shown nothing yet{_describe_phase(pod, cluster)}"
+        pod_object = cluster.get("Pod", pod)
+        if pod_object is None:
             return f"pod {pod} is gone"
         assert cluster.profile is not None, "scenarios with devices run with a driver profile"
-        ways = shown(view, found, cluster)
-        if len(set(ways.values())) > 1:
-            each = (
-                f"{', '.join(sorted(seen)) or 'none'} by its {way}" for way, seen in ways.items()
+        names_by_way = read_shown_names(view, pod_object, cluster)
+        if len(set(names_by_way.values())) > 1:
+            phrases = (
+                f"{', '.join(sorted(names_shown)) or 'none'} by its {way}"
+                for way, names_shown in names_by_way.items()
             )
-            return f"{entry} shows devices: {'; '.join(each)}"
-        requests = cluster.profile.spec.probe.requests(dict(view.environment))
-        names = frozenset[str]().union(*ways.values())
-        devices = identified(names, found, container, cluster)
-        devices |= requested(requests, found, cluster)
-        views[entry] = held(devices, found, container, cluster)
+            return f"{entry} shows devices: {'; '.join(phrases)}"
+        requests = cluster.profile.spec.probe.read_requests(dict(view.environment))
+        names = frozenset[str]().union(*names_by_way.values())
+        devices = identify_devices(names, pod_object, container, cluster)
+        devices |= identify_requested_devices(requests, pod_object, cluster)
+        views[entry] = share_devices(devices, pod_object, container, cluster)
     return views
 
 
-def _why(name: str, cluster: Cluster) -> str:
+def _describe_phase(name: str, cluster: Cluster) -> str:
     pod = cluster.get("Pod", name)
     return f" (pod phase {pod.get('status', {}).get('phase')})" if pod else " (no such pod)"
 
 
-def _is_alone(one: Held, cluster: Cluster) -> bool:
-    """Whether nobody else can rightly have it: it is known which device, and which share, it is."""
-    known = len(one.device.pools) == 1
-    return known and (bool(one.share) or not is_shareable(one.device, cluster))
+def _is_exclusive(held: HeldDevice, cluster: Cluster) -> bool:
+    """Return whether nobody else can rightly have a device: it, and its share, are identified."""
+    is_identified = len(held.device.pools) == 1
+    return is_identified and (bool(held.share) or not is_shareable(held.device, cluster))
 
 
-def _names(seen: frozenset[Held]) -> str:
-    return ", ".join(sorted(f"{one.device}{one.share and ' (a share)'}" for one in seen)) or "none"
+def _join_held(view: frozenset[HeldDevice]) -> str:
+    return (
+        ", ".join(sorted(f"{held.device}{held.share and ' (a share)'}" for held in view)) or "none"
+    )
 
 
-def _told(devices: Iterable[Device]) -> str:
+def _join_devices(devices: Iterable[Device]) -> str:
     return ", ".join(sorted(map(str, devices))) or "none"
 
 
-def _pattern(views: Views, *, anonymous: bool) -> list[list[Any]]:
-    """How many devices are seen by exactly which containers: the same for any choice of devices."""
-    viewers: dict[Held, list[str]] = {}
-    for entry, seen in sorted(views.items()):
-        for one in seen:
-            viewers.setdefault(one, []).append(entry.partition("/")[2] if anonymous else entry)
+def _count_by_viewers(views: HeldByContainer, *, anonymous: bool) -> list[list[Any]]:
+    """Return how many devices exactly which containers see: alike for any choice of devices."""
+    viewers: dict[HeldDevice, list[str]] = {}
+    for entry, view in sorted(views.items()):
+        for held in view:
+            viewers.setdefault(held, []).append(entry.partition("/")[2] if anonymous else entry)
     groups: dict[tuple[str, ...], int] = {}
     for names in viewers.values():
         groups[tuple(names)] = groups.get(tuple(names), 0) + 1

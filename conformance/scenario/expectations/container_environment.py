@@ -14,9 +14,12 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from conformance.probe import METADATA
-from conformance.scenario.expectations.base import Cluster, Known
+from conformance.scenario.expectations.base import Cluster, LintContext
 from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
-from conformance.scenario.expectations.container_identity import allocated, published
+from conformance.scenario.expectations.container_identity import (
+    find_published_device,
+    list_allocated,
+)
 from kube.observations import ContainerView
 
 
@@ -50,61 +53,71 @@ class EnvironmentExpectation(ContainersExpectation):
     environment: Environment
 
     def describe(self) -> str:
-        what = self.environment.config or f"claim {self.environment.claim}"
-        how = "without" if self.environment.absent else "with"
-        return f"{', '.join(self.environment.seen_by)} {how} the environment of {what}"
+        shown_name = self.environment.config or f"claim {self.environment.claim}"
+        preposition = "without" if self.environment.absent else "with"
+        return (
+            f"{', '.join(self.environment.seen_by)} {preposition} the environment of {shown_name}"
+        )
 
-    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+    def find_problems(self, views: Views, cluster: Cluster) -> list[str]:
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
         probe = cluster.profile.spec.probe
         if self.environment.claim is not None:
-            return _without_claim(self.environment.claim, probe.claim_env or "", views, cluster)
+            return _explain_wrong_claims(
+                self.environment.claim, probe.claim_env or "", views, cluster
+            )
         variables = probe.config_env.get(str(self.environment.config))
         if variables is None:
             return [f"the driver profile has no probe.configEnv.{self.environment.config}"]
-        wrong = []
+        problems = []
         for entry, view in views.items():
-            missing = _without_config(entry, variables, view)
+            missing = _explain_missing_config(entry, variables, view)
             if not self.environment.absent:
-                wrong += missing
+                problems += missing
             elif not missing:
-                wrong.append(f"{entry} shows config {self.environment.config}, which is not for it")
-        return wrong
+                problems.append(
+                    f"{entry} shows config {self.environment.config}, which is not for it"
+                )
+        return problems
 
-    def lint(self, known: Known) -> None:
-        super().lint(known)
+    def lint(self, lint: LintContext) -> None:
+        super().lint(lint)
         if self.environment.config is not None:
-            known.needed(("environment", "config"), "config", self.environment.config)
+            lint.requires(("environment", "config"), "config", self.environment.config)
         else:
-            known.pod_claim(
+            lint.expects_pod_claim(
                 ("environment", "claim"), self.environment.pods, str(self.environment.claim)
             )
 
 
-def _without_config(entry: str, variables: Mapping[str, str], view: ContainerView) -> list[str]:
-    """Which of a configuration's variables a container does not show, or with other values."""
-    wrong = []
+def _explain_missing_config(
+    entry: str, variables: Mapping[str, str], view: ContainerView
+) -> list[str]:
+    """Return which variables of a configuration a container lacks, or has with other values."""
+    problems = []
     for pattern, value in variables.items():
         values = {
-            name: found
-            for name, found in view.environment.items()
+            name: value_found
+            for name, value_found in view.environment.items()
             if re.fullmatch(pattern.removeprefix("^").removesuffix("$"), name)
         }
-        if not values or any(found != value for found in values.values()):
-            wrong.append(f"{entry} has {values or 'nothing'} for {pattern} (expected {value!r})")
-    return wrong
+        if not values or any(value_found != value for value_found in values.values()):
+            problems.append(f"{entry} has {values or 'nothing'} for {pattern} (expected {value!r})")
+    return problems
 
 
-def _without_claim(name: str, pattern: str, views: Views, cluster: Cluster) -> list[str]:
-    """Where the uid of the pod's claim is not in the environment, or another is, too."""
-    wrong = []
+def _explain_wrong_claims(name: str, pattern: str, views: Views, cluster: Cluster) -> list[str]:
+    """Return where the uid of the pod's claim is not in the environment, or another is, too."""
+    problems = []
     for entry, view in views.items():
         lines = (f"{key}={value}" for key, value in view.environment.items())
-        shown = {match["claim"] for match in (re.match(pattern, line) for line in lines) if match}
+        shown_uids = {
+            match["claim"] for match in (re.match(pattern, line) for line in lines) if match
+        }
         uid = cluster.claim_uid(entry.partition("/")[0], name)
-        if shown != {uid}:
-            wrong.append(f"{entry} shows {sorted(shown) or 'no claim'}, its claim is {uid}")
-    return wrong
+        if shown_uids != {uid}:
+            problems.append(f"{entry} shows {sorted(shown_uids) or 'no claim'}, its claim is {uid}")
+    return problems
 
 
 class Metadata(SeenBy):
@@ -126,54 +139,60 @@ class MetadataExpectation(ContainersExpectation):
         who = ", ".join(self.metadata.seen_by)
         return f"metadata of the devices of {self.metadata.claim}/{self.metadata.request} in {who}"
 
-    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+    def find_problems(self, views: Views, cluster: Cluster) -> list[str]:
         problems = {
-            entry: self._problem(entry.partition("/")[0], view.outputs, cluster)
+            entry: self._find_problem(entry.partition("/")[0], view.outputs, cluster)
             for entry, view in views.items()
         }
         return [f"{entry}: {problem}" for entry, problem in problems.items() if problem]
 
-    def _problem(self, pod: str, files: Mapping[str, str], cluster: Cluster) -> str:
-        wanted = self.metadata
-        claim = cluster.claim_of(pod, wanted.claim)
+    def _find_problem(self, pod: str, files: Mapping[str, str], cluster: Cluster) -> str:
+        expected = self.metadata
+        claim = cluster.claim_of(pod, expected.claim)
         if claim is None or cluster.profile is None:
-            return f"claim {wanted.claim} is not there"
+            return f"claim {expected.claim} is not there"
         driver, name = cluster.profile.driver, claim["metadata"]["name"]
         # A generated claim has a name that no container can know.
-        made = "resource.kubernetes.io/pod-claim-name" in claim["metadata"].get("annotations", {})
-        folder = f"resourceclaimtemplates/{wanted.claim}" if made else f"resourceclaims/{name}"
-        path = f"{METADATA}/{folder}/{wanted.request}/{driver}-metadata.json"
+        is_generated = "resource.kubernetes.io/pod-claim-name" in claim["metadata"].get(
+            "annotations", {}
+        )
+        folder = (
+            f"resourceclaimtemplates/{expected.claim}" if is_generated else f"resourceclaims/{name}"
+        )
+        path = f"{METADATA}/{folder}/{expected.request}/{driver}-metadata.json"
         if path not in files:
             return f"there is no file {path}; there are {sorted(files) or 'none'}"
         try:
-            found, _ = json.JSONDecoder().raw_decode(files[path])
-            uid = found["metadata"]["uid"]
-            [request] = found["requests"]
-            shown = {(one["pool"], one["name"]): one for one in request["devices"]}
+            document, _ = json.JSONDecoder().raw_decode(files[path])
+            uid = document["metadata"]["uid"]
+            [request] = document["requests"]
+            shown_devices = {
+                (device["pool"], device["name"]): device for device in request["devices"]
+            }
         except (ValueError, KeyError, TypeError) as error:
             return f"{path} is not DeviceMetadata: {error!r}"
-        if (uid, request.get("name")) != (claim["metadata"]["uid"], wanted.request):
+        if (uid, request.get("name")) != (claim["metadata"]["uid"], expected.request):
             return f"{path} is for request {request.get('name')!r} of claim {uid!r}"
-        own = {
-            (min(one.device.pools), one.device.name): one.device
-            for one in allocated(claim, driver, [wanted.request])
+        allocated = {
+            (min(held_device.device.pools), held_device.device.name): held_device.device
+            for held_device in list_allocated(claim, driver, [expected.request])
         }
-        if shown.keys() != own.keys():
-            return f"{path} has devices {sorted(shown)}, allocated are {sorted(own)}"
-        for key, device in own.items():
-            told = shown[key].get("attributes") or {}
-            said = published(device, cluster).get("attributes") or {}
-            for attribute in wanted.attributes:
-                if attribute in said and told.get(attribute) != said[attribute]:
+        if shown_devices.keys() != allocated.keys():
+            return f"{path} has devices {sorted(shown_devices)}, allocated are {sorted(allocated)}"
+        for key, device in allocated.items():
+            attributes = shown_devices[key].get("attributes") or {}
+            published = find_published_device(device, cluster).get("attributes") or {}
+            for attribute in expected.attributes:
+                if attribute in published and attributes.get(attribute) != published[attribute]:
                     return (
-                        f"{path} says of {device} that {attribute} is {told.get(attribute)},"
-                        f" its ResourceSlice {said[attribute]}"
+                        f"{path} says of {device} that {attribute} is {attributes.get(attribute)},"
+                        f" its ResourceSlice {published[attribute]}"
                     )
         return ""
 
-    def lint(self, known: Known) -> None:
-        super().lint(known)
-        wanted, pods = self.metadata, self.metadata.pods
-        known.pod_claim(("metadata", "claim"), pods, wanted.claim)
-        known.request(("metadata", "request"), wanted.request, None, pods, wanted.claim)
-        known.needed(("metadata",), "trait", "deviceMetadata")
+    def lint(self, lint: LintContext) -> None:
+        super().lint(lint)
+        expected, pods = self.metadata, self.metadata.pods
+        lint.expects_pod_claim(("metadata", "claim"), pods, expected.claim)
+        lint.expects_request(("metadata", "request"), expected.request, None, pods, expected.claim)
+        lint.requires(("metadata",), "trait", "deviceMetadata")

@@ -13,13 +13,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from conformance.scenario.driver.devicefiles import NAME, OTHERS, SHARED_MAJORS, DeviceFile, shown
-from conformance.scenario.expectations.base import Cluster, Known
+from conformance.scenario.driver.devicefiles import (
+    NAME,
+    OTHERS,
+    SHARED_MAJORS,
+    DeviceFile,
+    read_device_files,
+)
+from conformance.scenario.expectations.base import Cluster, LintContext
 from conformance.scenario.expectations.container_base import ContainersExpectation, SeenBy, Views
 from conformance.scenario.expectations.container_identity import (
     Device,
-    allocated_to,
-    published,
+    find_published_device,
+    list_allocated_to_pod,
     share_a_device,
 )
 from kube.base.text import counted, shorten
@@ -65,103 +71,124 @@ class HardwareExpectation(ContainersExpectation):
     hardware: Hardware
 
     def describe(self) -> str:
-        wanted = self.hardware
-        parts = []
-        if wanted.count is not None:
-            parts.append(counted(wanted.count, "device"))
-        if wanted.relation is not None:
-            parts.append("the same" if wanted.relation == "same" else "no device in common")
-        if wanted.agrees:
-            parts.append(f"what is allocated, by {', '.join(wanted.agrees)}")
-        who = ", ".join(wanted.seen_by)
-        return f"the tool ({wanted.command}) shows {who} {' and '.join(parts)}"
+        expected = self.hardware
+        phrases = []
+        if expected.count is not None:
+            phrases.append(counted(expected.count, "device"))
+        if expected.relation is not None:
+            phrases.append("the same" if expected.relation == "same" else "no device in common")
+        if expected.agrees:
+            phrases.append(f"what is allocated, by {', '.join(expected.agrees)}")
+        who = ", ".join(expected.seen_by)
+        return f"the tool ({expected.command}) shows {who} {' and '.join(phrases)}"
 
-    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
-        wanted = self.hardware
+    def find_problems(self, views: Views, cluster: Cluster) -> list[str]:
+        hardware = self.hardware
         assert cluster.profile is not None, "scenarios of this tier run with a driver profile"
-        command = cluster.profile.spec.probe.hardware[wanted.command]
+        command = cluster.profile.spec.probe.hardware[hardware.command]
         shown: dict[str, Shown] = {}
-        wrong = []
+        problems = []
         for entry, view in views.items():
             name, _, container = entry.partition("/")
-            pod, output = cluster.get("Pod", name), view.outputs.get(wanted.command)
+            pod, output = cluster.get("Pod", name), view.outputs.get(hardware.command)
             if pod is None or output is None:
-                what = "does not run the probe of this tier" if pod is not None else "is gone"
-                wrong.append(f"{entry} {what}")
+                reason = "does not run the probe of this tier" if pod is not None else "is gone"
+                problems.append(f"{entry} {reason}")
                 continue
-            shown[entry] = command.devices(output)
-            own = [_texts(one.device, cluster) for one in allocated_to(pod, container, cluster)]
-            if MARK in output and not any(SIMULATED_ATTRIBUTE in one for one in own):
-                wrong.append(f"{entry} shows simulated devices that the ResourceSlices call real")
-            if wanted.count not in (None, len(shown[entry])) or (
-                wanted.agrees and not _agree(shown[entry], own, wanted.agrees)
+            shown[entry] = command.read_devices(output)
+            allocated = [
+                _read_published_values(held.device, cluster)
+                for held in list_allocated_to_pod(pod, container, cluster)
+            ]
+            if MARK in output and not any(SIMULATED_ATTRIBUTE in values for values in allocated):
+                problems.append(
+                    f"{entry} shows simulated devices that the ResourceSlices call real"
+                )
+            if hardware.count not in (None, len(shown[entry])) or (
+                hardware.agrees and not _are_same_devices(shown[entry], allocated, hardware.agrees)
             ):
-                expected = [{key: one.get(key) for key in wanted.agrees} for one in own]
-                wrong.append(f"{entry} shows {_said(output)}; allocated is {expected or 'none'}")
+                expected = [
+                    {key: values.get(key) for key in hardware.agrees} for values in allocated
+                ]
+                text = _shorten_output(output)
+                problems.append(f"{entry} shows {text}; allocated is {expected or 'none'}")
         if len(shown) < len(views) or (
-            wanted.relation == "different" and share_a_device(shown, cluster)
+            hardware.relation == "different" and share_a_device(shown, cluster)
         ):
-            return wrong
-        return wrong + _related(shown, wanted.relation)
+            return problems
+        return problems + _explain_wrong_relation(shown, hardware.relation)
 
-    def lint(self, known: Known) -> None:
-        super().lint(known)
-        known.needed(("hardware",), "hardware")
+    def lint(self, lint: LintContext) -> None:
+        super().lint(lint)
+        lint.requires(("hardware",), "hardware")
 
 
-def _texts(device: Device, cluster: Cluster) -> dict[str, str]:
-    """Attributes and capacity of a device as it is published: name -> text."""
-    found = published(device, cluster)
-    attributes = (found.get("attributes") or {}).items()
-    capacity = (found.get("capacity") or {}).items()
+def _read_published_values(device: Device, cluster: Cluster) -> dict[str, str]:
+    """Return attributes and capacity of a device as it is published: name -> text."""
+    published_device = find_published_device(device, cluster)
+    attributes = (published_device.get("attributes") or {}).items()
+    capacity = (published_device.get("capacity") or {}).items()
     texts = {name: str(next(iter(value.values()))) for name, value in attributes}
     return texts | {name: value["value"] for name, value in capacity}
 
 
-def _agree(shown: Shown, own: list[dict[str, str]], names: tuple[str, ...]) -> bool:
-    """Whether they are the same devices, by these of what is said of them."""
-    left = list(shown)
-    for device in own:
-        same = (i for i, one in enumerate(left) if all(_same(device, one, name) for name in names))
+def _are_same_devices(
+    shown_devices: Shown, allocated_devices: list[dict[str, str]], names: tuple[str, ...]
+) -> bool:
+    """Return whether these are the same devices, compared by these attributes and capacities."""
+    unmatched = list(shown_devices)
+    for device in allocated_devices:
+        same = (
+            i
+            for i, candidate in enumerate(unmatched)
+            if all(_has_same_value(device, candidate, name) for name in names)
+        )
         index = next(same, None)
         if index is None:
             return False
-        del left[index]
-    return not left
+        del unmatched[index]
+    return not unmatched
 
 
-def _same(device: Mapping[str, str], shown: Mapping[str, str], name: str) -> bool:
-    said, text = device.get(name), shown.get(name)
-    if said is None:  # a partition has no uuid before it is made
+def _has_same_value(device: Mapping[str, str], shown_device: Mapping[str, str], name: str) -> bool:
+    published_text, shown_text = device.get(name), shown_device.get(name)
+    if published_text is None:  # a partition has no uuid before it is made
         return True
-    if text is None:
+    if shown_text is None:
         return False
-    amount = _AMOUNT.fullmatch(text)
-    if said == text or amount is None:
-        return said == text
+    amount = _AMOUNT.fullmatch(shown_text)
+    if published_text == shown_text or amount is None:
+        return published_text == shown_text
     try:
         unit = parse_quantity(f"1{amount[2]}").nanos
         # Tools round to their unit.
-        return abs(parse_quantity(said).nanos - int(amount[1]) * unit) < unit
+        return abs(parse_quantity(published_text).nanos - int(amount[1]) * unit) < unit
     except QuantityError:
         return False
 
 
-def _related(shown: Mapping[str, Shown], relation: str | None) -> list[str]:
-    """What is wrong with the devices of several containers."""
-    found = [{tuple(sorted(one.items())) for one in devices} for devices in shown.values()]
-    distinct = set().union(*found)
+def _explain_wrong_relation(
+    shown_by_container: Mapping[str, Shown], relation: str | None
+) -> list[str]:
+    """Return what is wrong with the devices of several containers."""
+    device_sets = [
+        {tuple(sorted(shown_device.items())) for shown_device in devices}
+        for devices in shown_by_container.values()
+    ]
+    distinct = set().union(*device_sets)
     holds = {
         None: True,
-        "same": bool(distinct) and all(devices == distinct for devices in found),
-        "different": all(found) and len(distinct) == sum(map(len, found)),
+        "same": bool(distinct) and all(devices == distinct for devices in device_sets),
+        "different": all(device_sets) and len(distinct) == sum(map(len, device_sets)),
     }[relation]
-    each = ", ".join(f"{entry} shows {devices or 'none'}" for entry, devices in shown.items())
-    return [] if holds else [f"not {relation} devices: {each}"]
+    phrases = ", ".join(
+        f"{entry} shows {devices or 'none'}" for entry, devices in shown_by_container.items()
+    )
+    return [] if holds else [f"not {relation} devices: {phrases}"]
 
 
-def _said(output: str) -> str:
-    """An output, for a message."""
+def _shorten_output(output: str) -> str:
+    """Return the end of an output, for a message."""
     return repr(output.strip()[-300:]) if output.strip() else "nothing"
 
 
@@ -187,58 +214,79 @@ class DeviceNodesExpectation(ContainersExpectation):
     device_nodes: DeviceNodes
 
     def describe(self) -> str:
-        parts = ["open their device files"]
+        phrases = ["open their device files"]
         if self.device_nodes.relation == "same":
-            parts.append("of the same numbers")
+            phrases.append("of the same numbers")
         if self.device_nodes.relation == "different":
-            parts.append("of no common number")
+            phrases.append("of no common number")
         if self.device_nodes.no_others:
-            parts.append("and no others")
-        return f"{', '.join(self.device_nodes.seen_by)} {' '.join(parts)}"
+            phrases.append("and no others")
+        return f"{', '.join(self.device_nodes.seen_by)} {' '.join(phrases)}"
 
-    def wrong(self, views: Views, cluster: Cluster) -> list[str]:
+    def find_problems(self, views: Views, cluster: Cluster) -> list[str]:
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
         probe = cluster.profile.spec.probe
-        wrong: list[str] = []
-        numbers: dict[str, frozenset[str]] = {}
+        problems: list[str] = []
+        numbers_by_entry: dict[str, frozenset[str]] = {}
         for entry, view in views.items():
             if NAME not in view.outputs:
                 return [f"{entry} does not run ${{probe.open}}"]
-            files, output = shown(view.outputs[NAME]), view.outputs[NAME].strip()
+            files, output = read_device_files(view.outputs[NAME]), view.outputs[NAME].strip()
             if not files and output:  # the image may lack a command
-                wrong.append(f"{entry} says {shorten(output, 3, 300)}")
-            own = [file for file in files if probe.is_device_node(file.path)]
-            numbers[entry] = frozenset(file.number for file in own)
-            wrong += (f"{entry} {problem}" for problem in self._problems(files, own))
-        for (one, its), (two, others) in combinations(numbers.items(), 2):
-            if self.device_nodes.relation == "same" and its != others:
-                wrong.append(f"{one} has {_told(its)}, {two} {_told(others)}")
+                problems.append(f"{entry} says {shorten(output, 3, 300)}")
+            own_files = [file for file in files if probe.is_device_node(file.path)]
+            numbers_by_entry[entry] = frozenset(file.number for file in own_files)
+            problems += (
+                f"{entry} {problem}" for problem in self._find_file_problems(files, own_files)
+            )
+        for (entry, numbers), (other_entry, others_numbers) in combinations(
+            numbers_by_entry.items(), 2
+        ):
+            if self.device_nodes.relation == "same" and numbers != others_numbers:
+                other_text = f"{other_entry} {_join_numbers(others_numbers)}"
+                problems.append(f"{entry} has {_join_numbers(numbers)}, {other_text}")
             different = self.device_nodes.relation == "different"
-            if different and its & others and not share_a_device((one, two), cluster):
-                wrong.append(f"{one} and {two} both have {_told(its & others)}")
-        return wrong
+            if (
+                different
+                and numbers & others_numbers
+                and not share_a_device((entry, other_entry), cluster)
+            ):
+                problems.append(
+                    f"{entry} and {other_entry} both have {_join_numbers(numbers & others_numbers)}"
+                )
+        return problems
 
-    def _problems(self, files: list[DeviceFile], own: list[DeviceFile]) -> list[str]:
-        """What is wrong with the files of one container."""
-        if not own:
+    def _find_file_problems(
+        self, files: list[DeviceFile], driver_files: list[DeviceFile]
+    ) -> list[str]:
+        """Return what is wrong with the files of one container."""
+        if not driver_files:
             return ["has no device file of the driver"]
-        found = [
-            f"may not open {file.path} ({file.number}): {file.said}" for file in own if file.refused
+        problems = [
+            f"may not open {file.path} ({file.number}): {file.message}"
+            for file in driver_files
+            if file.refused
         ]
-        found += [
-            f"has {one.path} and {two.path}, which are both {one.number}"
-            for one, two in combinations(own, 2)
-            if one.number == two.number
+        problems += [
+            f"has {first.path} and {second.path}, which are both {first.number}"
+            for first, second in combinations(driver_files, 2)
+            if first.number == second.number
         ]
         if self.device_nodes.no_others:
-            given = {file.number for file in files if not file.path.startswith(OTHERS)}
-            made = [file for file in files if file.path.startswith(OTHERS)]
-            if not made and any(file.major not in SHARED_MAJORS for file in own):
-                found.append("cannot make device files; it needs root and the capability MKNOD")
-            more = {one.number for one in made if not one.denied} - given
-            found += [f"may open {_told(more)}, which it was not given"] if more else []
-        return found
+            given_numbers = {file.number for file in files if not file.path.startswith(OTHERS)}
+            made_files = [file for file in files if file.path.startswith(OTHERS)]
+            if not made_files and any(file.major not in SHARED_MAJORS for file in driver_files):
+                problems.append("cannot make device files; it needs root and the capability MKNOD")
+            extra_numbers = {
+                first.number for first in made_files if not first.denied
+            } - given_numbers
+            problems += (
+                [f"may open {_join_numbers(extra_numbers)}, which it was not given"]
+                if extra_numbers
+                else []
+            )
+        return problems
 
 
-def _told(numbers: frozenset[str] | set[str]) -> str:
+def _join_numbers(numbers: frozenset[str] | set[str]) -> str:
     return ", ".join(sorted(numbers, key=lambda number: (len(number), number)))

@@ -14,7 +14,13 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, WatchEvent
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    LintContext,
+    Timed,
+    WatchEvent,
+)
 from kube.values import Obj
 
 
@@ -44,44 +50,46 @@ class EventExpectation(Timed):
         number = "no " if self.event.absent else ""
         return f"{number}event {self.event.reason} about {self.event.name}{says}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.event
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.event
         about = [
             event
             for event in cluster.find(
-                ObjectSelector(api_version="v1", kind="Event", namespace=wanted.namespace)
+                ObjectSelector(api_version="v1", kind="Event", namespace=expected.namespace)
             )
-            if event.get("involvedObject", {}).get("kind") == wanted.kind
-            and event.get("involvedObject", {}).get("name") == wanted.name
+            if event.get("involvedObject", {}).get("kind") == expected.kind
+            and event.get("involvedObject", {}).get("name") == expected.name
         ]
-        times = sum(_times(event) for event in about if _is_it(wanted, event))
-        holds = times == 0 if wanted.absent else times >= wanted.at_least
-        others = "; ".join(f"{event.get('reason')}: {event.get('message')}" for event in about)
-        observed = {"event": wanted.reason, "about": wanted.kind, "found": holds}
-        return Seen(holds, f"events: {others or 'none'}", observed)
+        times = sum(_count_occurrences(event) for event in about if _matches_event(expected, event))
+        holds = times == 0 if expected.absent else times >= expected.at_least
+        events_text = "; ".join(f"{event.get('reason')}: {event.get('message')}" for event in about)
+        observed = {"event": expected.reason, "about": expected.kind, "found": holds}
+        return Evaluation(holds, f"events: {events_text or 'none'}", observed)
 
-    def lint(self, known: Known) -> None:
-        about = self.event
-        selector = ObjectSelector(kind=about.kind, name=about.name, namespace=about.namespace)
-        known.selected(("event",), selector)
+    def lint(self, lint: LintContext) -> None:
+        expected = self.event
+        selector = ObjectSelector(
+            kind=expected.kind, name=expected.name, namespace=expected.namespace
+        )
+        lint.expects_selection(("event",), selector)
 
 
-def _is_it(wanted: EventAbout, event: Obj) -> bool:
+def _matches_event(expected: EventAbout, event: Obj) -> bool:
     source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
     return (
-        event.get("reason") == wanted.reason
-        and (wanted.message or "") in event.get("message", "")
-        and wanted.type in {None, event.get("type")}
-        and wanted.reporter in {None, source}
+        event.get("reason") == expected.reason
+        and (expected.message or "") in event.get("message", "")
+        and expected.type in {None, event.get("type")}
+        and expected.reporter in {None, source}
     )
 
 
-def _times(event: Obj) -> int:
-    """How often it was said: a repeated event only counts (``count``, or ``series.count``)."""
+def _count_occurrences(event: Obj) -> int:
+    """Return how often an event occurred: a repeated one counts (``count``, ``series.count``)."""
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
-_Named = tuple[str, str]  # Type of an event, and the name of its object.
+TypeAndName = tuple[str, str]  # Type of an event, and the name of its object.
 
 
 class ExpectedEvent(Strict):
@@ -100,7 +108,7 @@ class ExpectedEvent(Strict):
         return self
 
     @property
-    def named(self) -> _Named:
+    def named(self) -> TypeAndName:
         [(kind, name)] = self.model_dump(by_alias=True, exclude_none=True).items()
         return str(kind), str(name)
 
@@ -118,46 +126,50 @@ class WatchedExpectation(Timed):
 
     @property
     def must_stay(self) -> bool:
-        """Nothing comes after the last of them."""
+        """Return True: nothing may come after the last event."""
         return True
 
     def describe(self) -> str:
-        return f"watch {self.watched} brings {_told([item.named for item in self.events])}"
+        return f"watch {self.watched} brings {_join_events([item.named for item in self.events])}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        came = cluster.watched(self.watched)
-        found = _folded(came)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        watch_events = cluster.list_watch_events(self.watched)
+        brought = _fold_modifications(watch_events)
         observed: dict[str, Any] = {
             "watched": self.watched,
-            "events": [cluster.canonical(" ".join(event)) for event in found],
+            "events": [cluster.make_canonical(" ".join(event)) for event in brought],
         }
-        text = f"it brought {_told(found)}"
-        back = [(one, two) for one, two in pairwise(came) if 0 < two.version <= one.version]
-        for one, two in back[:1]:
+        text = f"it brought {_join_events(brought)}"
+        steps_back = [
+            (earlier, later)
+            for earlier, later in pairwise(watch_events)
+            if 0 < later.version <= earlier.version
+        ]
+        for earlier, later in steps_back[:1]:
             text += (
-                f"; {two.type} {two.name} of resourceVersion {two.version} came after"
-                f" {one.type} {one.name} of {one.version}"
+                f"; {later.type} {later.name} of resourceVersion {later.version} came after"
+                f" {earlier.type} {earlier.name} of {earlier.version}"
             )
-        holds = not back and found == [item.named for item in self.events]
-        return Seen(holds, text, observed)
+        holds = not steps_back and brought == [item.named for item in self.events]
+        return Evaluation(holds, text, observed)
 
-    def lint(self, known: Known) -> None:
-        watch = known.watch(("watched",), self.watched)
+    def lint(self, lint: LintContext) -> None:
+        watch = lint.expects_watch(("watched",), self.watched)
         for index, event in enumerate(self.events):
             kind, name = event.named
             if watch is not None:
-                known.named(("events", index, kind), watch.kind, name, watch.namespace)
+                lint.expects_object(("events", index, kind), watch.kind, name, watch.namespace)
 
 
-def _folded(events: Sequence[WatchEvent]) -> list[_Named]:
-    """Without the second MODIFIED of two in a row of one object: nobody says how many writes."""
-    found: list[_Named] = []
+def _fold_modifications(events: Sequence[WatchEvent]) -> list[TypeAndName]:
+    """Leave out the second of two MODIFIED in a row of one object: how many is not promised."""
+    folded: list[TypeAndName] = []
     for event in events:
-        named = (event.type, event.name)
-        if event.type != "MODIFIED" or found[-1:] != [named]:
-            found.append(named)
-    return found
+        type_and_name = (event.type, event.name)
+        if event.type != "MODIFIED" or folded[-1:] != [type_and_name]:
+            folded.append(type_and_name)
+    return folded
 
 
-def _told(events: Sequence[_Named]) -> str:
+def _join_events(events: Sequence[TypeAndName]) -> str:
     return ", ".join(" ".join(event) for event in events) or "no event"

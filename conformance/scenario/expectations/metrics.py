@@ -8,10 +8,10 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 from conformance.scenario.documents.validate import hint
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
 from conformance.scenario.metrics import MetricOf
 from conformance.seam.abilities import Ability, metrics_ability
-from kube.observations import METRICS, PREPARED, total
+from kube.observations import METRICS, PREPARED, sum_samples
 
 
 class Metrics(MetricOf):
@@ -29,14 +29,14 @@ class Metrics(MetricOf):
             raise ValueError("give atLeast, atMost or exactly")
         return self
 
-    def holds(self, value: float) -> bool:
+    def is_within_bounds(self, value: float) -> bool:
         return (
             (self.at_least is None or value >= self.at_least)
             and (self.at_most is None or value <= self.at_most)
             and (self.exactly is None or value == self.exactly)
         )
 
-    def wanted(self) -> str:
+    def describe_bounds(self) -> str:
         bounds = {"at least": self.at_least, "at most": self.at_most, "exactly": self.exactly}
         return " and ".join(
             f"{word} {value:g}" for word, value in bounds.items() if value is not None
@@ -49,42 +49,50 @@ class MetricsExpectation(Timed):
     metrics: Metrics
 
     @property
-    def counted(self) -> MetricOf | None:
+    def growing_metric(self) -> MetricOf | None:
         return self.metrics if self.metrics.grown_since else None
 
     def describe(self) -> str:
-        wanted = self.metrics
-        grown = f"grown by {wanted.wanted()} since step {wanted.grown_since}"
-        return f"{wanted.told()} {grown if wanted.grown_since else wanted.wanted()}"
+        expected = self.metrics
+        grown = f"grown by {expected.describe_bounds()} since step {expected.grown_since}"
+        return (
+            f"{expected.describe()} {grown if expected.grown_since else expected.describe_bounds()}"
+        )
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.metrics
-        observed: dict[str, Any] = {"metrics": wanted.name, "component": wanted.component}
-        value = cluster.metric(wanted)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.metrics
+        observed: dict[str, Any] = {"metrics": expected.name, "component": expected.component}
+        value = cluster.read_metric(expected)
         if value is None:
-            return Seen(False, f"{wanted.component} cannot be asked for its metrics now", observed)
-        observed["fits"] = wanted.holds(value)
-        found = f"it has grown by {value:g}" if wanted.grown_since else f"it is {value:g}"
-        return Seen(wanted.holds(value), found, observed)
+            return Evaluation(
+                False, f"{expected.component} cannot be asked for its metrics now", observed
+            )
+        observed["fits"] = expected.is_within_bounds(value)
+        finding = f"it has grown by {value:g}" if expected.grown_since else f"it is {value:g}"
+        return Evaluation(expected.is_within_bounds(value), finding, observed)
 
-    def lint(self, known: Known) -> None:
-        wanted = self.metrics
-        theirs = {name for name, item in METRICS.items() if wanted.component in item.components}
-        if wanted.name not in theirs:
-            text = f"{wanted.component} has no metric {wanted.name!r} about DRA"
-            known.wrong(("metrics", "name"), f"{text}; {hint(wanted.name, theirs)}")
+    def lint(self, lint: LintContext) -> None:
+        expected = self.metrics
+        component_metrics = {
+            name for name, item in METRICS.items() if expected.component in item.components
+        }
+        if expected.name not in component_metrics:
+            text = f"{expected.component} has no metric {expected.name!r} about DRA"
+            lint.report_error(
+                ("metrics", "name"), f"{text}; {hint(expected.name, component_metrics)}"
+            )
         else:
-            labels = METRICS[wanted.name].labels
-            for label in sorted({*wanted.labels} - labels):
+            labels = METRICS[expected.name].labels
+            for label in sorted({*expected.labels} - labels):
                 text = f"not every minor has the label {label!r}; {hint(label, labels)}"
-                known.wrong(("metrics", "labels", label), text)
-        if wanted.grown_since is not None:
-            known.step(("metrics", "grownSince"), wanted.grown_since)
-        if wanted.node_of is not None:
-            known.named(("metrics", "nodeOf"), "Pod", wanted.node_of)
-        known.needed(("metrics",), "ability", metrics_ability(wanted.component))
-        if wanted.component == "kubelet":
-            known.needed(("metrics",), "kubelet")
+                lint.report_error(("metrics", "labels", label), text)
+        if expected.grown_since is not None:
+            lint.expects_step(("metrics", "grownSince"), expected.grown_since)
+        if expected.node_of is not None:
+            lint.expects_object(("metrics", "nodeOf"), "Pod", expected.node_of)
+        lint.requires(("metrics",), "ability", metrics_ability(expected.component))
+        if expected.component == "kubelet":
+            lint.requires(("metrics",), "kubelet")
 
 
 class Prepared(Strict):
@@ -111,7 +119,7 @@ class PreparedExpectation(Timed):
         least += f" of {self.prepared.driver}" if self.prepared.driver else ""
         return f"{least} prepared on {self.prepared.node}, none that is not in use"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
+    def evaluate(self, cluster: Cluster) -> Evaluation:
         node, least = self.prepared.node, self.prepared.at_least
         if self.prepared.driver is not None:
             cluster = cluster.of_driver(self.prepared.driver)
@@ -119,17 +127,17 @@ class PreparedExpectation(Timed):
         assert profile is not None, "scenarios of this tier run with a driver profile"
         in_use = cluster.observe.claims_in_use(node, profile.driver)
         samples = cluster.observe.samples("kubelet", PREPARED, node)
-        observed: dict[str, Any] = {"prepared": cluster.canonical(node), "atLeast": least}
+        observed: dict[str, Any] = {"prepared": cluster.make_canonical(node), "atLeast": least}
         if not samples:
-            return Seen(
+            return Evaluation(
                 False, f"the kubelet of {node} does not report what it has prepared", observed
             )
-        prepared = int(total(samples, {"driver_name": profile.driver}))
+        prepared = int(sum_samples(samples, {"driver_name": profile.driver}))
         observed["fits"] = least <= prepared <= in_use
-        found = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
-        return Seen(least <= prepared <= in_use, found, observed)
+        finding = f"the kubelet has prepared {prepared} claims, and {in_use} are in use there"
+        return Evaluation(least <= prepared <= in_use, finding, observed)
 
-    def lint(self, known: Known) -> None:
-        known.needed(("prepared",), "ability", Ability.KUBELET_METRICS)
-        known.needed(("prepared",), "trait", "nodeLocal")
-        known.needed(("prepared",), "kubelet")
+    def lint(self, lint: LintContext) -> None:
+        lint.requires(("prepared",), "ability", Ability.KUBELET_METRICS)
+        lint.requires(("prepared",), "trait", "nodeLocal")
+        lint.requires(("prepared",), "kubelet")

@@ -14,8 +14,8 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Strict
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
-from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
+from conformance.scenario.expectations.conditions import explain_unmet
 from conformance.seam.abilities import Ability
 from kube.observations import ContainerView, ListedClaim
 from kube.values import Obj
@@ -58,74 +58,76 @@ class CdiExpectation(Timed):
 
     @property
     def waits_for_start(self) -> bool:
-        """What containers have is known once they have started."""
+        """Return whether containers are named: what they have is known once they have started."""
         return bool(self.cdi.containers)
 
     def describe(self) -> str:
-        wanted = self.cdi
-        given = f", given to {', '.join(wanted.containers)}" if wanted.containers else ""
+        expected = self.cdi
+        receivers = f", given to {', '.join(expected.containers)}" if expected.containers else ""
         says = f" with {' and '.join(self._conditions)}" if self._conditions else ""
-        state = "a" if wanted.present else "no"
-        return f"{state} CDI spec for claim {wanted.claim} of {wanted.pod}{given}{says}"
+        state = "a" if expected.present else "no"
+        return f"{state} CDI spec for claim {expected.claim} of {expected.pod}{receivers}{says}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.cdi
-        observed: dict[str, Any] = {"cdi": f"{wanted.pod}/{wanted.claim}"}
-        uid = cluster.claim_uid(wanted.pod, wanted.claim)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.cdi
+        observed: dict[str, Any] = {"cdi": f"{expected.pod}/{expected.claim}"}
+        uid = cluster.claim_uid(expected.pod, expected.claim)
         if uid is None:
-            return Seen(False, f"claim {wanted.claim} of pod {wanted.pod} was never seen", observed)
+            return Evaluation(
+                False, f"claim {expected.claim} of pod {expected.pod} was never seen", observed
+            )
         names = cluster.observe.cdi_claims().get(uid, ())
         files = [item for item in cluster.observe.cdi_specs() if item[0] in names]
         observed["present"] = bool(files)
-        found = f"CDI specs for it: {', '.join(name for name, _ in files) or 'none'}"
-        if bool(files) != wanted.present:
-            return Seen(False, found, observed)
-        wrong = [*unmet(self._conditions, {"specs": [spec for _, spec in files]})]
-        for container in wanted.containers:
-            problems = self._not_given(container, cluster)
-            wrong += (f"{wanted.pod}/{container} {problem}" for problem in problems)
-        if self._conditions or wanted.containers:
+        finding = f"CDI specs for it: {', '.join(name for name, _ in files) or 'none'}"
+        if bool(files) != expected.present:
+            return Evaluation(False, finding, observed)
+        wrong = [*explain_unmet(self._conditions, {"specs": [spec for _, spec in files]})]
+        for container in expected.containers:
+            container_problems = self._explain_missing_devices(container, cluster)
+            wrong += (f"{expected.pod}/{container} {problem}" for problem in container_problems)
+        if self._conditions or expected.containers:
             observed["fits"] = not wrong
-        return Seen(not wrong, "; ".join([found, *wrong]), observed)
+        return Evaluation(not wrong, "; ".join([finding, *wrong]), observed)
 
-    def _not_given(self, container: str, cluster: Cluster) -> Iterator[str]:
-        """How what a container has differs from what its CDI ids stand for."""
-        wanted = self.cdi
-        claim = cluster.claim_of(wanted.pod, wanted.claim)
-        listed = cluster.observe.pod_resources(wanted.pod, container)
-        view = cluster.observe.container(wanted.pod, container)
+    def _explain_missing_devices(self, container: str, cluster: Cluster) -> Iterator[str]:
+        """Yield how what a container has differs from what its CDI ids stand for."""
+        expected = self.cdi
+        claim = cluster.claim_of(expected.pod, expected.claim)
+        listed = cluster.observe.pod_resources(expected.pod, container)
+        view = cluster.observe.container(expected.pod, container)
         if claim is None or listed is None or view is None:
             yield "is not known to the kubelet, or has shown nothing, yet"
             return
         name = claim["metadata"]["name"]
-        devices = [device for one in listed if one.name == name for device in one.devices]
-        ids = [*dict.fromkeys(one for device in devices for one in device.cdi)]
+        devices = [device for entry in listed if entry.name == name for device in entry.devices]
+        ids = [*dict.fromkeys(device_id for device in devices for device_id in device.cdi)]
         if not ids:
-            yield f"has no CDI ids for claim {wanted.claim}"
-        defined = _devices(spec for _, spec in cluster.observe.cdi_specs())
-        for one in ids:
-            if one not in defined:
-                yield f"has the CDI id {one}, which no spec defines"
-        edits = [edit for one in ids if one in defined for edit in defined[one]]
+            yield f"has no CDI ids for claim {expected.claim}"
+        defined = _collect_cdi_devices(spec for _, spec in cluster.observe.cdi_specs())
+        for device_id in ids:
+            if device_id not in defined:
+                yield f"has the CDI id {device_id}, which no spec defines"
+        edits = [edit for device_id in ids if device_id in defined for edit in defined[device_id]]
         assert cluster.profile is not None, "scenarios with containers run with a driver profile"
-        yield from _missing(edits, view, cluster.profile.spec.probe)
+        yield from _explain_missing_edits(edits, view, cluster.profile.spec.probe)
 
-    def lint(self, known: Known) -> None:
-        wanted = self.cdi
-        known.named(("cdi", "pod"), "Pod", wanted.pod)
-        known.pod_claim(("cdi", "claim"), (wanted.pod,), wanted.claim)
-        for index, name in enumerate(wanted.containers):
-            known.container(("cdi", "containers", index), (wanted.pod,), name)
-        known.relation(("cel",), self._conditions, ("specs",))
-        known.needed(("cdi",), "ability", Ability.CDI)
-        if wanted.containers:
-            known.needed(("cdi", "containers"), "ability", Ability.POD_RESOURCES)
-        known.needed(("cdi",), "trait", "cdiPerClaim")
-        known.needed(("cdi",), "kubelet")
+    def lint(self, lint: LintContext) -> None:
+        expected = self.cdi
+        lint.expects_object(("cdi", "pod"), "Pod", expected.pod)
+        lint.expects_pod_claim(("cdi", "claim"), (expected.pod,), expected.claim)
+        for index, name in enumerate(expected.containers):
+            lint.expects_container(("cdi", "containers", index), (expected.pod,), name)
+        lint.check_relation(("cel",), self._conditions, ("specs",))
+        lint.requires(("cdi",), "ability", Ability.CDI)
+        if expected.containers:
+            lint.requires(("cdi", "containers"), "ability", Ability.POD_RESOURCES)
+        lint.requires(("cdi",), "trait", "cdiPerClaim")
+        lint.requires(("cdi",), "kubelet")
 
 
-def _devices(specs: Iterable[Obj]) -> dict[str, tuple[Obj, Obj]]:
-    """CDI id -> the edits of its spec, and its own."""
+def _collect_cdi_devices(specs: Iterable[Obj]) -> dict[str, tuple[Obj, Obj]]:
+    """Return the devices of CDI specs: CDI id -> the edits of its spec, and its own."""
     return {
         f"{spec.get('kind')}={device.get('name')}": (
             spec.get("containerEdits") or {},
@@ -136,19 +138,23 @@ def _devices(specs: Iterable[Obj]) -> dict[str, tuple[Obj, Obj]]:
     }
 
 
-def _missing(
+def _explain_missing_edits(
     edits: Sequence[Mapping[str, Any]], view: ContainerView, probe: Probe
 ) -> Iterator[str]:
-    """What a container does not show of its edits; mounts do not show.
+    """Yield what a container does not show of its edits; mounts do not show.
 
     A device file without a type may be a block device, which does not show, if it is not one by
     which the driver's devices are told.
     """
     variables = [text.partition("=") for edit in edits for text in edit.get("env") or ()]
     for name, value in {name: value for name, _, value in variables}.items():
-        found = view.environment.get(name)
-        if found != value and "\n" not in value:
-            yield f"has {name}={found}, not {value}" if found is not None else f"has no {name}"
+        shown_value = view.environment.get(name)
+        if shown_value != value and "\n" not in value:
+            yield (
+                f"has {name}={shown_value}, not {value}"
+                if shown_value is not None
+                else f"has no {name}"
+            )
     nodes = [node for edit in edits for node in edit.get("deviceNodes") or ()]
     kinds = {node["path"]: node.get("type") for node in nodes}
     for path, kind in kinds.items():
@@ -190,46 +196,49 @@ class PodResourcesExpectation(Timed):
 
     @property
     def waits_for_start(self) -> bool:
-        """The pods must have their claims prepared."""
+        """Return True: the pods must have their claims prepared."""
         return True
 
     def describe(self) -> str:
-        wanted = self.pod_resources
-        claims = ", ".join(wanted.claims)
-        what = f"the devices of {claims}" if claims else "no claim"
-        cdi = ", with CDI devices" if wanted.cdi else ""
-        return f"PodResources lists {what} for {', '.join(wanted.of)}{cdi}"
+        expected = self.pod_resources
+        claims = ", ".join(expected.claims)
+        listed_things = f"the devices of {claims}" if claims else "no claim"
+        cdi = ", with CDI devices" if expected.cdi else ""
+        return f"PodResources lists {listed_things} for {', '.join(expected.of)}{cdi}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.pod_resources
-        observed: dict[str, Any] = {"podResources": list(wanted.of), "claims": list(wanted.claims)}
-        wrong = []
-        for entry in wanted.of:
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.pod_resources
+        observed: dict[str, Any] = {
+            "podResources": list(expected.of),
+            "claims": list(expected.claims),
+        }
+        problems = []
+        for entry in expected.of:
             pod, _, container = entry.partition("/")
             listed = cluster.observe.pod_resources(pod, container)
             if listed is None:
-                return Seen(False, f"the kubelet does not list {entry}", observed)
-            problem = self._problem(pod, listed, cluster)
-            wrong += [f"for {entry} {problem}"] if problem else []
-        for entry in wanted.unlisted:
+                return Evaluation(False, f"the kubelet does not list {entry}", observed)
+            problem = self._find_problem(pod, listed, cluster)
+            problems += [f"for {entry} {problem}"] if problem else []
+        for entry in expected.unlisted:
             pod, _, container = entry.partition("/")
             if cluster.observe.pod_resources(pod, container) is not None:
-                wrong.append(f"it lists {entry}")
-        observed["fits"] = not wrong
-        return Seen(not wrong, "; ".join(wrong) or "as allocated", observed)
+                problems.append(f"it lists {entry}")
+        observed["fits"] = not problems
+        return Evaluation(not problems, "; ".join(problems) or "as allocated", observed)
 
-    def _problem(self, pod: str, listed: Iterable[ListedClaim], cluster: Cluster) -> str:
-        """What is listed otherwise than it is allocated; empty if nothing is."""
-        shown = {
+    def _find_problem(self, pod: str, listed: Iterable[ListedClaim], cluster: Cluster) -> str:
+        """Return what is listed otherwise than it is allocated; empty if nothing is."""
+        listed_devices = {
             (claim.namespace, claim.name): sorted(
                 (d.driver, d.pool, d.device, d.share) for d in claim.devices
             )
             for claim in listed
         }
-        own = {}
+        allocated_devices = {}
         claims = {name: cluster.claim_of(pod, name) for name in self.pod_resources.claims}
         if self.pod_resources.extended:
-            claims["of extended resources"] = _extended_claim_of(pod, cluster)
+            claims["of extended resources"] = _find_extended_resource_claim(pod, cluster)
         for name, claim in claims.items():
             if claim is None:
                 return f"there is no claim {name} yet"
@@ -237,41 +246,53 @@ class PodResourcesExpectation(Timed):
             devices = (status.get("allocation") or {}).get("devices") or {}
             key = (meta["namespace"], meta["name"])
             # A driver's answer may leave the ids out (kubelet/pkg/apis/dra/v1/api.proto, Device).
-            named = self.pod_resources.shares or any(one[3] for one in shown.get(key, ()))
-            own[key] = sorted(
-                (one["driver"], one["pool"], one["device"], (named and one.get("shareID")) or "")
-                for one in devices.get("results") or ()
+            with_shares = self.pod_resources.shares or any(
+                listed_device[3] for listed_device in listed_devices.get(key, ())
             )
-        if shown != own:
-            return f"it lists {shown or 'no claim'}; allocated is {own or 'none'}"
-        bare = [claim.name for claim in listed if not any(one.cdi for one in claim.devices)]
+            allocated_devices[key] = sorted(
+                (
+                    listed_device["driver"],
+                    listed_device["pool"],
+                    listed_device["device"],
+                    (with_shares and listed_device.get("shareID")) or "",
+                )
+                for listed_device in devices.get("results") or ()
+            )
+        if listed_devices != allocated_devices:
+            allocated = allocated_devices or "none"
+            return f"it lists {listed_devices or 'no claim'}; allocated is {allocated}"
+        bare = [
+            claim.name
+            for claim in listed
+            if not any(listed_device.cdi for listed_device in claim.devices)
+        ]
         if self.pod_resources.cdi and bare:
             return f"it lists {', '.join(bare)} without CDI devices"
         return ""
 
-    def lint(self, known: Known) -> None:
-        wanted = self.pod_resources
-        for key, entries in (("of", wanted.of), ("unlisted", wanted.unlisted)):
+    def lint(self, lint: LintContext) -> None:
+        expected = self.pod_resources
+        for key, entries in (("of", expected.of), ("unlisted", expected.unlisted)):
             for index, entry in enumerate(entries):
                 name, _, container = entry.partition("/")
-                known.named(("podResources", key, index), "Pod", name)
-                known.container(("podResources", key, index), (name,), container)
-        pods = tuple(entry.partition("/")[0] for entry in wanted.of)
-        for place, claim in enumerate(wanted.claims):
-            known.pod_claim(("podResources", "claims", place), pods, claim)
-        known.needed(("podResources",), "ability", Ability.POD_RESOURCES)
-        if wanted.cdi:
-            known.needed(("podResources", "cdi"), "trait", "cdiPerClaim")
-        if wanted.shares:
-            known.needed(("podResources", "shares"), "trait", "namesShares")
-        known.needed(("podResources",), "kubelet")
+                lint.expects_object(("podResources", key, index), "Pod", name)
+                lint.expects_container(("podResources", key, index), (name,), container)
+        pods = tuple(entry.partition("/")[0] for entry in expected.of)
+        for position, claim in enumerate(expected.claims):
+            lint.expects_pod_claim(("podResources", "claims", position), pods, claim)
+        lint.requires(("podResources",), "ability", Ability.POD_RESOURCES)
+        if expected.cdi:
+            lint.requires(("podResources", "cdi"), "trait", "cdiPerClaim")
+        if expected.shares:
+            lint.requires(("podResources", "shares"), "trait", "namesShares")
+        lint.requires(("podResources",), "kubelet")
 
-    def placed(self) -> Iterable[tuple[str, int]]:
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
         return ((entry.partition("/")[0], 1) for entry in self.pod_resources.of)
 
 
-def _extended_claim_of(pod: str, cluster: Cluster) -> Obj | None:
-    found = cluster.get("Pod", pod) or {}
-    status = found.get("status", {}).get("extendedResourceClaimStatus") or {}
+def _find_extended_resource_claim(pod: str, cluster: Cluster) -> Obj | None:
+    pod_object = cluster.get("Pod", pod) or {}
+    status = pod_object.get("status", {}).get("extendedResourceClaimStatus") or {}
     name = status.get("resourceClaimName")
     return cluster.get("ResourceClaim", name) if name else None

@@ -8,8 +8,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conformance.scenario.base import ObjectSelector
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed, exactly_one
-from conformance.scenario.expectations.conditions import differences, unmet
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    LintContext,
+    Timed,
+    evaluate_one_object,
+)
+from conformance.scenario.expectations.conditions import explain_differences, explain_unmet
 from kube.values import Obj
 
 Cel = Annotated[str, Field(min_length=1, max_length=10_240)]
@@ -30,7 +36,7 @@ class ObjectExpectation(Timed):
     )
 
     def describe(self) -> str:
-        cel = " and ".join(_listed(self.cel))
+        cel = " and ".join(_as_tuple(self.cel))
         columns = ", ".join(f"{name} {text!r}" for name, text in self.columns.items())
         return (
             self.object.describe()
@@ -38,24 +44,24 @@ class ObjectExpectation(Timed):
             + (f" printed with {columns}" if columns else "")
         )
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        def wrong(found: Obj) -> Iterable[str]:
-            yield from differences(self.match or {}, found)
-            yield from unmet(_listed(self.cel), {**cluster.captured, "object": found})
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        def find_problems(found: Obj) -> Iterable[str]:
+            yield from explain_differences(self.match or {}, found)
+            yield from explain_unmet(_as_tuple(self.cel), {**cluster.captured, "object": found})
             if self.columns:
-                printed = cluster.columns(self.object, found["metadata"]["name"])
+                printed = cluster.read_columns(self.object, found["metadata"]["name"])
                 for name, text in self.columns.items():
                     if printed.get(name) != text:
                         yield f"column {name} is {printed.get(name, 'not there')!r}"
 
-        return exactly_one(cluster, self.object, "object", wrong)
+        return evaluate_one_object(cluster, self.object, "object", find_problems)
 
-    def lint(self, known: Known) -> None:
-        known.selected(("object",), self.object)
-        known.part(("match",), self.match, self.object)
-        known.condition(("cel",), _listed(self.cel), "object", self.object)
+    def lint(self, lint: LintContext) -> None:
+        lint.expects_selection(("object",), self.object)
+        lint.check_fields(("match",), self.match, self.object)
+        lint.check_condition(("cel",), _as_tuple(self.cel), "object", self.object)
 
-    def placed(self) -> Iterable[tuple[str, int]]:
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
         ended = ((self.match or {}).get("status") or {}).get("succeeded")
         if self.object.kind == "Job" and self.object.name and isinstance(ended, int):
             yield self.object.name, ended
@@ -72,24 +78,29 @@ class ObjectsExpectation(Timed):
 
     def describe(self) -> str:
         number = "" if self.count is None else f"{self.count} x "
-        cel = " and ".join(_listed(self.cel))
+        cel = " and ".join(_as_tuple(self.cel))
         return number + self.objects.describe() + (f" with {cel}" if cel else "")
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        what = self.objects.describe()
-        found = cluster.find(self.objects)
-        observed: dict[str, Any] = {"objects": cluster.canonical(what), "found": len(found)}
-        wrong = []
-        if self.count is not None and len(found) != self.count:
-            names = ", ".join(obj["metadata"]["name"] for obj in found)
-            wrong.append(f"{len(found)} found" + (f" ({names})" if names else ""))
-        wrong += unmet(_listed(self.cel), {**cluster.captured, "objects": found})
-        observed["fits"] = not wrong
-        return Seen(not wrong, f"{what}: " + ("; ".join(wrong) or "as described"), observed)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        description = self.objects.describe()
+        objects = cluster.find(self.objects)
+        observed: dict[str, Any] = {
+            "objects": cluster.make_canonical(description),
+            "found": len(objects),
+        }
+        problems = []
+        if self.count is not None and len(objects) != self.count:
+            names = ", ".join(obj["metadata"]["name"] for obj in objects)
+            problems.append(f"{len(objects)} found" + (f" ({names})" if names else ""))
+        problems += explain_unmet(_as_tuple(self.cel), {**cluster.captured, "objects": objects})
+        observed["fits"] = not problems
+        return Evaluation(
+            not problems, f"{description}: " + ("; ".join(problems) or "as described"), observed
+        )
 
-    def lint(self, known: Known) -> None:
-        known.selected(("objects",), self.objects)
-        known.condition(("cel",), _listed(self.cel), "objects", self.objects)
+    def lint(self, lint: LintContext) -> None:
+        lint.expects_selection(("objects",), self.objects)
+        lint.check_condition(("cel",), _as_tuple(self.cel), "objects", self.objects)
 
 
 class TogetherExpectation(Timed):
@@ -102,24 +113,26 @@ class TogetherExpectation(Timed):
 
     def describe(self) -> str:
         objects = " and ".join(selector.describe() for selector in self.together.values())
-        return f"{objects} with {' and '.join(_listed(self.cel))}"
+        return f"{objects} with {' and '.join(_as_tuple(self.cel))}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        what = " and ".join(selector.describe() for selector in self.together.values())
-        observed: dict[str, Any] = {"together": cluster.canonical(what)}
-        there: dict[str, Obj] = {}
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        description = " and ".join(selector.describe() for selector in self.together.values())
+        observed: dict[str, Any] = {"together": cluster.make_canonical(description)}
+        object_by_name: dict[str, Obj] = {}
         for name, selector in self.together.items():
-            found = cluster.find(selector)
-            if len(found) != 1:
-                return Seen(False, f"{selector.describe()}: {len(found)} found", observed)
-            there[name] = found[0]
-        wrong = [*unmet(_listed(self.cel), {**cluster.captured, **there})]
-        return Seen(not wrong, "; ".join(wrong) or "as described", observed | {"fits": not wrong})
+            objects = cluster.find(selector)
+            if len(objects) != 1:
+                return Evaluation(False, f"{selector.describe()}: {len(objects)} found", observed)
+            object_by_name[name] = objects[0]
+        problems = [*explain_unmet(_as_tuple(self.cel), {**cluster.captured, **object_by_name})]
+        return Evaluation(
+            not problems, "; ".join(problems) or "as described", observed | {"fits": not problems}
+        )
 
-    def lint(self, known: Known) -> None:
+    def lint(self, lint: LintContext) -> None:
         for name, selector in self.together.items():
-            known.selected(("together", name), selector)
-        known.relation(("cel",), _listed(self.cel), tuple(self.together))
+            lint.expects_selection(("together", name), selector)
+        lint.check_relation(("cel",), _as_tuple(self.cel), tuple(self.together))
 
 
 class NoneExpectation(Timed):
@@ -130,23 +143,23 @@ class NoneExpectation(Timed):
     def describe(self) -> str:
         return f"no {self.none.describe()}"
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        what = self.none.describe()
-        found = cluster.find(self.none)
-        names = ", ".join(_with_state(obj) for obj in found)
-        observed = {"none": cluster.canonical(what), "found": len(found)}
-        return Seen(not found, f"{what}: {names or 'none'}", observed)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        description = self.none.describe()
+        objects = cluster.find(self.none)
+        names = ", ".join(_describe_state(obj) for obj in objects)
+        observed = {"none": cluster.make_canonical(description), "found": len(objects)}
+        return Evaluation(not objects, f"{description}: {names or 'none'}", observed)
 
-    def lint(self, known: Known) -> None:
-        known.selected(("none",), self.none, gone=True)
+    def lint(self, lint: LintContext) -> None:
+        lint.expects_selection(("none",), self.none, gone=True)
 
 
-def _listed(cel: str | tuple[str, ...]) -> tuple[str, ...]:
-    """CEL given as one text or as a list, as a list."""
+def _as_tuple(cel: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return CEL that is given as one text or as a list as a tuple."""
     return (cel,) if isinstance(cel, str) else cel
 
 
-def _with_state(obj: Obj) -> str:
+def _describe_state(obj: Obj) -> str:
     meta, spec = obj["metadata"], obj.get("spec") or {}
     if not meta.get("deletionTimestamp"):
         return str(meta["name"])

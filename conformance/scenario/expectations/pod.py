@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from conformance.scenario.base import ObjectSelector, Strict
-from conformance.scenario.expectations.base import Cluster, Known, Seen, Timed
+from conformance.scenario.expectations.base import Cluster, Evaluation, LintContext, Timed
 from conformance.scenario.scheduler import KUBE_SCHEDULER
 from kube.values import Obj
 
@@ -51,112 +51,118 @@ class PodExpectation(Timed):
 
     @property
     def must_stay(self) -> bool:
-        """A scheduler that is about to try again would say the same for a moment."""
+        """Return whether it waits: a scheduler about to try again says the same for a moment."""
         return self.pending is not None
 
     @property
     def may_want_devices(self) -> str:
-        """The pod itself, if it is in the scenario's namespace."""
+        """Return the pod itself, if it is in the scenario's namespace."""
         return self.pod if self.namespace is None else ""
 
     @property
     def expected_to_wait(self) -> bool:
-        """Whether the pod is not on a node when this holds."""
+        """Return whether the pod is not on a node when this holds."""
         return self.pending is not None or self.scheduled is False or self.phase == "Pending"
 
     def describe(self) -> str:
-        parts = []
+        phrases = []
         if self.phase:
-            parts.append(f"in phase {self.phase}")
+            phrases.append(f"in phase {self.phase}")
         if self.scheduled is not None:
-            parts.append("scheduled" if self.scheduled else "not scheduled")
+            phrases.append("scheduled" if self.scheduled else "not scheduled")
         if self.node:
-            parts.append(f"on node {self.node}")
+            phrases.append(f"on node {self.node}")
         if self.pending:
             message = f": {self.pending.message}" if self.pending.message else ""
-            parts.append(f"pending ({self.pending.reason}{message})")
+            phrases.append(f"pending ({self.pending.reason}{message})")
         where = f" of namespace {self.namespace}" if self.namespace else ""
-        return f"pod {self.pod}{where} " + " and ".join(parts)
+        return f"pod {self.pod}{where} " + " and ".join(phrases)
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = ObjectSelector(kind="Pod", name=self.pod, namespace=self.namespace)
-        pod = next(iter(cluster.find(wanted)), None)
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        selector = ObjectSelector(kind="Pod", name=self.pod, namespace=self.namespace)
+        pod = next(iter(cluster.find(selector)), None)
         observed: dict[str, Any] = {"pod": self.pod}
         if pod is None:
-            return Seen(False, f"no pod {self.pod}", observed)
+            return Evaluation(False, f"no pod {self.pod}", observed)
         phase = pod.get("status", {}).get("phase")
         node = pod["spec"].get("nodeName")
-        condition = _scheduled_condition(pod)
-        bound = f"bound to {node}" if node else f"not scheduled: {_reason(condition, pod)}"
-        wrong: list[str] = []
+        condition = _find_scheduled_condition(pod)
+        bound = (
+            f"bound to {node}" if node else f"not scheduled: {_describe_condition(condition, pod)}"
+        )
+        problems: list[str] = []
         if self.phase is not None:
             observed["phase"] = phase
             if phase != self.phase:
-                wrong.append(f"phase {phase}{_waiting(pod)}")
+                problems.append(f"phase {phase}{_explain_containers(pod)}")
         if self.scheduled is not None:
             observed["scheduled"] = bool(node)
             if bool(node) != self.scheduled:
-                wrong.append(bound)
+                problems.append(bound)
         if self.node is not None:
-            observed["node"] = cluster.canonical(node or "")
-            if node != self.node and bound not in wrong:
-                wrong.append(bound)
+            observed["node"] = cluster.make_canonical(node or "")
+            if node != self.node and bound not in problems:
+                problems.append(bound)
         if self.pending is not None:
             observed["pending"] = condition.get("reason") if condition else None
             message = condition.get("message", "")
             if node:
-                wrong.append(bound)
-            elif self.pending.reason == "Unschedulable" and _waits_for_others(condition, cluster):
+                problems.append(bound)
+            elif self.pending.reason == "Unschedulable" and _waits_for_foreign_pools(
+                condition, cluster
+            ):
                 observed["pending"] = self.pending.reason
             elif condition.get("status") != "False" or condition["reason"] != self.pending.reason:
-                wrong.append(f"condition PodScheduled {_reason(condition, pod)}")
+                problems.append(f"condition PodScheduled {_describe_condition(condition, pod)}")
             elif self.pending.message and self.pending.message not in message:
-                wrong.append(f"the message {message!r}")
-        return Seen(not wrong, f"pod {self.pod}: " + "; ".join(wrong or ["ok"]), observed)
+                problems.append(f"the message {message!r}")
+        return Evaluation(
+            not problems, f"pod {self.pod}: " + "; ".join(problems or ["ok"]), observed
+        )
 
-    def lint(self, known: Known) -> None:
-        known.named(("pod",), "Pod", self.pod, self.namespace)
+    def lint(self, lint: LintContext) -> None:
+        lint.expects_object(("pod",), "Pod", self.pod, self.namespace)
         if self.node is not None:
-            known.named(("node",), "Node", self.node)
+            lint.expects_object(("node",), "Node", self.node)
         if self.waits_for_start:
-            known.needed(("phase",), "kubelet")
+            lint.requires(("phase",), "kubelet")
 
-    def placed(self) -> Iterable[tuple[str, int]]:
+    def list_scheduled_pods(self) -> Iterable[tuple[str, int]]:
         if self.namespace is not None:
             return
         if self.scheduled or self.node or self.phase in ("Running", "Succeeded"):
             yield self.pod, 1
 
 
-def _waits_for_others(condition: dict[str, Any], cluster: Cluster) -> bool:
-    """Whether the scheduler cannot say now, because somebody else's pool cannot be used.
+def _waits_for_foreign_pools(condition: dict[str, Any], cluster: Cluster) -> bool:
+    """Return whether the scheduler cannot say now, because of somebody else's unusable pool.
 
     For a claim for all devices it gives up with an error while any pool of a node is being updated;
     that of 1.34 does so for every claim when it comes by a pool that is invalid
     (allocator_*.go in k8s.io/dynamic-resource-allocation/structured/internal).
     """
-    found = _UNUSABLE.search(condition.get("message", ""))
-    if condition.get("reason") != "SchedulerError" or found is None:
+    unusable_pool = _UNUSABLE.search(condition.get("message", ""))
+    if condition.get("reason") != "SchedulerError" or unusable_pool is None:
         return False
-    pool = found["pool"] or found["invalid"]
-    return cluster.canonical(pool) == pool
+    pool = unusable_pool["pool"] or unusable_pool["invalid"]
+    return cluster.make_canonical(pool) == pool
 
 
-def _scheduled_condition(pod: Obj) -> dict[str, Any]:
+def _find_scheduled_condition(pod: Obj) -> dict[str, Any]:
     for condition in pod.get("status", {}).get("conditions", ()):
         if condition["type"] == "PodScheduled":
             return dict(condition)
     return {}
 
 
-def _reason(condition: dict[str, Any], pod: Obj) -> str:
+def _describe_condition(condition: dict[str, Any], pod: Obj) -> str:
     if not condition:
         return f"{pod['spec'].get('schedulerName', KUBE_SCHEDULER)} has reported nothing"
     return f"{condition.get('status')}, {condition.get('reason')}: {condition.get('message', '')}"
 
 
-def _waiting(pod: Obj) -> str:
-    """Why containers wait or failed, so that the message says more than a phase."""
+def _explain_containers(pod: Obj) -> str:
+    """Return why containers wait or failed, so that the message says more than a phase."""
     reasons = []
     for status in pod.get("status", {}).get("containerStatuses", ()):
         state = status.get("state", {})
@@ -165,5 +171,5 @@ def _waiting(pod: Obj) -> str:
                 detail = state[kind].get("message") or state[kind].get("reason", "")
                 reasons.append(f"{status['name']} {kind}: {detail}")
     if not reasons and not pod["spec"].get("nodeName"):
-        reasons.append(_reason(_scheduled_condition(pod), pod))
+        reasons.append(_describe_condition(_find_scheduled_condition(pod), pod))
     return f" ({'; '.join(reasons)})" if reasons else ""

@@ -8,7 +8,13 @@ from pydantic import Field, model_validator
 
 from conformance.scenario.base import Manifest
 from conformance.scenario.changes import Changes, Delete
-from conformance.scenario.expectations.base import Cluster, Expectation, Known, Refusal, Seen
+from conformance.scenario.expectations.base import (
+    Cluster,
+    Evaluation,
+    Expectation,
+    LintContext,
+    Refusal,
+)
 
 # metav1.StatusReason (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
 StatusReason = Literal[
@@ -61,7 +67,11 @@ class Rejected(Changes):
     def what(self) -> str:
         if self.object is not None:
             return str(self.object.get("kind"))
-        return f"delete {self.delete.describe()}" if self.delete is not None else self.tell()
+        return (
+            f"delete {self.delete.describe()}"
+            if self.delete is not None
+            else self.describe_change()
+        )
 
 
 class RejectedExpectation(Expectation):
@@ -70,82 +80,86 @@ class RejectedExpectation(Expectation):
     rejected: Rejected
 
     def describe(self) -> str:
-        wanted = self.rejected
-        parts = [
-            wanted.code is not None and f"with code {wanted.code}",
-            wanted.reason is not None and f"for reason {wanted.reason}",
-            wanted.field is not None and f"naming {wanted.field}",
-            wanted.message is not None and f"saying {wanted.message!r}",
+        expected = self.rejected
+        phrases = [
+            expected.code is not None and f"with code {expected.code}",
+            expected.reason is not None and f"for reason {expected.reason}",
+            expected.field is not None and f"naming {expected.field}",
+            expected.message is not None and f"saying {expected.message!r}",
         ]
-        says = ", ".join(part for part in parts if part)
-        whose = f" as {wanted.account}" if wanted.account else ""
-        return f"{wanted.what}{whose} rejected {says}".strip()
+        says = ", ".join(phrase for phrase in phrases if phrase)
+        whose = f" as {expected.account}" if expected.account else ""
+        return f"{expected.what}{whose} rejected {says}".strip()
 
-    def evaluate(self, cluster: Cluster) -> Seen:
-        wanted = self.rejected
-        observed = {"rejected": cluster.canonical(wanted.what)}
+    def evaluate(self, cluster: Cluster) -> Evaluation:
+        expected = self.rejected
+        observed = {"rejected": cluster.make_canonical(expected.what)}
         try:
-            if wanted.object is not None:
-                refusal = cluster.refusal(wanted.object, wanted.account)
+            if expected.object is not None:
+                refusal = cluster.try_create(expected.object, expected.account)
             else:
-                deleted = (wanted.delete,) if wanted.delete is not None else ()
-                refusal = cluster.refusal_of(wanted, deleted)
+                deleted = (expected.delete,) if expected.delete is not None else ()
+                refusal = cluster.try_change(expected, deleted)
         except LookupError as error:
-            return Seen(False, f"not there: {error}", observed)
+            return Evaluation(False, f"not there: {error}", observed)
         if refusal is None:
-            name = (wanted.object or {}).get("metadata", {}).get("name")
-            return Seen(False, "it was accepted" + (f" as {name}" if name else ""), observed)
-        wrong = self._wrong(refusal)
-        if wrong:
-            return Seen(False, f"{', '.join(wrong)}: {refusal.message}", observed)
-        return Seen(
+            name = (expected.object or {}).get("metadata", {}).get("name")
+            return Evaluation(False, "it was accepted" + (f" as {name}" if name else ""), observed)
+        mismatches = self._find_mismatches(refusal)
+        if mismatches:
+            return Evaluation(False, f"{', '.join(mismatches)}: {refusal.message}", observed)
+        return Evaluation(
             True,
             refusal.message,
             observed
             | {
                 "code": refusal.code,
                 "reason": refusal.reason,
-                "fields": sorted({self._asked(field) for field, _ in refusal.causes}),
+                "fields": sorted({self._as_expected_field(field) for field, _ in refusal.causes}),
             },
         )
 
-    def _wrong(self, refusal: Refusal) -> list[str]:
-        wanted = self.rejected
-        wrong = []
-        if wanted.code is not None and refusal.code != wanted.code:
-            wrong.append(f"code {refusal.code}")
-        if wanted.reason is not None and refusal.reason != wanted.reason:
-            wrong.append(f"reason {refusal.reason}")
+    def _find_mismatches(self, refusal: Refusal) -> list[str]:
+        expected = self.rejected
+        mismatches = []
+        if expected.code is not None and refusal.code != expected.code:
+            mismatches.append(f"code {refusal.code}")
+        if expected.reason is not None and refusal.reason != expected.reason:
+            mismatches.append(f"reason {refusal.reason}")
         causes = [
-            text for field, text in refusal.causes if wanted.field in {None, self._asked(field)}
+            text
+            for field, text in refusal.causes
+            if expected.field in {None, self._as_expected_field(field)}
         ]
-        if wanted.field is not None and not causes:
+        if expected.field is not None and not causes:
             fields = ", ".join(field for field, _ in refusal.causes) or "no field"
-            wrong.append(f"it names {fields}")
+            mismatches.append(f"it names {fields}")
         texts = [refusal.message, *causes]
-        if wanted.message is not None and not any(wanted.message in text for text in texts):
-            wrong.append("another message")
-        return wrong
+        if expected.message is not None and not any(expected.message in text for text in texts):
+            mismatches.append("another message")
+        return mismatches
 
-    def _asked(self, field: str) -> str:
-        """The field that is asked for, where one below it is named: minors differ in that.
+    def _as_expected_field(self, field: str) -> str:
+        """Return the expected field where one below it is named: minors differ in that.
 
         In 1.34 an entry with a name that is there already is ``requests[1].name``, since 1.35
         ``requests[1]`` (validateSet in pkg/apis/resource/validation/validation.go).
         """
-        wanted = self.rejected.field
-        below = wanted is not None and field.startswith((f"{wanted}.", f"{wanted}["))
-        return wanted if wanted is not None and below else field
+        expected_field = self.rejected.field
+        below = expected_field is not None and field.startswith(
+            (f"{expected_field}.", f"{expected_field}[")
+        )
+        return expected_field if expected_field is not None and below else field
 
-    def lint(self, known: Known) -> None:
-        wanted = self.rejected
-        known.changed(("rejected",), wanted)
-        if wanted.delete is not None:
-            known.selected(("rejected", "delete"), wanted.delete)
-        if wanted.object is None:
+    def lint(self, lint: LintContext) -> None:
+        expected = self.rejected
+        lint.check_changes(("rejected",), expected)
+        if expected.delete is not None:
+            lint.expects_selection(("rejected", "delete"), expected.delete)
+        if expected.object is None:
             return
-        if wanted.code == 404 or wanted.reason == "NotFound":
+        if expected.code == 404 or expected.reason == "NotFound":
             return  # Nobody looks into an object whose kind or version is not served.
-        anyhow = wanted.code in {None, 400} and wanted.message is None
-        message = None if anyhow else wanted.message or ""
-        known.refused(("rejected", "object"), wanted.object, message)
+        anyhow = expected.code in {None, 400} and expected.message is None
+        message = None if anyhow else expected.message or ""
+        lint.check_refused_object(("rejected", "object"), expected.object, message)

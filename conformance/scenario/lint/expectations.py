@@ -11,47 +11,58 @@ from conformance.scenario.documents.validate import hint
 from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.variables import CAPTURED
 from conformance.scenario.expectations.base import Path, Pods, Timed
-from conformance.scenario.lint.made import Made, PodShape, name_of, namespace_of
+from conformance.scenario.lint.created_objects import (
+    CreatedObjects,
+    PodShape,
+    get_name,
+    get_namespace,
+)
 from conformance.scenario.lint.objects import field_problems, kind_problems, refused_problems
 from conformance.scenario.lint.variables import condition_problems
 from conformance.scenario.model import Scenario
-from conformance.scenario.steps import together
+from conformance.scenario.steps import group_parallel_steps
 from kube.values import Obj
 from reference_allocator.api import schema
 
-_MADE_BY_STEPS = frozenset(
+_CREATED_BY_STEPS = frozenset(
     (
         *("DaemonSet", "Deployment", "DeviceTaintRule", "Job", "Pod"),
         *("ResourceClaim", "ResourceClaimTemplate", "StatefulSet"),
     )
 )
-_MADE_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
+_CREATED_BY_STEPS_WITHOUT_DRIVER = frozenset({"DeviceClass", "Node", "ResourceSlice"})
 
 
-def check_steps(scenario: Scenario, made: Made) -> list[Problem]:
-    """Problems of every expectation, and of what is deleted and patched."""
+def check_steps(scenario: Scenario, created: CreatedObjects) -> list[Problem]:
+    """Return problems of every expectation, and of what is deleted and patched."""
     problems: list[Problem] = []
-    begin = {index: group[0] for group in together(scenario.spec.steps) for index in group}
+    begin = {
+        index: group[0] for group in group_parallel_steps(scenario.spec.steps) for index in group
+    }
     for index, step in enumerate(scenario.spec.steps):
-        known = _KnownAt(scenario, made, index, problems, begin[index])
-        step.lint(known)
+        step_lint = _StepLint(scenario, created, index, problems, begin[index])
+        step.lint(step_lint)
         for name, watched in (step.watch or {}).items():
-            known.served(("watch", name), watched)
-            if name in known.watches():
-                known.wrong(("watch", name), f"an earlier step watches as {name!r} already")
-        earlier = [before.name for before in scenario.spec.steps[:index] if before.name]
+            step_lint.check_kind(("watch", name), watched)
+            if name in step_lint.list_earlier_watches():
+                step_lint.report_error(
+                    ("watch", name), f"an earlier step watches as {name!r} already"
+                )
+        earlier = [
+            earlier_step.name for earlier_step in scenario.spec.steps[:index] if earlier_step.name
+        ]
         if step.name in earlier:
-            known.wrong(("name",), f"an earlier step is called {step.name!r} already")
+            step_lint.report_error(("name",), f"an earlier step is called {step.name!r} already")
         for position, expectation in enumerate(step.expect or ()):
-            below = known.below("expect", position)
+            below = step_lint.narrow_to("expect", position)
             if isinstance(expectation, Timed) and expectation.since is not None:
-                below.step(("since",), expectation.since)
+                below.expects_step(("since",), expectation.since)
             expectation.lint(below)
     return problems
 
 
-class _KnownAt:
-    """What is known at a step (:class:`conformance.scenario.expectations.base.Known`).
+class _StepLint:
+    """What is known at a step (:class:`conformance.scenario.expectations.base.LintContext`).
 
     ``step`` is its index, and ``begin`` that of the first step that is carried out at the same
     time.
@@ -60,7 +71,7 @@ class _KnownAt:
     def __init__(
         self,
         scenario: Scenario,
-        made: Made,
+        created: CreatedObjects,
         step: int,
         problems: list[Problem],
         begin: int,
@@ -68,71 +79,79 @@ class _KnownAt:
     ) -> None:
         self._scenario = scenario
         self._spec = scenario.spec
-        self._made = made
+        self._created = created
         self._step = step
-        self._begin = begin
+        self._group_begin = begin
         self._problems = problems
-        self._place: Path = ("spec", "steps", step, *below)
-        self._checked = _MADE_BY_STEPS
+        self._path: Path = ("spec", "steps", step, *below)
+        self._kinds_checked = _CREATED_BY_STEPS
         if scenario.spec.tier == "allocation":
-            self._checked |= _MADE_BY_STEPS_WITHOUT_DRIVER
+            self._kinds_checked |= _CREATED_BY_STEPS_WITHOUT_DRIVER
 
-    def below(self, *path: str | int) -> _KnownAt:
-        return _KnownAt(self._scenario, self._made, self._step, self._problems, self._begin, path)
+    def narrow_to(self, *path: str | int) -> _StepLint:
+        return _StepLint(
+            self._scenario, self._created, self._step, self._problems, self._group_begin, path
+        )
 
-    def step(self, path: Path, name: str) -> None:
+    def expects_step(self, path: Path, name: str) -> None:
         earlier = [step.name for step in self._spec.steps[: self._step] if step.name]
         if name not in earlier:
-            self.wrong(path, f"no earlier step is called {name!r}; {hint(name, earlier)}")
+            self.report_error(path, f"no earlier step is called {name!r}; {hint(name, earlier)}")
 
-    def named(self, path: Path, kind: str, name: str, namespace: str | None = None) -> None:
+    def expects_object(
+        self, path: Path, kind: str, name: str, namespace: str | None = None
+    ) -> None:
         if kind == "Node" and name in self._spec.nodes:
-            self.wrong(path, f"write ${{node.{name}}}")
+            self.report_error(path, f"write ${{node.{name}}}")
         else:
-            self._there(path, kind, name, namespace)
+            self._expects_made(path, kind, name, namespace)
 
-    def watches(self) -> dict[str, ServerSelector]:
-        """What earlier steps watch, by name."""
+    def list_earlier_watches(self) -> dict[str, ServerSelector]:
+        """Return what earlier steps watch, by name."""
         earlier = self._spec.steps[: self._step]
         return {name: item for step in earlier for name, item in (step.watch or {}).items()}
 
-    def watch(self, path: Path, name: str) -> ServerSelector | None:
-        watches = self.watches()
+    def expects_watch(self, path: Path, name: str) -> ServerSelector | None:
+        watches = self.list_earlier_watches()
         if name not in watches:
-            self.wrong(path, f"no earlier step watches as {name!r}; {hint(name, watches)}")
+            self.report_error(path, f"no earlier step watches as {name!r}; {hint(name, watches)}")
         return watches.get(name)
 
-    def served(self, path: Path, selector: ServerSelector) -> None:
-        """The selector's kind, and the version in which it is read."""
+    def check_kind(self, path: Path, selector: ServerSelector) -> None:
+        """Check the selector's kind, and the version in which it is read."""
         version, apis = selector.api_version, self._spec.requires.apis
-        self._problems += kind_problems(selector.kind, version, apis, (*self._place, *path))
+        self._problems += kind_problems(selector.kind, version, apis, (*self._path, *path))
 
-    def selected(self, path: Path, selector: ObjectSelector, *, gone: bool = False) -> None:
-        self.served(path, selector)
+    def expects_selection(
+        self, path: Path, selector: ObjectSelector, *, gone: bool = False
+    ) -> None:
+        self.check_kind(path, selector)
         if selector.name is not None:
-            place = (*path, "name")
-            self._there(place, selector.kind, selector.name, selector.namespace, gone=gone)
-        pods = self._made.pods
+            name_path = (*path, "name")
+            self._expects_made(
+                name_path, selector.kind, selector.name, selector.namespace, gone=gone
+            )
+        pods = self._created.pods
         if selector.owned_by is not None and selector.kind in {"Pod", "ResourceClaim"}:
             owner = selector.owned_by
             pods = [pod for pod in pods if pod.name == owner or owner.startswith(f"{pod.name}-")]
             if not pods:
-                says = hint(owner, (pod.name for pod in self._made.pods))
-                self.wrong((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
+                says = hint(owner, (pod.name for pod in self._created.pods))
+                self.report_error((*path, "ownedBy"), f"no step makes {owner!r}; {says}")
                 return
         if selector.pod_claim is not None:
-            self._pod_claim((*path, "podClaim"), pods, selector.pod_claim)
+            self._expects_claim_of_pods((*path, "podClaim"), pods, selector.pod_claim)
 
-    def container(self, path: Path, pods: Pods, name: str) -> None:
-        known = {name for pod in self._pods(pods) for name in pod.containers}
-        if known and name not in known:
-            self.wrong(path, f"there is no container {name!r}; {hint(name, known)}")
+    def expects_container(self, path: Path, pods: Pods, name: str) -> None:
+        names = {name for pod in self._find_pods(pods) for name in pod.containers}
+        if names and name not in names:
+            self.report_error(path, f"there is no container {name!r}; {hint(name, names)}")
 
-    def pod_claim(self, path: Path, pods: Pods, name: str) -> None:
-        for pod in self._pods(pods):
-            self._pod_claim(path, [pod], name)
+    def expects_pod_claim(self, path: Path, pods: Pods, name: str) -> None:
+        for pod in self._find_pods(pods):
+            self._expects_claim_of_pods(path, [pod], name)
 
-    def request(
+    def expects_request(
         self,
         path: Path,
         name: str,
@@ -143,156 +162,170 @@ class _KnownAt:
         alternatives: bool = False,
     ) -> None:
         sources = {("ResourceClaim", claim)} if claim is not None else set()
-        for pod in self._pods(pods):
+        for pod in self._find_pods(pods):
             source = pod.claims.get(pod_claim or "")
             if source is not None:
                 sources.add((source.kind, source.name))
         keys = [(kind, None, name) for kind, name in sources]
-        known = [self._made.requests[key] for key in keys if key in self._made.requests]
-        names = {request for requests in known for request in requests}
+        request_sets = [
+            self._created.requests[key] for key in keys if key in self._created.requests
+        ]
+        names = {request for requests in request_sets for request in requests}
         with_alternatives = {request.partition("/")[0] for request in names if "/" in request}
         if alternatives:
             names -= with_alternatives
         else:
             names -= {request for request in names if "/" in request}
-        if known and name not in names:
-            self.wrong(path, f"there is no request {name!r}; {hint(name, names)}")
+        if request_sets and name not in names:
+            self.report_error(path, f"there is no request {name!r}; {hint(name, names)}")
 
-    def device(self, path: Path, name: str) -> None:
-        known = self._made.devices
-        if self._spec.tier == "allocation" and name not in known:
-            self.wrong(path, f"no ResourceSlice has a device {name!r}; {hint(name, known)}")
+    def expects_device(self, path: Path, name: str) -> None:
+        devices = self._created.devices
+        if self._spec.tier == "allocation" and name not in devices:
+            self.report_error(
+                path, f"no ResourceSlice has a device {name!r}; {hint(name, devices)}"
+            )
 
-    def condition(
+    def check_condition(
         self, path: Path, cel: Sequence[str], variable: str, selector: ObjectSelector
     ) -> None:
         root = schema.root_of(selector.kind, selector.api_version)
-        variables = {variable: root if variable == "object" else None, **self._captured()}
-        self._problems += condition_problems(cel, variables, (*self._place, *path))
+        variables = {variable: root if variable == "object" else None, **self._list_captured()}
+        self._problems += condition_problems(cel, variables, (*self._path, *path))
 
-    def relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
-        known = {**dict.fromkeys(variables), **self._captured()}
-        self._problems += condition_problems(cel, known, (*self._place, *path))
+    def check_relation(self, path: Path, cel: Sequence[str], variables: Sequence[str]) -> None:
+        types_by_variable = {**dict.fromkeys(variables), **self._list_captured()}
+        self._problems += condition_problems(cel, types_by_variable, (*self._path, *path))
 
-    def _captured(self) -> dict[str, None]:
+    def _list_captured(self) -> dict[str, None]:
         earlier = self._spec.steps[: self._step]
         return {name: None for step in earlier for name in step.capture or ()}
 
-    def part(self, path: Path, value: Any, selector: ObjectSelector) -> None:
-        place = (*self._place, *path)
-        self._problems += field_problems(selector.kind, selector.api_version, value, place)
+    def check_fields(self, path: Path, value: Any, selector: ObjectSelector) -> None:
+        full_path = (*self._path, *path)
+        self._problems += field_problems(selector.kind, selector.api_version, value, full_path)
 
-    def changed(self, path: Path, changes: Changes) -> None:
+    def check_changes(self, path: Path, changes: Changes) -> None:
         accounts = self._spec.accounts
         if changes.account is not None and changes.account not in accounts:
             says = hint(changes.account, accounts, "none; say there what it may do")
-            self.wrong((*path, "as"), f"spec.accounts has no {changes.account!r}; {says}")
+            self.report_error((*path, "as"), f"spec.accounts has no {changes.account!r}; {says}")
         if changes.patch is not None:
-            place = (*path, "patch")
-            self.selected(place, changes.patch)
+            patch_path = (*path, "patch")
+            self.expects_selection(patch_path, changes.patch)
             if isinstance(changes.patch.patch, dict):
-                self.part((*place, "patch"), changes.patch.patch, changes.patch)
+                self.check_fields((*patch_path, "patch"), changes.patch.patch, changes.patch)
         if changes.update is not None:
-            self._replaced((*path, "update", "object"), changes.update.object)
+            self._check_replacement((*path, "update", "object"), changes.update.object)
         for verb in ("patch", "update"):
             since = getattr(getattr(changes, verb), "unchanged_since", None)
-            captured = self._captured()
+            captured = self._list_captured()
             if since is not None and since not in captured:
                 text = f"no earlier step captures {since!r}; {hint(since, captured)}"
-                self.wrong((*path, verb, "unchangedSince"), text)
+                self.report_error((*path, verb, "unchangedSince"), text)
         ssa = changes.server_side_apply
         if ssa is not None and ssa.subresource is not None:
-            self._replaced((*path, "serverSideApply", "object"), ssa.object)
+            self._check_replacement((*path, "serverSideApply", "object"), ssa.object)
         for verb in ("evict", "bind"):
-            wanted = getattr(changes, verb)
-            if wanted is not None:
-                selector = ObjectSelector(kind="Pod", name=wanted.pod, namespace=wanted.namespace)
-                self.selected((*path, verb), selector)
+            change = getattr(changes, verb)
+            if change is not None:
+                selector = ObjectSelector(kind="Pod", name=change.pod, namespace=change.namespace)
+                self.expects_selection((*path, verb), selector)
 
-    def _replaced(self, path: Path, obj: Obj) -> None:
+    def _check_replacement(self, path: Path, obj: Obj) -> None:
         kind, version = obj.get("kind"), obj.get("apiVersion")
         if not isinstance(kind, str) or not isinstance(version, str):
-            self.wrong(path, "needs apiVersion and kind")
+            self.report_error(path, "needs apiVersion and kind")
             return
         selector = ObjectSelector(
-            api_version=version, kind=kind, name=name_of(obj), namespace=namespace_of(obj)
+            api_version=version, kind=kind, name=get_name(obj), namespace=get_namespace(obj)
         )
-        self.selected(path, selector)
-        self.part(path, obj, selector)
+        self.expects_selection(path, selector)
+        self.check_fields(path, obj, selector)
 
-    def refused(self, path: Path, obj: Obj, message: str | None) -> None:
+    def check_refused_object(self, path: Path, obj: Obj, message: str | None) -> None:
         apis = self._spec.requires.apis
-        self._problems += refused_problems(obj, message, apis, (*self._place, *path))
+        self._problems += refused_problems(obj, message, apis, (*self._path, *path))
 
-    def needed(
+    def requires(
         self,
         path: Path,
-        what: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
+        need: Literal["ability", "config", "gate", "hardware", "kubelet", "trait"],
         name: str = "",
     ) -> None:
         requires = self._spec.requires
-        if what == "ability" and name not in requires.abilities:
-            self.wrong(
+        if need == "ability" and name not in requires.abilities:
+            self.report_error(
                 path,
                 f"not every target can do this; add requires: {{abilities: ['{name}']}}"
                 f" (spec.requires.abilities: {hint(name, requires.abilities)})",
             )
-        elif what == "trait" and name not in requires.traits:
-            self.wrong(path, f"not every driver does this; add requires: {{traits: [{name}]}}")
-        elif what == "gate" and name not in requires.feature_gates:
-            self.wrong(path, f"it may be off already; add requires: {{featureGates: [{name}]}}")
-        elif what == "config" and name not in requires.config:
-            self.wrong(
+        elif need == "trait" and name not in requires.traits:
+            self.report_error(
+                path, f"not every driver does this; add requires: {{traits: [{name}]}}"
+            )
+        elif need == "gate" and name not in requires.feature_gates:
+            self.report_error(
+                path, f"it may be off already; add requires: {{featureGates: [{name}]}}"
+            )
+        elif need == "config" and name not in requires.config:
+            self.report_error(
                 path,
                 f"not every driver profile has the configuration {name!r}; add requires:"
                 f" {{config: [{name}]}} (spec.requires.config: {hint(name, requires.config)})",
             )
-        elif what == "hardware" and self._spec.tier != "device":
-            self.wrong(path, "containers show their hardware in the device tier; use tier: device")
-        elif what == "kubelet" and self._spec.tier == "allocation":
-            self.wrong(
+        elif need == "hardware" and self._spec.tier != "device":
+            self.report_error(
+                path, "containers show their hardware in the device tier; use tier: device"
+            )
+        elif need == "kubelet" and self._spec.tier == "allocation":
+            self.report_error(
                 path,
                 "no pod runs in the allocation tier; use tier: node, or expect where it is"
                 " scheduled",
             )
 
-    def wrong(self, path: Path, message: str) -> None:
-        self._problems.append(Problem((*self._place, *path), message))
+    def report_error(self, path: Path, message: str) -> None:
+        self._problems.append(Problem((*self._path, *path), message))
 
-    def _there(
+    def _expects_made(
         self, path: Path, kind: str, name: str, namespace: str | None = None, *, gone: bool = False
     ) -> None:
-        if kind not in self._checked and "${name." not in name:
+        if kind not in self._kinds_checked and "${name." not in name:
             return  # It may have been in the cluster before.
         if f"${{{CAPTURED}." in name:
             return  # It is named by what is there.
         keys = [(kind, namespace, name)]
-        steps = [self._made.first[key] for key in keys if key in self._made.first]
+        steps = [
+            self._created.creating_step[key] for key in keys if key in self._created.creating_step
+        ]
         if kind == "Pod" and namespace is None:
-            steps += (pod.step for pod in self._made.pods_called(name))
-        if not steps and (kind, name) not in self._made.rejected:
-            says = hint(name, self._made.names(kind, namespace))
-            self.wrong(path, f"no step makes {kind} {name!r}; {says}")
+            steps += (pod.step for pod in self._created.pods_called(name))
+        if not steps and (kind, name) not in self._created.rejected:
+            suggestion = hint(name, self._created.list_names(kind, namespace))
+            self.report_error(path, f"no step makes {kind} {name!r}; {suggestion}")
         elif not steps and not gone:
-            self.wrong(path, f"{kind} {name!r} is expected to be rejected, so it is never there")
-        elif not gone and min(steps) >= self._begin:
+            self.report_error(
+                path, f"{kind} {name!r} is expected to be rejected, so it is never there"
+            )
+        elif not gone and min(steps) >= self._group_begin:
             when = "after" if min(steps) >= self._step else "at the same time as"
             text = f"is only made by step {min(steps)}, {when} this one (counted from 0)"
-            self.wrong(path, f"{kind} {name!r} {text}")
+            self.report_error(path, f"{kind} {name!r} {text}")
 
-    def _pods(self, pods: Pods) -> list[PodShape]:
-        """What is meant at this step: of several pods of one name, the last that was made."""
+    def _find_pods(self, pods: Pods) -> list[PodShape]:
+        """Return the pods meant at this step: of several of one name, the last that was made."""
         if isinstance(pods, PodSelector):
-            return [pod for pod in self._made.pods if pods.job in {None, pod.name}]
-        found = []
+            return [pod for pod in self._created.pods if pods.job in {None, pod.name}]
+        pods_meant = []
         for name in pods:
-            before = [pod for pod in self._made.pods_called(name) if pod.step < self._step]
-            last = max((pod.step for pod in before), default=self._step)
-            found += [pod for pod in before if pod.step == last]
-        return found
+            earlier_pods = [pod for pod in self._created.pods_called(name) if pod.step < self._step]
+            last = max((pod.step for pod in earlier_pods), default=self._step)
+            pods_meant += [pod for pod in earlier_pods if pod.step == last]
+        return pods_meant
 
-    def _pod_claim(self, path: Path, pods: Sequence[PodShape], name: str) -> None:
-        known = {claim for pod in pods for claim in pod.claims}
-        if pods and name not in known:
-            says = hint(name, known)
-            self.wrong(path, f"no pod here has {name!r} in its resourceClaims; {says}")
+    def _expects_claim_of_pods(self, path: Path, pods: Sequence[PodShape], name: str) -> None:
+        names = {claim for pod in pods for claim in pod.claims}
+        if pods and name not in names:
+            says = hint(name, names)
+            self.report_error(path, f"no pod here has {name!r} in its resourceClaims; {says}")

@@ -10,7 +10,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from conformance.data import scenarios_dir
-from conformance.scenario.documents.validate import InvalidDocumentError, is_own, nearest, validated
+from conformance.scenario.documents.validate import (
+    InvalidDocumentError,
+    find_nearest,
+    is_own,
+    validate_document,
+)
 from conformance.scenario.documents.yamlfile import (
     Document,
     PathTuple,
@@ -18,39 +23,39 @@ from conformance.scenario.documents.yamlfile import (
     read_documents,
     yaml_files,
 )
+from conformance.scenario.driver.probe_ways import published_attributes
 from conformance.scenario.driver.profile import DriverProfile, ProfileSpec, shipped_profiles
 from conformance.scenario.driver.variables import VARIABLE, profile_variables
-from conformance.scenario.driver.ways import published_attributes
 from conformance.scenario.lint.objects import field_problems, standalone_problems
-from conformance.scenario.lint.scenarios import checked_scenario
+from conformance.scenario.lint.scenarios import check_scenario
 from conformance.scenario.lint.variables import (
     PROFILE_GROUPS,
     expression_problems,
+    list_texts,
     selector_problems,
-    texts,
 )
 from conformance.scenario.model import Scenario
 from conformance.scenario.registry import FeatureRegistry, KnownIssues, ManifestSet
 from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
-from conformance.scenario.short.expand import expanded
+from conformance.scenario.short.expand import expand_document
 
 
 def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
-    """Problems of a profile that fits the model; a warning for what shipped scenarios need."""
+    """Yield the problems of a profile that fits the model; warnings of what scenarios need."""
     spec = profile.spec
     for key, device_class in spec.classes.items():
-        place: PathTuple = ("spec", "classes", key)
+        path: PathTuple = ("spec", "classes", key)
         manifest = {"spec": device_class.spec}
         for problem in [
             *field_problems("DeviceClass", None, manifest, ()),
             *selector_problems(manifest, ()),
         ]:
-            yield Problem((*place, *problem.path), problem.message)
+            yield Problem((*path, *problem.path), problem.message)
     for key, expression in spec.selectors.items():
         yield from expression_problems(expression, ("spec", "selectors", key))
     defined = profile_variables(spec)
-    for group, name in sorted(_used_by_shipped()):
+    for group, name in sorted(_list_variables_of_shipped()):
         if name not in defined[group]:
             yield Problem(
                 ("spec",),
@@ -66,36 +71,39 @@ def profile_problems(profile: DriverProfile) -> Iterator[Problem]:
             " got",
             "warning",
         )
-    yield from _unknown_to_simulated(spec)
+    yield from _check_ways_of_simulated(spec)
 
 
-def _unknown_to_simulated(spec: ProfileSpec) -> Iterator[Problem]:
-    """What ways of the probe name, and no simulated device has."""
+def _check_ways_of_simulated(spec: ProfileSpec) -> Iterator[Problem]:
+    """Report what ways of the probe name, and no simulated device has."""
     published = published_attributes(spec.simulated.devices, spec.driver)
-    attributes = {name for own in published.values() for name in own}
+    attributes = {name for attribute_names in published.values() for name in attribute_names}
     for key, way in spec.probe.ways.items() if published else ():
-        place: PathTuple = ("spec", "probe", "ways", key)
+        path: PathTuple = ("spec", "probe", "ways", key)
         if way.attribute is not None and way.attribute not in attributes:
-            known = f"they have {', '.join(sorted(attributes)) or 'none'}"
-            text = f"no device below simulated has the attribute {way.attribute}; {known}"
-            yield Problem((*place, "attribute"), text, "warning")
+            attributes_text = f"they have {', '.join(sorted(attributes)) or 'none'}"
+            text = f"no device below simulated has the attribute {way.attribute}; {attributes_text}"
+            yield Problem((*path, "attribute"), text, "warning")
         for text, name in way.table.items():
             if name not in published:
                 unknown = f"no device below simulated has the name {name}"
-                yield Problem((*place, "table", text), unknown, "warning")
+                yield Problem((*path, "table", text), unknown, "warning")
 
 
 def check_profile_names(
     scenario: Scenario, data: Any, profiles: Sequence[DriverProfile], *, must: bool = False
 ) -> Iterator[Problem]:
-    """Names that no profile has: an error if one has a name like it, otherwise a warning.
+    """Report names that no profile has: an error if one has a name like it, else a warning.
 
     Somebody may have a profile of their own, with names that the shipped ones lack, so this is only
     for ``lint``: ``run`` compares with the very profile that it uses, before anything runs. With
     ``must`` the scenario runs with one of these profiles, and a name that they lack is an error.
     """
     defined = [profile_variables(profile.spec) for profile in profiles]
-    known = {group: {name for one in defined for name in one[group]} for group in PROFILE_GROUPS}
+    names_by_group = {
+        group: {name for profile_names in defined for name in profile_names[group]}
+        for group in PROFILE_GROUPS
+    }
     requires = scenario.spec.requires
     for field, group, names in (
         ("config", "config", requires.config),
@@ -103,15 +111,19 @@ def check_profile_names(
         ("capacity", "capacity", requires.capacity),
     ):
         for index, name in enumerate(names):
-            place: PathTuple = ("spec", "requires", field, index)
-            yield from _unknown(f"{group} {name}", name, known[group], place, must)
-    for path, group, name in _names(data):
-        yield from _unknown(f"variable ${{{group}.{name}}}", name, known[group], path, must)
+            requires_path: PathTuple = ("spec", "requires", field, index)
+            yield from _check_name(
+                f"{group} {name}", name, names_by_group[group], requires_path, must
+            )
+    for path, group, name in _list_variables(data):
+        yield from _check_name(
+            f"variable ${{{group}.{name}}}", name, names_by_group[group], path, must
+        )
 
 
-def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
-    """Path, group and name of every variable that a profile defines."""
-    for path, text in texts(data):
+def _list_variables(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
+    """Yield path, group and name of every variable that a profile defines."""
+    for path, text in list_texts(data):
         for match in VARIABLE.finditer(text):
             group, _, name = match[1].partition(".")
             if group in PROFILE_GROUPS:
@@ -119,8 +131,8 @@ def _names(data: Any) -> Iterator[tuple[PathTuple, str, str]]:
 
 
 @cache
-def _used_by_shipped() -> frozenset[tuple[str, str]]:
-    """What shipped scenarios take from every profile; the rest they say that they need."""
+def _list_variables_of_shipped() -> frozenset[tuple[str, str]]:
+    """Return (group, name) that shipped scenarios take from every profile without requiring it."""
     root = scenarios_dir()
     return frozenset(
         (group, name)
@@ -128,17 +140,17 @@ def _used_by_shipped() -> frozenset[tuple[str, str]]:
         for file in yaml_files(root / folder)
         for document in read_documents(file)
         if document.data["spec"]["tier"] != "allocation"
-        for _, group, name in _names(expanded(document).data)
+        for _, group, name in _list_variables(expand_document(document).data)
         if group in ("class", "selector")
     )
 
 
-def _unknown(
+def _check_name(
     what: str, name: str, known: set[str], path: PathTuple, must: bool
 ) -> Iterator[Problem]:
     if name in known:
         return
-    near = nearest(name, known)
+    near = find_nearest(name, known)
     if near is not None:
         yield Problem(path, f"unknown {what}: did you mean {near}?")
     elif must:
@@ -183,30 +195,30 @@ def lint_documents(
     driver: DriverProfile | None = None,
     checks: Mapping[str, Check] = OWN_CHECKS,
 ) -> list[LintLine]:
-    """Everything that is wrong in a file.
+    """Return everything that is wrong in a file.
 
     ``driver`` is the profile that scenarios are to run with; None is any that is shipped.
     """
-    found = []
-    own = [document for document in documents if is_own(document)]
-    if len(documents) > 1 and any(item.data.get("kind") == "Scenario" for item in own):
+    lines = []
+    own_documents = [document for document in documents if is_own(document)]
+    if len(documents) > 1 and any(item.data.get("kind") == "Scenario" for item in own_documents):
         where = f"{documents[1].file}:{documents[1].line(())}"
         text = f"{where}: has {len(documents)} documents; one file holds one scenario"
-        found.append(LintLine(text))
-    for document in own:
-        found += _own(document, models, driver, checks)
+        lines.append(LintLine(text))
+    for document in own_documents:
+        lines += _lint_own_document(document, models, driver, checks)
     for document in documents:
         if not is_own(document):
-            found += _told(document, standalone_problems(document.data))
-    return found
+            lines += _list_lint_lines(document, standalone_problems(document.data))
+    return lines
 
 
-def _told(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
+def _list_lint_lines(document: Document, problems: Iterable[Problem]) -> list[LintLine]:
     ordered = sorted(problems, key=lambda problem: document.line(problem.path))
     return [LintLine(document.tell(item), item.severity == "error") for item in ordered]
 
 
-def _own(
+def _lint_own_document(
     document: Document,
     models: Mapping[str, type[BaseModel]],
     driver: DriverProfile | None,
@@ -215,21 +227,21 @@ def _own(
     kind = document.data.get("kind")
     model = models.get(kind) if isinstance(kind, str) else None
     if model is None:
-        known = ", ".join(sorted(models))
+        kinds = ", ".join(sorted(models))
         line = document.line(("kind",))
         return [
-            LintLine(f"{document.file}:{line}: $.kind: must be one of {known} (found {kind!r})")
+            LintLine(f"{document.file}:{line}: $.kind: must be one of {kinds} (found {kind!r})")
         ]
     try:
         if model is not Scenario:
-            valid = validated(model, document)
-            return _told(document, checks[kind](valid) if kind in checks else ())
-        document = expanded(document)
-        scenario = checked_scenario(document)
+            valid = validate_document(model, document)
+            return _list_lint_lines(document, checks[kind](valid) if kind in checks else ())
+        document = expand_document(document)
+        scenario = check_scenario(document)
     except InvalidDocumentError as error:
         return [LintLine(problem) for problem in error.problems]
     if scenario.spec.tier == "allocation":
         return []
     profiles = shipped_profiles() if driver is None else (driver,)
     names = check_profile_names(scenario, document.data, profiles, must=driver is not None)
-    return _told(document, names)
+    return _list_lint_lines(document, names)

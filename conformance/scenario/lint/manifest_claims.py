@@ -17,9 +17,9 @@ from typing import Any
 from conformance.scenario.documents.yamlfile import (
     PathTuple,
     Problem,
-    elements,
-    mapping,
-    text,
+    as_mapping,
+    as_text,
+    list_mappings,
     walk,
 )
 from reference_allocator.api import schema
@@ -85,13 +85,13 @@ _MODES = ("ExactCount", "All")
 
 
 def check_class(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
-    """Problems of a ResourceClass or DeviceClass that was found at ``path``."""
-    yield from _retired(data, path, CLASS_RETIRED)
-    yield from _retired(mapping(data.get("spec")), (*path, "spec"), CLASS_RETIRED)
+    """Yield the problems of a ResourceClass or DeviceClass that was found at ``path``."""
+    yield from _check_retired_fields(data, path, CLASS_RETIRED)
+    yield from _check_retired_fields(as_mapping(data.get("spec")), (*path, "spec"), CLASS_RETIRED)
 
 
 def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
-    """Problems of a ResourceSlice: v1alpha2 had no spec, v1beta1 had ``basic`` devices."""
+    """Yield problems of a ResourceSlice: v1alpha2 had no spec, v1beta1 had ``basic`` devices."""
     for field in ("driverName", "nodeName", "namedResources"):
         if field in data:
             new = {"driverName": "spec.driver", "nodeName": "spec.nodeName"}
@@ -99,53 +99,53 @@ def check_slice(data: Mapping[str, Any], version: str, path: PathTuple) -> Itera
                 (*path, field),
                 f"{field} is gone since Kubernetes 1.31; use {new.get(field, 'spec.devices')}",
             )
-    for index, device in elements(mapping(data.get("spec")).get("devices")):
-        place = (*path, "spec", "devices", index)
+    for index, device in list_mappings(as_mapping(data.get("spec")).get("devices")):
+        device_path = (*path, "spec", "devices", index)
         if "basic" in device and version != "v1beta1":
             yield Problem(
-                (*place, "basic"),
+                (*device_path, "basic"),
                 f"basic is for v1beta1 only; in {version} write attributes and capacity directly"
                 " in the device",
             )
         elif version == "v1beta1" and ("attributes" in device or "capacity" in device):
             yield Problem(
-                place, "in v1beta1 attributes and capacity are below basic; better use v1"
+                device_path, "in v1beta1 attributes and capacity are below basic; better use v1"
             )
 
 
 def check_claim_spec(spec: Any, version: str, path: PathTuple) -> Iterator[Problem]:
-    """Problems of a ResourceClaim's spec, or of the one inside a template."""
+    """Yield the problems of a ResourceClaim's spec, or of the one inside a template."""
     if not isinstance(spec, dict):
         yield Problem(path, "is missing; a claim needs spec.devices.requests")
         return
-    retired = list(_retired(spec, path, CLAIM_SPEC_RETIRED))
-    parameters = mapping(spec.get("parameters"))
-    retired += _retired(parameters, (*path, "parameters"), CLAIM_SPEC_RETIRED)
+    retired = list(_check_retired_fields(spec, path, CLAIM_SPEC_RETIRED))
+    parameters = as_mapping(spec.get("parameters"))
+    retired += _check_retired_fields(parameters, (*path, "parameters"), CLAIM_SPEC_RETIRED)
     yield from retired
-    devices = mapping(spec.get("devices"))
+    devices = as_mapping(spec.get("devices"))
     requests = devices.get("requests")
     if not requests and not retired:
         yield Problem(
             (*path, "devices"), "asks for no device; add devices.requests", severity="warning"
         )
-    for index, request in elements(requests):
-        yield from _request(request, version, (*path, "devices", "requests", index))
+    for index, request in list_mappings(requests):
+        yield from _check_request(request, version, (*path, "devices", "requests", index))
 
 
-def _request(request: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
+def _check_request(request: Mapping[str, Any], version: str, path: PathTuple) -> Iterator[Problem]:
     if not request.get("name"):
         yield Problem(path, "a request needs a name")
     alternatives = request.get("firstAvailable")
     exactly = request.get("exactly")
-    for index, alternative in elements(alternatives):
-        yield from _exact(alternative, (*path, "firstAvailable", index))
+    for index, alternative in list_mappings(alternatives):
+        yield from _check_exact_request(alternative, (*path, "firstAvailable", index))
     if version == "v1beta1":
         if exactly is not None:
             yield Problem(
                 (*path, "exactly"), "v1beta1 knows no exactly; set apiVersion: resource.k8s.io/v1"
             )
         elif alternatives is None:
-            yield from _exact(request, path)
+            yield from _check_exact_request(request, path)
         return
     below = schema.types()["resource/v1.ExactDeviceRequest"]
     flat = [field for field in below if field in request]
@@ -157,12 +157,12 @@ def _request(request: Mapping[str, Any], version: str, path: PathTuple) -> Itera
     if exactly is not None and alternatives is not None:
         yield Problem(path, "exactly and firstAvailable exclude each other; keep one")
     elif isinstance(exactly, dict):
-        yield from _exact(exactly, (*path, "exactly"))
+        yield from _check_exact_request(exactly, (*path, "exactly"))
     elif alternatives is None and not flat:
         yield Problem(path, "a request needs exactly or firstAvailable")
 
 
-def _exact(request: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+def _check_exact_request(request: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     if not request.get("deviceClassName"):
         yield Problem(path, "deviceClassName is missing; name a DeviceClass")
     mode = request.get("allocationMode")
@@ -178,7 +178,7 @@ def _exact(request: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
         yield Problem((*path, "count"), "with allocationMode All there is no count; remove one")
 
 
-def _retired(
+def _check_retired_fields(
     data: Mapping[str, Any], path: PathTuple, table: Mapping[str, str]
 ) -> Iterator[Problem]:
     for field, message in table.items():
@@ -196,42 +196,46 @@ SOURCES = {
 
 
 def pod_specs(data: Any, path: PathTuple = ()) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
-    """Every pod spec in ``data``, which was found at ``path``."""
-    for place, value in walk(data, path):
+    """Yield every pod spec in ``data``, which was found at ``path``."""
+    for value_path, value in walk(data, path):
         containers = value.get("containers") if isinstance(value, dict) else None
         if isinstance(containers, list) and all(isinstance(item, dict) for item in containers):
-            yield place, value
+            yield value_path, value
 
 
 def check_pods(data: Any, path: PathTuple = ()) -> Iterator[Problem]:
-    """Problems of every pod spec in ``data``, which was found at ``path``."""
-    for place, spec in pod_specs(data, path):
-        yield from _pod_spec(spec, place)
+    """Yield the problems of every pod spec in ``data``, which was found at ``path``."""
+    for spec_path, spec in pod_specs(data, path):
+        yield from _check_pod_spec(spec, spec_path)
 
 
-def _pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+def _check_pod_spec(spec: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     declared: list[str] = []
     claims = spec.get("resourceClaims")
     for index, claim in enumerate(claims if isinstance(claims, list) else []):
-        place = (*path, "resourceClaims", index)
+        claim_path = (*path, "resourceClaims", index)
         if not isinstance(claim, dict):
-            yield Problem(place, f"is not an object with a name and {' or '.join(SOURCES)}")
+            yield Problem(claim_path, f"is not an object with a name and {' or '.join(SOURCES)}")
             continue
-        name = text(claim.get("name"))
+        name = as_text(claim.get("name"))
         if not name:
-            yield Problem(place, "a pod resource claim needs a name, which containers refer to")
+            yield Problem(
+                claim_path, "a pod resource claim needs a name, which containers refer to"
+            )
         elif name in declared:
-            yield Problem((*place, "name"), f"{name!r} is given twice; names must be unique")
+            yield Problem((*claim_path, "name"), f"{name!r} is given twice; names must be unique")
         else:
             declared.append(name)
-        yield from _source(claim, place)
+        yield from _check_claim_source(claim, claim_path)
     for kind in CONTAINERS:
-        for index, container in elements(spec.get(kind)):
-            place = (*path, kind, index, "resources", "claims")
-            yield from _wanted(mapping(container.get("resources")).get("claims"), place, declared)
+        for index, container in list_mappings(spec.get(kind)):
+            claim_path = (*path, kind, index, "resources", "claims")
+            yield from _check_container_claims(
+                as_mapping(container.get("resources")).get("claims"), claim_path, declared
+            )
 
 
-def _source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
+def _check_claim_source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
     if "source" in claim:
         inside = claim["source"] if isinstance(claim["source"], dict) else {}
         fields = [field for field in SOURCES if field in inside] or list(SOURCES)
@@ -241,24 +245,24 @@ def _source(claim: Mapping[str, Any], place: PathTuple) -> Iterator[Problem]:
             f" {' or '.join(fields)} directly beside name",
         )
         return
-    given = [field for field in SOURCES if claim.get(field) is not None]
-    if not given:
+    fields_given = [field for field in SOURCES if claim.get(field) is not None]
+    if not fields_given:
         yield Problem(
             place, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         )
-    elif len(given) > 1:
+    elif len(fields_given) > 1:
         yield Problem(
             place,
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
         )
 
 
-def _wanted(claims: Any, path: PathTuple, declared: list[str]) -> Iterator[Problem]:
-    known = f": {', '.join(declared)}" if declared else ", which is empty"
+def _check_container_claims(claims: Any, path: PathTuple, declared: list[str]) -> Iterator[Problem]:
+    declared_text = f": {', '.join(declared)}" if declared else ", which is empty"
     for index, claim in enumerate(claims if isinstance(claims, list) else []):
-        name = mapping(claim).get("name")
+        name = as_mapping(claim).get("name")
         if not name:
             yield Problem((*path, index), "needs the name of an entry of the pod's resourceClaims")
         elif name not in declared:
-            says = f"{name!r} must be one of the names in the pod's resourceClaims{known}"
+            says = f"{name!r} must be one of the names in the pod's resourceClaims{declared_text}"
             yield Problem((*path, index, "name"), says)

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.scenario.documents.validate import hint, nearest
-from conformance.scenario.documents.yamlfile import PathTuple, Problem, inside, mapping
+from conformance.scenario.documents.validate import find_nearest, hint
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, as_mapping, list_items
 from conformance.scenario.driver.variables import VARIABLE
-from conformance.scenario.lint.made import applied
-from conformance.scenario.lint.retired import GROUP, listed, manifest_problems
+from conformance.scenario.lint.created_objects import list_applied_objects
+from conformance.scenario.lint.retired import GROUP, list_objects, manifest_problems
 from conformance.scenario.lint.variables import selector_problems
 from conformance.scenario.model import Scenario
 from reference_allocator.api import schema
@@ -37,17 +37,19 @@ _WORDS = {
 
 
 def check_manifests(scenario: Scenario) -> Iterator[Problem]:
-    for path, manifest in applied(scenario):
-        yield from _manifest(manifest, scenario.spec.requires.apis, path)
+    for path, manifest in list_applied_objects(scenario):
+        yield from _check_manifest(manifest, scenario.spec.requires.apis, path)
         yield from selector_problems(manifest, path)
 
 
-def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTuple) -> Iterator[Any]:
+def _check_manifest(
+    manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTuple
+) -> Iterator[Any]:
     for field in ("apiVersion", "kind"):
         if not isinstance(manifest.get(field), str) or not manifest[field]:
             yield Problem((*path, field), "is required but missing, or not text")
             return
-    name = mapping(manifest.get("metadata")).get("name")
+    name = as_mapping(manifest.get("metadata")).get("name")
     if name is None:
         yield Problem(
             (*path, "metadata", "name"),
@@ -66,19 +68,19 @@ def _manifest(manifest: Mapping[str, Any], apis: tuple[str, ...], path: PathTupl
     ]
     yield from explained
     places = {problem.path for problem in explained}
-    rest = [
+    other_problems = [
         *kind_problems(manifest["kind"], manifest["apiVersion"], apis, path),
         *field_problems(manifest["kind"], manifest["apiVersion"], manifest, path),
     ]
-    yield from (problem for problem in rest if problem.path not in places)
+    yield from (problem for problem in other_problems if problem.path not in places)
 
 
 def standalone_problems(data: Any) -> Iterator[Problem]:
-    """Problems of a manifest outside a scenario: what DRA retired, fields, and CEL."""
+    """Yield the problems of a manifest outside a scenario: what DRA retired, fields, and CEL."""
     explained = list(manifest_problems(data))
     yield from explained
     places = {problem.path for problem in explained}
-    for path, obj in listed(mapping(data)):
+    for path, obj in list_objects(as_mapping(data)):
         kind, version = obj.get("kind"), obj.get("apiVersion")
         if not isinstance(kind, str) or not str(version).startswith(f"{GROUP}/"):
             continue
@@ -91,7 +93,7 @@ def standalone_problems(data: Any) -> Iterator[Problem]:
 def refused_problems(
     obj: Mapping[str, Any], message: str | None, apis: tuple[str, ...], path: PathTuple
 ) -> Iterator[Problem]:
-    """What else is wrong in an object than what its refusal is expected for.
+    """Yield what else is wrong in an object than what its refusal is expected for.
 
     A mistake whose field the expected message names is meant; without a message, any.
     """
@@ -113,15 +115,17 @@ def refused_problems(
 def kind_problems(
     kind: str, version: str | None, apis: tuple[str, ...], path: PathTuple
 ) -> Iterator[Problem]:
-    """A kind that is misspelt, or of an API version that has none such or is not always served."""
+    """Report a kind that is misspelt, or that its API version lacks or does not always serve."""
     served = [root.rpartition("/")[0] for root in schema.roots() if _kind_of(root) == kind]
     if not served and version in apis and not any(version in root for root in schema.roots()):
         return
     if not served:
-        known = {_kind_of(root).lower(): _kind_of(root) for root in schema.roots()}
-        near = nearest(kind.lower(), known)
-        if near is not None and _alike(kind.lower(), near):
-            yield Problem((*path, "kind"), f"unknown kind {kind!r}; did you mean {known[near]}?")
+        kind_by_lower_case = {_kind_of(root).lower(): _kind_of(root) for root in schema.roots()}
+        near = find_nearest(kind.lower(), kind_by_lower_case)
+        if near is not None and _are_alike(kind.lower(), near):
+            yield Problem(
+                (*path, "kind"), f"unknown kind {kind!r}; did you mean {kind_by_lower_case[near]}?"
+            )
         return
     if version is None or version in apis:
         return
@@ -138,8 +142,8 @@ def kind_problems(
         )
 
 
-def _alike(left: str, right: str) -> bool:
-    """Two kinds that differ by a letter or two, not by a word."""
+def _are_alike(left: str, right: str) -> bool:
+    """Return whether two kinds differ by a letter or two, not by a word."""
     ratio = difflib.SequenceMatcher(None, left, right).ratio()
     return abs(len(left) - len(right)) <= 2 and ratio >= (0.8 if len(right) > 4 else 0.65)
 
@@ -147,24 +151,26 @@ def _alike(left: str, right: str) -> bool:
 def field_problems(
     kind: str, version: str | None, value: Any, path: PathTuple
 ) -> Iterator[Problem]:
-    """Fields that a kind does not have, and values of the wrong type."""
+    """Yield fields that a kind does not have, and values of the wrong type."""
     root = schema.root_of(kind, version)
     if root is None:
         return  # A kind that the table does not have cannot be checked.
-    yield from misspelt(root, value, path)
+    yield from find_misspelt_values(root, value, path)
     for mistake in schema.find_mistakes(root, value):
-        place = (*path, *mistake.path)
+        field_path = (*path, *mistake.path)
         if isinstance(mistake, schema.UnknownField):
             field = str(mistake.path[-1])
             says = hint(field, schema.types()[mistake.owner])
-            yield Problem(place, f"unknown field {field!r}; {says}")
-        elif not _may_fit(mistake):
+            yield Problem(field_path, f"unknown field {field!r}; {says}")
+        elif not _variable_may_fit(mistake):
             why = f": {mistake.why}" if mistake.why else ""
-            yield Problem(place, f"must be {_words(mistake.shape)}, is {mistake.value!r:.60}{why}")
+            yield Problem(
+                field_path, f"must be {_word_type(mistake.shape)}, is {mistake.value!r:.60}{why}"
+            )
 
 
-def _may_fit(mistake: schema.WrongType) -> bool:
-    """Whether a value holds a variable whose value has the right type."""
+def _variable_may_fit(mistake: schema.WrongType) -> bool:
+    """Return whether a value holds a variable whose value has the right type."""
     value = mistake.value
     if not isinstance(value, str) or not VARIABLE.search(value):
         return False
@@ -181,7 +187,7 @@ _FITTING = {"[]string": "probe", "[]core/v1.Toleration": "tolerations", "int64":
 """Type of a field -> the group of variables that has such values."""
 
 
-def _words(shape: str) -> str:
+def _word_type(shape: str) -> str:
     if shape.startswith(schema.LIST):
         return "a list"
     return _WORDS.get(shape, "an object with fields")
@@ -212,19 +218,19 @@ CHOICES: Final = {
 """Type and field -> its values."""
 
 
-def misspelt(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
-    """Values in an object that are like one of those that their field takes.
+def find_misspelt_values(shape: str, value: Any, path: PathTuple) -> Iterator[Problem]:
+    """Yield values in an object that are like one of those that their field takes.
 
     ``shape`` is the object's type in the table of fields; what does not fit it is passed over.
     """
-    for key, item in inside(value):
-        known = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
-        if known and isinstance(item, str) and item not in known:
-            near = nearest(item, known)
+    for key, item in list_items(value):
+        choices = CHOICES.get(f"{shape.rpartition('.')[2]}.{key}", ())
+        if choices and isinstance(item, str) and item not in choices:
+            near = find_nearest(item, choices)
             if near is not None:
-                text = f"{item!r} must be one of {', '.join(known)}; did you mean {near}?"
+                text = f"{item!r} must be one of {', '.join(choices)}; did you mean {near}?"
                 yield Problem((*path, key), text)
-        yield from misspelt(_shape_inside(shape, key), item, (*path, key))
+        yield from find_misspelt_values(_shape_inside(shape, key), item, (*path, key))
 
 
 def _shape_inside(shape: str, key: str | int) -> str:

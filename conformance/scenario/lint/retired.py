@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.scenario.documents.yamlfile import PathTuple, Problem, elements, mapping
+from conformance.scenario.documents.yamlfile import PathTuple, Problem, as_mapping, list_mappings
 from conformance.scenario.lint.manifest_claims import (
     check_claim_spec,
     check_class,
@@ -56,7 +56,7 @@ STABLE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Resour
 
 
 def manifest_problems(data: Any) -> Iterator[Problem]:
-    """Everything to mend in one manifest, with paths inside it."""
+    """Yield everything to mend in one manifest, with paths inside it."""
     if not isinstance(data, dict):
         yield Problem((), "is not a Kubernetes object: expected apiVersion, kind, metadata")
         return
@@ -64,25 +64,25 @@ def manifest_problems(data: Any) -> Iterator[Problem]:
         if not isinstance(data.get(field), str):
             yield Problem((field,), f"is not a Kubernetes object: {field} is missing")
             return
-    for path, obj in listed(data):
-        yield from _object(obj, path)
+    for path, obj in list_objects(data):
+        yield from _check_object(obj, path)
 
 
-def listed(data: Mapping[str, Any]) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
-    """The object, or those of a List, each with its path."""
+def list_objects(data: Mapping[str, Any]) -> Iterator[tuple[PathTuple, Mapping[str, Any]]]:
+    """Yield the object, or those of a List, each with its path."""
     if data.get("kind") == "List" and isinstance(data.get("items"), list):
-        yield from ((("items", index), item) for index, item in elements(data["items"]))
+        yield from ((("items", index), item) for index, item in list_mappings(data["items"]))
     else:
         yield (), data
 
 
-def _object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
+def _check_object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     group, _, version = str(data.get("apiVersion", "")).rpartition("/")
     kind = str(data.get("kind", ""))
     if group != GROUP:
         yield from check_pods(data, path)
         return
-    yield from _version(kind, version, path)
+    yield from _check_version(kind, version, path)
     # What a retired version says is measured by the version that one has to move to.
     target = version if version in BETA_VERSIONS else "v1"
     if kind in {"ResourceClass", "DeviceClass"}:
@@ -90,25 +90,27 @@ def _object(data: Mapping[str, Any], path: PathTuple) -> Iterator[Problem]:
     elif kind == "ResourceClaim":
         yield from check_claim_spec(data.get("spec"), target, (*path, "spec"))
     elif kind == "ResourceClaimTemplate":
-        inner = mapping(data.get("spec")).get("spec")
+        inner = as_mapping(data.get("spec")).get("spec")
         yield from check_claim_spec(inner, target, (*path, "spec", "spec"))
     elif kind == "ResourceSlice":
         yield from check_slice(data, target, path)
 
 
-def _version(kind: str, version: str, path: PathTuple) -> Iterator[Problem]:
-    place = (*path, "apiVersion")
+def _check_version(kind: str, version: str, path: PathTuple) -> Iterator[Problem]:
+    version_path = (*path, "apiVersion")
     if kind in RETIRED_KINDS:
         yield Problem((*path, "kind"), RETIRED_KINDS[kind])
     elif kind in STABLE_KINDS and version in RETIRED_VERSIONS:
-        yield Problem(place, f"{GROUP}/{version} {RETIRED_VERSIONS[version]}; use {GROUP}/v1")
+        yield Problem(
+            version_path, f"{GROUP}/{version} {RETIRED_VERSIONS[version]}; use {GROUP}/v1"
+        )
     elif kind in STABLE_KINDS and version in BETA_VERSIONS:
         shape = _NEW_SHAPES.get(kind, "") if version == "v1beta1" else ""
         yield Problem(
-            place,
+            version_path,
             f"{GROUP}/{version} is off by default; use {GROUP}/v1"
             f" (Kubernetes 1.34 and newer){shape}",
             severity="warning",
         )
     elif kind in STABLE_KINDS and version != "v1":
-        yield Problem(place, f"there is no {GROUP}/{version}; use {GROUP}/v1")
+        yield Problem(version_path, f"there is no {GROUP}/{version}; use {GROUP}/v1")

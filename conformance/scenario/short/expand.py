@@ -16,18 +16,18 @@ from conformance.scenario.short.foreach import (
     Node,
     Repeater,
     RepeatError,
-    document,
-    made,
-    merged,
-    pruned,
-    values_in,
-    written,
+    count_values,
+    make_document,
+    merge_nodes,
+    prune_nulls,
+    wrap_added,
+    wrap_written,
 )
 from reference_allocator.api import schema
 
 _ALL: Final = "*"
 _ENHANCEMENT: Final = "https://kep.k8s.io/"
-PLACES: Final = (
+MANIFEST_PATHS: Final = (
     ("spec", "steps", _ALL, "apply", _ALL),
     ("spec", "steps", _ALL, "churn", "objects", _ALL),
     ("spec", "steps", _ALL, "update", "object"),
@@ -39,61 +39,65 @@ PLACES: Final = (
 """Where manifests may be in short."""
 
 
-def expanded(source: Document) -> Document:
-    """The document in full. Raises InvalidDocumentError: something in it cannot be carried out."""
+def expand_document(source: Document) -> Document:
+    """Return the document in full. Raises InvalidDocumentError if it cannot be carried out."""
     try:
-        node = Repeater().repeat(written(source.data), {})
+        node = Repeater().repeat(wrap_written(source.data), {})
     except RepeatError as error:
         raise InvalidDocumentError([source.tell(error.problem)]) from None
     spec = node.get("spec")
     tier = spec.get("tier") if spec is not None else None
-    short = _Short(tier.value if tier is not None else None)
+    short = _ShortManifests(tier.value if tier is not None else None)
     if spec is not None and spec.get("references") is not None:
-        node = node.with_(spec=_with_enhancement(spec))
-    for place in PLACES:
-        node = _changed(node, place, short.full)
+        node = node.with_(spec=_add_enhancement(spec))
+    for path in MANIFEST_PATHS:
+        node = _change_at(node, path, short.complete_manifest)
     if short.problems:
         raise InvalidDocumentError([source.tell(problem) for problem in short.problems])
-    return document(node, source)
+    return make_document(node, source)
 
 
-def _with_enhancement(spec: Node) -> Node:
-    """A spec whose references name an enhancement: that of its feature, if it names none."""
+def _add_enhancement(spec: Node) -> Node:
+    """Return a spec whose references name an enhancement: its feature's, if they name none."""
     feature, references = spec.get("feature"), spec.value["references"]
-    known = load_registry().features.get(str(feature.value)) if feature is not None else None
-    if known is None or not isinstance(references.value, list):
+    registered_feature = (
+        load_registry().features.get(str(feature.value)) if feature is not None else None
+    )
+    if registered_feature is None or not isinstance(references.value, list):
         return spec
     if any(str(item.value).startswith(_ENHANCEMENT) for item in references.value):
         return spec
-    named = made(known.kep, references.origin)
+    named = wrap_added(registered_feature.kep, references.origin)
     return spec.with_(references=Node([*references.value, named], references.origin))
 
 
-def _changed(node: Node, place: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
-    """A value with a change to all that is at a place in it."""
-    if not place:
+def _change_at(node: Node, path: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+    """Change all that is at a path in a value."""
+    if not path:
         return change(node)
-    key, *rest = place
+    key, *inner_path = path
     if key == _ALL and isinstance(node.value, list):
-        items = [_changed(item, tuple(rest), change) for item in node.value]
+        items = [_change_at(item, tuple(inner_path), change) for item in node.value]
         return Node(items, node.origin)
     item = node.get(key)
-    return node if item is None else node.with_(**{key: _changed(item, tuple(rest), change)})
+    return (
+        node if item is None else node.with_(**{key: _change_at(item, tuple(inner_path), change)})
+    )
 
 
-class _Short:
+class _ShortManifests:
     """Carries out the short manifests of one scenario, in their order."""
 
     def __init__(self, tier: Any) -> None:
         self.problems: list[Problem] = []
-        self._set = load_manifests()
-        self._completion = Completion(self._set, tier)
+        self._manifests = load_manifests()
+        self._completion = Completion(self._manifests, tier)
         self._earlier: dict[tuple[str, str], Node] = {}
         self._values = 0
 
-    def full(self, node: Node) -> Node:
-        """A manifest in full; one that is written so stays as it is."""
-        names = self._set.manifests
+    def complete_manifest(self, node: Node) -> Node:
+        """Return a manifest in full; one that is written so stays as it is."""
+        names = self._manifests.manifests
         if not isinstance(node.value, dict) or "kind" in node.value or not node.value:
             return node
         key = next((key for key in node.value if key in names), None)
@@ -101,61 +105,69 @@ class _Short:
             if "apiVersion" not in node.value:
                 first = next(iter(node.value))
                 text = f"begins with {first!r}: write apiVersion and kind, or in short"
-                self._wrong(node, f"{text} {', '.join(names)}; {hint(first, names)}")
+                self._add_problem(node, f"{text} {', '.join(names)}; {hint(first, names)}")
             return node
         name = node.value[key]
         if not isinstance(name.value, str):
-            self._wrong(name, f"must be the name of the {key}")
+            self._add_problem(name, f"must be the name of the {key}")
             return node
         if self._values > MAX_VALUES:
             return node
-        node = self._alike(node, key)
-        self._values += values_in(node)
+        node = self._apply_like(node, key)
+        self._values += count_values(node)
         if self._values > MAX_VALUES:
-            self._wrong(node, f"more than {MAX_VALUES} values in all, with what `like` takes over")
+            self._add_problem(
+                node, f"more than {MAX_VALUES} values in all, with what `like` takes over"
+            )
             return node
         self._earlier[key, name.value] = node
-        return self._manifest(node, key, name)
+        return self._expand_manifest(node, key, name)
 
-    def _wrong(self, node: Node, text: str) -> None:
+    def _add_problem(self, node: Node, text: str) -> None:
         self.problems.append(Problem(node.origin, text))
 
-    def _alike(self, node: Node, key: str) -> Node:
-        """With ``like`` all that the earlier one said, changed by what this one says."""
+    def _apply_like(self, node: Node, key: str) -> Node:
+        """Apply ``like``: return what the earlier manifest says, changed by what this one says."""
         like = node.get("like")
         if like is None:
             return node
-        rest = Node(
+        changes = Node(
             {name: item for name, item in node.value.items() if name != "like"}, node.origin
         )
-        known = [name for kind, name in self._earlier if kind == key]
-        if like.value not in known:
-            says = hint(str(like.value), known)
-            self._wrong(like, f"no {key} {like.value!r} is written in short before this; {says}")
-            return rest
-        return merged(self._earlier[key, like.value], rest)
+        earlier_names = [name for kind, name in self._earlier if kind == key]
+        if like.value not in earlier_names:
+            says = hint(str(like.value), earlier_names)
+            self._add_problem(
+                like, f"no {key} {like.value!r} is written in short before this; {says}"
+            )
+            return changes
+        return merge_nodes(self._earlier[key, like.value], changes)
 
-    def _manifest(self, node: Node, key: str, name: Node) -> Node:
-        named = self._set.manifests[key]
+    def _expand_manifest(self, node: Node, key: str, name: Node) -> Node:
+        named = self._manifests.manifests[key]
         fields = dict(node.value)
         del fields[key]
         top = {field: fields.pop(field) for field in ("apiVersion", "metadata") if field in fields}
         body = Node(fields, node.origin)
-        for part in reversed(named.fields.split(".") if fields else ()):
-            body = Node({part: body}, node.origin)
-        found = merged(made(named.manifest, node.origin), merged(body, Node(top, node.origin)))
+        for field_name in reversed(named.fields.split(".") if fields else ()):
+            body = Node({field_name: body}, node.origin)
+        manifest = merge_nodes(
+            wrap_added(named.manifest, node.origin), merge_nodes(body, Node(top, node.origin))
+        )
         called = Node({"name": name}, name.origin)
-        metadata = found.get("metadata")
+        metadata = manifest.get("metadata")
         first = {
-            "apiVersion": found.value["apiVersion"],
-            "kind": found.value["kind"],
-            "metadata": called if metadata is None else merged(called, metadata),
+            "apiVersion": manifest.value["apiVersion"],
+            "kind": manifest.value["kind"],
+            "metadata": called if metadata is None else merge_nodes(called, metadata),
         }
-        found = Node(
-            {**first, **{k: v for k, v in found.value.items() if k not in first}}, name.origin
+        manifest = Node(
+            {**first, **{k: v for k, v in manifest.value.items() if k not in first}}, name.origin
         )
         shape = schema.root_of(str(first["kind"].value), str(first["apiVersion"].value))
-        return pruned(found if shape is None else self._completion.complete(found, shape))
+        return prune_nulls(
+            manifest if shape is None else self._completion.complete(manifest, shape)
+        )
 
 
 _TEXTS: Final[dict[str, tuple[str, ...]]] = {
@@ -182,17 +194,17 @@ class Completion:
     """Completes the manifests of one scenario."""
 
     def __init__(self, manifests: ManifestSet, tier: Any) -> None:
-        self._set = manifests
+        self._manifests = manifests
         self._pods = {str(key): value for key, value in manifests.pods.items()}.get(str(tier), {})
         self._by_type: dict[str, Callable[[Node, str], Node]] = {
-            "Container": self._container,
-            "DeviceRequest": self._request,
-            "PodSpec": self._pod,
-            "ResourceSliceSpec": _slice,
+            "Container": self._complete_container,
+            "DeviceRequest": self._complete_request,
+            "PodSpec": self._complete_pod,
+            "ResourceSliceSpec": _complete_slice,
         }
 
     def complete(self, node: Node, shape: str) -> Node:
-        """A value of a shape (`reference_allocator.api.schema`) with all that it leaves out."""
+        """Add all that a value of a shape (`reference_allocator.api.schema`) leaves out."""
         name = shape.rpartition(".")[2]
         if isinstance(node.value, dict):
             fields = schema.types().get(shape)
@@ -203,7 +215,7 @@ class Completion:
                     "deviceClassName",
                     "firstAvailable",
                 }:
-                    named = made(self._set.device_class, node.origin)
+                    named = wrap_added(self._manifests.device_class, node.origin)
                     node = Node({"deviceClassName": named, **node.value}, node.origin)
                 inner = {
                     key: self.complete(item, fields[key]) if key in fields else item
@@ -218,9 +230,9 @@ class Completion:
         if isinstance(node.value, list):
             within = shape.removeprefix(schema.LIST)
             return Node([self.complete(item, within) for item in node.value], node.origin)
-        return self._scalar(node, name, shape)
+        return self._complete_scalar(node, name, shape)
 
-    def _scalar(self, node: Node, name: str, shape: str) -> Node:
+    def _complete_scalar(self, node: Node, name: str, shape: str) -> Node:
         if name == "DeviceAttribute" and type(node.value) in _ATTRIBUTES:
             return Node({_ATTRIBUTES[type(node.value)]: node}, node.origin)
         if name not in _TEXTS or isinstance(node.value, bool | None):
@@ -229,20 +241,20 @@ class Completion:
             node = Node({field: node}, node.origin)
         return self.complete(node, shape)
 
-    def _container(self, node: Node, _: str) -> Node:
-        filled = merged(made(self._set.containers, node.origin), node)
+    def _complete_container(self, node: Node, _: str) -> Node:
+        filled = merge_nodes(wrap_added(self._manifests.containers, node.origin), node)
         first = {"name": node.value["name"]} if "name" in node.value else {}
         return Node({**first, **filled.value}, node.origin)
 
-    def _request(self, node: Node, shape: str) -> Node:
+    def _complete_request(self, node: Node, shape: str) -> Node:
         nested = "exactly" in schema.types()[shape]
         if nested and not node.value.keys() & {"exactly", "firstAvailable"}:
             return node.with_(exactly=Node({}, node.origin))
         return node
 
-    def _pod(self, node: Node, _: str) -> Node:
-        """Containers that do not say which claims they use, use all of them."""
-        node = merged(made(self._pods, node.origin), _placed(node))
+    def _complete_pod(self, node: Node, _: str) -> Node:
+        """Give all claims to containers that do not say which they use."""
+        node = merge_nodes(wrap_added(self._pods, node.origin), _expand_on(node))
         claims = node.get("resourceClaims")
         if claims is None or not isinstance(claims.value, list):
             return node
@@ -252,38 +264,40 @@ class Completion:
         for group in ("containers", "initContainers"):
             listed = node.get(group)
             if listed is not None and isinstance(listed.value, list):
-                items = [_using(resources, item) for item in listed.value]
+                items = [_add_resources(resources, item) for item in listed.value]
                 node = node.with_(**{group: Node(items, listed.origin)})
         return node
 
 
-def _using(resources: Node, container: Node) -> Node:
-    """A container with the resources that it does not say itself; null is none."""
+def _add_resources(resources: Node, container: Node) -> Node:
+    """Return a container with the resources that it does not say itself; null is none."""
     if isinstance(container.value, str):
         container = Node({"name": container}, container.origin)
     if not isinstance(container.value, dict) or "resources" in container.value:
         return container
-    return merged(resources, container)
+    return merge_nodes(resources, container)
 
 
-def _placed(pod: Node) -> Node:
-    """``on: NODE``, by the node's name: a label of its name need not be the same."""
-    place = pod.get("on")
-    if place is None:
+def _expand_on(pod: Node) -> Node:
+    """Expand ``on: NODE`` by the node's name: a label of its name need not be the same."""
+    node_name = pod.get("on")
+    if node_name is None:
         return pod
-    rest = Node({key: item for key, item in pod.value.items() if key != "on"}, pod.origin)
-    if place.value is None:
-        return rest
-    named = made({"key": "metadata.name", "operator": "In"}, place.origin)
-    field = named.with_(values=Node([place], place.origin))
-    node = Node([Node({"matchFields": Node([field], place.origin)}, place.origin)], place.origin)
+    other_fields = Node({key: item for key, item in pod.value.items() if key != "on"}, pod.origin)
+    if node_name.value is None:
+        return other_fields
+    named = wrap_added({"key": "metadata.name", "operator": "In"}, node_name.origin)
+    field = named.with_(values=Node([node_name], node_name.origin))
+    node = Node(
+        [Node({"matchFields": Node([field], node_name.origin)}, node_name.origin)], node_name.origin
+    )
     for key in reversed(_AFFINITY):
-        node = Node({key: node}, place.origin)
-    return merged(node, rest)
+        node = Node({key: node}, node_name.origin)
+    return merge_nodes(node, other_fields)
 
 
-def _slice(node: Node, _: str) -> Node:
+def _complete_slice(node: Node, _: str) -> Node:
     pool, name = node.get("pool"), node.get("nodeName")
     if pool is None or name is None or pool.get("name") is not None:
         return node
-    return node.with_(pool=merged(Node({"name": name}, name.origin), pool))
+    return node.with_(pool=merge_nodes(Node({"name": name}, name.origin), pool))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.version import Version
 
-from conformance.scenario.expectations.conditions import differences
+from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.registry import GateProbe, load_registry
 from conformance.seam.abilities import Ability, fault_ability, metrics_ability
 from conformance.seam.values import (
@@ -194,7 +194,7 @@ def probe_gate(api: Api, gate_probe: GateProbe) -> bool | None:
         stored = api.connection.request("POST", path, query, dict(gate_probe.object))
     except ApiError as error:
         return gate_probe.on_if_invalid if error.code == 422 else None
-    return not any(differences(gate_probe.object, stored))
+    return not any(explain_differences(gate_probe.object, stored))
 
 
 def _read_enabled_gates(connection: Connection) -> Mapping[str, bool]:

@@ -164,7 +164,7 @@ class ControlFiles:
         Raises TargetError: the driver has no such file (any more), or a line cannot be made.
         """
         try:
-            text = self._stimulus.lines(health, device)
+            text = self._stimulus.make_lines(health, device)
             # In one write, for others tell the driver, too; the file is the driver's to make.
             file = os.open(self._files[node], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:

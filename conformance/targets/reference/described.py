@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.scenario.driver.probe_ways import output_name
 from conformance.scenario.driver.profile import REFUSED, ProfileSpec
 from conformance.scenario.driver.simulated import Allocated
-from conformance.scenario.driver.ways import output_name
 from conformance.targets.reference.probes import SHOWS
 from conformance.targets.reference.refusals import told_to_kubelet
 from kube.observations import Health
@@ -152,7 +152,7 @@ class DescribedDriver(NodeDriver):
         position = self._positions[result["device"]]
         allocated = Allocated(device, position, uid, request.partition("/")[0], together)
         try:
-            simulated_edits = self._profile.simulated.shown(
+            simulated_edits = self._profile.simulated.make_edits(
                 allocated, self._matching_configurations(result, config)
             )
         except ValueError as error:

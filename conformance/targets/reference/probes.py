@@ -58,7 +58,7 @@ class ProbeCommand:
         outputs = {name: _output(name, run, edits, paths) for name, run in commands}
         if devicefiles.NAME in outputs:
             files = _device_files(edits.device_nodes, cgroup, makes=_makes_nodes(pod, container))
-            outputs[devicefiles.NAME] = devicefiles.printed(files)
+            outputs[devicefiles.NAME] = devicefiles.format_device_files(files)
         outputs |= {
             path: Path(file).read_text(encoding="utf-8")
             for path, file in edits.mounts.items()
@@ -103,5 +103,5 @@ def _device_files(
 
     for node, number in numbers.items():
         yield opened(node.path, number)
-        for other in devicefiles.beside(number) if makes else ():
+        for other in devicefiles.list_window_numbers(number) if makes else ():
             yield opened(f"{OTHERS}{other.replace(':', '-')}", other)

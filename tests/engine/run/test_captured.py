@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conformance.results.events.scenario import Outcome
-from conformance.scenario.driver.variables import filled
+from conformance.scenario.driver.variables import fill_captured
 from conformance.scenario.loader import load_file
 from conformance.scenario.steps import Step
 from tests.engine.miniature import write
@@ -35,22 +35,22 @@ def test_a_value_is_put_in_or_said_to_be_missing(text: str, expected: Any) -> No
     step = Step.model_validate({"apply": [{"kind": "Pod", "spec": {"x": [text]}}]})
     if isinstance(expected, LookupError):
         with pytest.raises(LookupError) as caught:
-            filled(step, {"pod": POD})
+            fill_captured(step, {"pod": POD})
         assert str(expected.args[0]) in str(caught.value)
     else:
-        new, _ = filled(step, {"pod": POD})
+        new, _ = fill_captured(step, {"pod": POD})
         assert new.apply == ({"kind": "Pod", "spec": {"x": [expected]}},)
 
 
 def test_selectors_have_it_too_and_reports_can_tell_it_from_a_name() -> None:
     document = {"delete": [{"kind": "ResourceClaim", "name": "${captured.pod.metadata.name}"}]}
     step = Step.model_validate(document)
-    new, texts = filled(step, {"pod": POD})
+    new, texts = fill_captured(step, {"pod": POD})
     assert new.delete is not None
     assert new.delete[0].name == "own-x7k2p"
     assert texts == {"own-x7k2p": "${captured.pod.metadata.name}"}
     plain = Step.model_validate({"delete": [{"kind": "Pod", "name": "pod0"}]})
-    assert filled(plain, {"pod": POD})[0] is plain
+    assert fill_captured(plain, {"pod": POD})[0] is plain
 
 
 def test_a_value_that_is_not_there_fails_the_step(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from conformance.engine.objects.ledger import Ledger
 from conformance.engine.run.awaiting import FINAL_SECONDS, Divergence, await_expectation
 from conformance.engine.run.context import Context
 from conformance.scenario.driver.variables import Variables
-from conformance.scenario.expectations.base import Seen
+from conformance.scenario.expectations.base import Evaluation
 from conformance.scenario.expectations.container_hardware import HardwareExpectation
 from conformance.targets.reference import ReferenceTarget
 from tests.engine.miniature import scenario
@@ -19,7 +19,9 @@ from tests.kubesim.conftest import new_scope
 LIMIT = 60.0
 
 
-def waited(monkeypatch: pytest.MonkeyPatch, answer: Callable[[float], Seen]) -> tuple[float, str]:
+def waited(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[float], Evaluation]
+) -> tuple[float, str]:
     """Seconds until the wait for an answer of a number of seconds ends, and what it ends with."""
     target = ReferenceTarget()
     try:
@@ -40,8 +42,8 @@ def waited(monkeypatch: pytest.MonkeyPatch, answer: Callable[[float], Seen]) -> 
         target.close()
 
 
-def wrong(text: str, *, final: bool = True) -> Seen:
-    return Seen(False, text, {}, final)
+def wrong(text: str, *, final: bool = True) -> Evaluation:
+    return Evaluation(False, text, {}, final)
 
 
 def test_a_wrong_answer_is_final_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,10 +53,10 @@ def test_a_wrong_answer_is_final_after_some_seconds(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_answer_that_comes_late_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def after(seconds: float) -> Seen:
+    def after(seconds: float) -> Evaluation:
         if seconds < 30:
             return wrong("nothing yet", final=False)
-        return wrong("no claim yet") if seconds < 35 else Seen(True, "as described", {}, True)
+        return wrong("no claim yet") if seconds < 35 else Evaluation(True, "as described", {}, True)
 
     assert waited(monkeypatch, after)[1] == ""
 

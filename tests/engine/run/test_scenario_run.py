@@ -77,7 +77,7 @@ def test_a_failed_pod_that_its_job_replaced_does_not_count() -> None:
         variables=Variables(None, "0badcafe", "image"),
         profile=None,
     )
-    assert [one["metadata"]["name"] for one in context.pods(PodSelector(job="j"))] == ["j-b"]
+    assert [one["metadata"]["name"] for one in context.find_pods(PodSelector(job="j"))] == ["j-b"]
 
 
 def test_the_first_expectation_that_never_holds_fails_with_what_was_found() -> None:

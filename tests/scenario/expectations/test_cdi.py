@@ -55,11 +55,11 @@ def test_containers_have_what_their_ids_stand_for(
 ) -> None:
     seen = evaluate(ids, ContainerView(environment, nodes), containers=["c"])
     assert seen.holds == (not found)
-    assert found in seen.found
+    assert found in seen.finding
 
 
 def test_what_is_not_shown_yet_is_waited_for() -> None:
-    assert "has shown nothing" in evaluate(["v/claim=a"], None, containers=["c"]).found
+    assert "has shown nothing" in evaluate(["v/claim=a"], None, containers=["c"]).finding
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,11 @@ def test_it_holds_for_what_it_says_alone(seen: Obj, words: str, told: str) -> No
             return [seen]
         return [{"metadata": {"uid": "u"}}] if selector.name == "p" else []
 
-    cluster: Any = SimpleNamespace(find=find, canonical=str)
+    cluster: Any = SimpleNamespace(find=find, make_canonical=str)
     expectation = ClaimExpectation.model_validate(yaml.safe_load(f"{{claim: one, {words}}}"))
     found = expectation.evaluate(cast("Cluster", cluster))
     assert found.holds == (not told)
-    assert (told or "as described") in found.found
+    assert (told or "as described") in found.finding
 
 
 SCENARIO = """\

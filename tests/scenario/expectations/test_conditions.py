@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.expectations.conditions import explain_unmet
 from kube.base.errors import UsageError
 
 CLAIM = {
@@ -76,14 +76,14 @@ CLAIM = {
     ],
 )
 def test_what_an_expression_read_is_told(expression: str, says: list[str]) -> None:
-    assert list(unmet([expression], {"object": CLAIM})) == says
+    assert list(explain_unmet([expression], {"object": CLAIM})) == says
 
 
 def test_a_list_of_objects_is_told_by_names() -> None:
-    [line] = unmet(["size(objects) == 2"], {"objects": [CLAIM]})
+    [line] = explain_unmet(["size(objects) == 2"], {"objects": [CLAIM]})
     assert line == "size(objects) == 2 is false; objects are gpu"
 
 
 def test_an_expression_that_does_not_compile_is_the_authors_mistake() -> None:
     with pytest.raises(UsageError, match="undeclared reference"):
-        list(unmet(["objct.x"], {"object": CLAIM}))
+        list(explain_unmet(["objct.x"], {"object": CLAIM}))

@@ -8,7 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.scenario.driver.devicefiles import NAME, OTHERS, SCRIPT, DeviceFile, printed, shown
+from conformance.scenario.driver.devicefiles import (
+    NAME,
+    OTHERS,
+    SCRIPT,
+    DeviceFile,
+    format_device_files,
+    read_device_files,
+)
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
 from conformance.scenario.expectations.container_hardware import DeviceNodesExpectation
@@ -51,7 +58,7 @@ NEXT = DeviceFile("/dev/nvidia1", "195:1")
 def test_a_container_opens_its_own_files_alone(files: list[DeviceFile] | None, found: str) -> None:
     seen = evaluate({"p/a": files}, noOthers=True)
     assert seen.holds == (found == "as described")
-    assert found in seen.found
+    assert found in seen.finding
 
 
 def test_who_need_not_make_files_need_not_be_refused_others() -> None:
@@ -74,7 +81,7 @@ def test_numbers_of_containers_are_compared(
 ) -> None:
     seen = evaluate({"p/a": one, "p/b": two}, relation=relation)
     assert seen.holds == (found == "as described")
-    assert found in seen.found
+    assert found in seen.finding
 
 
 def test_shares_of_a_device_have_its_files_in_common() -> None:
@@ -88,12 +95,12 @@ def test_an_image_without_the_commands_is_told() -> None:
     view = ContainerView({}, (), {NAME: "sh: stat: not found\n"})
     cluster = SimpleNamespace(profile=PROFILE, observe=SimpleNamespace(container=lambda *_: view))
     wanted = DeviceNodesExpectation.model_validate({"deviceNodes": {"seenBy": ["p/a"]}})
-    assert "p/a says sh: stat: not found" in wanted.evaluate(cast("Cluster", cluster)).found
+    assert "p/a says sh: stat: not found" in wanted.evaluate(cast("Cluster", cluster)).finding
 
 
 def test_what_is_printed_is_read_back() -> None:
     files = [CONTROL, DeviceFile("/dev/nvidia0", "195:0", EPERM), other("195:1")]
-    assert shown("find: /dev/fd: no\n" + printed(files)) == files
+    assert read_device_files("find: /dev/fd: no\n" + format_device_files(files)) == files
 
 
 def test_the_command_fits_into_a_probe() -> None:
@@ -114,7 +121,7 @@ def evaluate(
     files: Mapping[str, list[DeviceFile] | None], results: Sequence[Any] = (), **wanted: Any
 ) -> Any:
     views = {
-        entry: ContainerView({}, (), {} if found is None else {NAME: printed(found)})
+        entry: ContainerView({}, (), {} if found is None else {NAME: format_device_files(found)})
         for entry, found in files.items()
     }
     cluster = SimpleNamespace(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from conformance.probe import METADATA
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.expectations.base import Cluster, Seen
+from conformance.scenario.expectations.base import Cluster, Evaluation
 from conformance.scenario.expectations.container_environment import (
     Environment,
     EnvironmentExpectation,
@@ -28,7 +28,7 @@ CONFIGURED = {
 DEFAULT = {**CONFIGURED, "GPU_DEVICE_0_TIMESLICE_INTERVAL": "Default"}
 
 
-def seen(environment: dict[str, str], **wanted: Any) -> Seen:
+def seen(environment: dict[str, str], **wanted: Any) -> Evaluation:
     cluster = SimpleNamespace(
         profile=PROFILE,
         observe=SimpleNamespace(container=lambda *_: ContainerView(environment, ())),
@@ -48,7 +48,7 @@ def test_a_configuration_shows_where_all_of_its_values_do(
 
 
 def test_what_shows_where_it_must_not_is_told() -> None:
-    assert "pod0/ctr0 shows config timeSlicing" in seen(CONFIGURED, absent=True).found
+    assert "pod0/ctr0 shows config timeSlicing" in seen(CONFIGURED, absent=True).finding
 
 
 def test_a_claim_is_not_said_to_be_absent() -> None:
@@ -102,4 +102,4 @@ def test_it_says_what_was_allocated(files: dict[str, str], found: str) -> None:
     expectation = MetadataExpectation.model_validate({"metadata": wanted})
     seen = expectation.evaluate(cast("Cluster", cluster))
     assert seen.holds == (found == "as described")
-    assert found in seen.found
+    assert found in seen.finding

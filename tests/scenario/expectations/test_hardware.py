@@ -53,8 +53,8 @@ def seen(
     expectation = HardwareExpectation.model_validate({"hardware": wanted})
     found = expectation.evaluate(cast("Cluster", cluster))
     assert found.final
-    assert found.holds == (found.found == "as described")
-    return found.found
+    assert found.holds == (found.finding == "as described")
+    return found.finding
 
 
 def test_what_is_published_is_what_is_shown() -> None:

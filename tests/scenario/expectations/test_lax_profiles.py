@@ -35,7 +35,7 @@ def seen_with(probe: dict[str, Any], wanted: dict[str, Any]) -> tuple[bool, str]
     )
     expectation = DevicesExpectation.model_validate({"devices": wanted})
     seen = expectation.evaluate(cast("Cluster", cluster))
-    return seen.holds, seen.found
+    return seen.holds, seen.finding
 
 
 SAME = {"seenBy": ["p/ctr0", "p/ctr1"], "relation": "same", "count": 1}

@@ -23,7 +23,7 @@ def seen(reason: str, message: str, wanted: str = "Unschedulable") -> tuple[bool
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     pod = {"spec": {}, "status": {"phase": "Pending", "conditions": [condition]}}
     cluster = SimpleNamespace(
-        find=lambda _: [pod], canonical=lambda text: text.replace(UNIQUE, "*")
+        find=lambda _: [pod], make_canonical=lambda text: text.replace(UNIQUE, "*")
     )
     expectation = PodExpectation.model_validate({"pod": "p", "pending": {"reason": wanted}})
     found = expectation.evaluate(cast("Cluster", cluster))
@@ -78,6 +78,6 @@ ENDING = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}
 )
 def test_what_is_still_there_is_told_with_what_it_waits_for(pod: Any, found: str) -> None:
     expectation = NoneExpectation.model_validate({"none": {"kind": "Pod"}})
-    cluster = SimpleNamespace(find=lambda _selector: [pod], canonical=str)
+    cluster = SimpleNamespace(find=lambda _selector: [pod], make_canonical=str)
     seen = expectation.evaluate(cast("Cluster", cluster))
-    assert (seen.holds, seen.found) == (False, f"Pod: {found}")
+    assert (seen.holds, seen.finding) == (False, f"Pod: {found}")

@@ -46,7 +46,7 @@ def claim(*devices: ListedDevice, name: str = "one", namespace: str = "ns") -> L
 def test_it_is_compared_with_the_allocation(listed: list[ListedClaim] | None, found: str) -> None:
     seen = evaluate(listed, claims=["gpu"], cdi=True)
     assert seen.holds == (found == "as allocated")
-    assert found in seen.found
+    assert found in seen.finding
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_cdi_devices_are_asked_for_only_where_said() -> None:
 def test_a_container_may_have_to_be_left_out(also: list[ListedClaim] | None, holds: bool) -> None:
     seen = evaluate([claim(GOOD)], also=also, claims=["gpu"], unlisted=["p/init"])
     assert seen.holds == holds
-    assert holds or "it lists p/init" in seen.found
+    assert holds or "it lists p/init" in seen.finding
 
 
 @pytest.mark.parametrize(("made", "holds"), [("one", True), ("two", False), (None, False)])

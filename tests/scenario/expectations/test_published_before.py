@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from conformance.scenario.driver.profile import load_profile
-from conformance.scenario.expectations.base import Cluster, Seen
+from conformance.scenario.expectations.base import Cluster, Evaluation
 from conformance.scenario.expectations.container_devices import DevicesExpectation
 from conformance.scenario.expectations.container_identity import Device, is_shareable
 from kube.observations import ContainerView, PublishedDevice
@@ -53,7 +53,7 @@ def cluster(
     return cast("Cluster", found)
 
 
-def seen(*said: Any, **more: Any) -> Seen:
+def seen(*said: Any, **more: Any) -> Evaluation:
     wanted = {"seenBy": ["p/c"], "count": 1, "allocatedTo": {"podClaim": "gpu"}}
     expectation = DevicesExpectation.model_validate({"devices": wanted})
     return expectation.evaluate(cluster(*said, **more))
@@ -83,7 +83,7 @@ def test_only_the_devices_that_its_node_had_count(
 ) -> None:
     found = seen(line, [nic(0)], earlier)
     assert not found.holds
-    assert says in found.found
+    assert says in found.finding
 
 
 def test_what_is_published_now_counts_before_what_was() -> None:

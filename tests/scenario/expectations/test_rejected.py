@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from conformance.scenario.expectations.base import Cluster, Refusal
-from conformance.scenario.expectations.conditions import differences
+from conformance.scenario.expectations.conditions import explain_differences
 from conformance.scenario.expectations.rejected import RejectedExpectation
 
 WANTED = "spec.devices.requests[1]"
@@ -19,10 +19,10 @@ class Refusing:
     def __init__(self, field: str) -> None:
         self._field = field
 
-    def canonical(self, text: str) -> str:
+    def make_canonical(self, text: str) -> str:
         return text
 
-    def refusal(self, _: object, account: str | None) -> Refusal:
+    def try_create(self, _: object, account: str | None) -> Refusal:
         return Refusal(422, "Invalid", "no", ((self._field, "Duplicate value"),))
 
 
@@ -52,7 +52,7 @@ FOUND: dict[str, Any] = {"a": {"b": [1, {"c": "x", "d": None}]}, "on": True, "n"
     [{}, {"a": {}}, {"a": {"b": [1, {"c": "x"}]}}, {"on": True}, {"a": {"b": [1, {"d": None}]}}],
 )
 def test_a_part_matches(expected: dict[str, Any]) -> None:
-    assert list(differences(expected, FOUND)) == []
+    assert list(explain_differences(expected, FOUND)) == []
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_part_matches(expected: dict[str, Any]) -> None:
     ],
 )
 def test_a_difference_names_its_path(expected: dict[str, Any], says: str) -> None:
-    [line] = differences(expected, FOUND)
+    [line] = explain_differences(expected, FOUND)
     assert line.startswith(says)

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.scenario.driver.profile import load_profile
 from conformance.scenario.expectations.base import Cluster
-from conformance.scenario.expectations.container_identity import Device, requested
+from conformance.scenario.expectations.container_identity import Device, identify_requested_devices
 from tests.scenario.shipped import ROOT
 
 PROFILE = load_profile("test-driver.cdi.k8s.io", ROOT / "drivers")
@@ -75,18 +75,20 @@ def device(name: str) -> Device:
 def test_devices_of_the_requests_that_a_container_shows(
     variables: dict[str, str], devices: list[str]
 ) -> None:
-    shown = PROFILE.spec.probe.requests(variables)
-    assert requested(shown, POD, CLUSTER) == set(map(device, devices))
+    shown = PROFILE.spec.probe.read_requests(variables)
+    assert identify_requested_devices(shown, POD, CLUSTER) == set(map(device, devices))
 
 
 def test_a_request_of_no_claim_of_the_pod_has_no_device() -> None:
-    shown = PROFILE.spec.probe.requests({"claim_of_another_pod_gpu": "true"})
-    assert requested(shown, POD, CLUSTER) == {Device("claim_of_another_pod_gpu", frozenset())}
+    shown = PROFILE.spec.probe.read_requests({"claim_of_another_pod_gpu": "true"})
+    assert identify_requested_devices(shown, POD, CLUSTER) == {
+        Device("claim_of_another_pod_gpu", frozenset())
+    }
 
 
 def test_a_driver_that_shows_devices_shows_no_requests() -> None:
     probe = load_profile("gpu.example.com", ROOT / "drivers").spec.probe
-    assert probe.requests({"claim_a_b": "true", "GPU_DEVICE_0": "gpu-0"}) == frozenset()
+    assert probe.read_requests({"claim_a_b": "true", "GPU_DEVICE_0": "gpu-0"}) == frozenset()
 
 
 def test_requests_of_claims_that_are_gone_are_those_of_the_pod_that_had_them() -> None:
@@ -94,7 +96,7 @@ def test_requests_of_claims_that_are_gone_are_those_of_the_pod_that_had_them() -
         **POD,
         "status": {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": "pod0-own-z"}]},
     }
-    found = requested(["pod0_own_z_gpu", "other_gpu"], pod, GONE)
+    found = identify_requested_devices(["pod0_own_z_gpu", "other_gpu"], pod, GONE)
     assert found == {device("claim_pod0_own_z_gpu"), Device("claim_other_gpu", frozenset())}
 
 
@@ -110,10 +112,12 @@ def test_the_claim_of_an_ended_pod_may_have_been_generated_again() -> None:
         },
     }
     shown = ["pod0_own_old01_gpu", "pod1_own_old01_gpu"]
-    found = requested(shown, ended, GONE)
+    found = identify_requested_devices(shown, ended, GONE)
     assert found == {
         device("claim_pod0_own_old01_gpu"),
         Device("claim_pod1_own_old01_gpu", frozenset()),
     }
     running = {**ended, "status": {**ended["status"], "phase": "Running"}}
-    assert requested(shown[:1], running, GONE) == {Device(f"claim_{shown[0]}", frozenset())}
+    assert identify_requested_devices(shown[:1], running, GONE) == {
+        Device(f"claim_{shown[0]}", frozenset())
+    }

@@ -52,4 +52,4 @@ def test_half_a_device_is_none(
     )
     seen = expectation.evaluate(cast("Cluster", cluster))
     assert seen.holds == (found == "as described")
-    assert found in seen.found
+    assert found in seen.finding

@@ -31,7 +31,7 @@ LIFE = [{"ADDED": "a"}, {"MODIFIED": "a"}, {"DELETED": "a"}]
 def test_it_is_compared_with_all_that_came(came: str, holds: bool) -> None:
     seen = evaluate(came, LIFE)
     assert seen.holds is holds
-    assert seen.found == f"it brought {came or 'no event'}".replace(
+    assert seen.finding == f"it brought {came or 'no event'}".replace(
         "MODIFIED a, MODIFIED a", "MODIFIED a"
     )
 
@@ -44,7 +44,7 @@ def test_none_may_be_expected() -> None:
 def test_what_comes_after_something_newer_is_no_order() -> None:
     seen = evaluate("ADDED a, MODIFIED a, DELETED a", LIFE, versions=(5, 7, 6))
     assert not seen.holds
-    assert "DELETED a of resourceVersion 6 came after MODIFIED a of 7" in seen.found
+    assert "DELETED a of resourceVersion 6 came after MODIFIED a of 7" in seen.finding
     assert not evaluate("ADDED a, MODIFIED a, DELETED a", LIFE, versions=(5, 7, 7)).holds
 
 
@@ -65,6 +65,6 @@ def evaluate(came: str, events: list[dict[str, str]], versions: tuple[int, ...] 
         WatchEvent(kind, name, version)
         for (kind, name), version in zip(found, numbers, strict=True)
     ]
-    cluster = SimpleNamespace(watched=lambda _: watched, canonical=lambda text: text)
+    cluster = SimpleNamespace(list_watch_events=lambda _: watched, make_canonical=lambda text: text)
     wanted = WatchedExpectation.model_validate({"watched": "w", "events": events})
     return wanted.evaluate(cast("Cluster", cluster))

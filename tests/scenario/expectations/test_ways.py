@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from conformance import probe
+from conformance.scenario.driver.probe_ways import MOST_NUMBERS, SCRIPTS, Way, parse_number_set
+from conformance.scenario.driver.probe_ways import published_attributes as published
 from conformance.scenario.driver.probing import Probe
-from conformance.scenario.driver.ways import MOST_NUMBERS, SCRIPTS, Way, numbers
-from conformance.scenario.driver.ways import published_attributes as published
 from kube.observations import ContainerView
 
 DRIVER = "net.example.com"
@@ -57,7 +57,7 @@ RUN: dict[str, Any] = {"run": "show"}
     ],
 )
 def test_a_line_names_devices(way: dict[str, Any], lines: list[str], devices: list[str]) -> None:
-    assert Way.model_validate(RUN | way).devices(lines, KNOWN) == set(devices)
+    assert Way.model_validate(RUN | way).find_device_names(lines, KNOWN) == set(devices)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_way_that_cannot_work_is_refused(way: dict[str, Any], says: str) -> No
 
 
 def test_a_set_is_not_longer_than_a_machine_can_have_cpus() -> None:
-    assert len(list(numbers("0-999999999,5"))) == MOST_NUMBERS
+    assert len(list(parse_number_set("0-999999999,5"))) == MOST_NUMBERS
 
 
 CPUS = {"kind": "cpus", "set": True, "deviceName": "cpu-{0}", "confirms": True}
@@ -114,7 +114,7 @@ def test_what_confirms_says_nothing_of_a_container_without_devices(
     environment: dict[str, str], allowed: str, seen: dict[str, set[str]]
 ) -> None:
     view = ContainerView(environment, (), {f"{DRIVER}/kernel": allowed})
-    assert OF_CPUS.seen(view, DRIVER, {}) == seen
+    assert OF_CPUS.read_devices(view, DRIVER, {}) == seen
 
 
 def test_there_must_be_something_to_confirm() -> None:
@@ -135,7 +135,9 @@ def test_metadata_files_name_devices(content: str, devices: int) -> None:
     path = f"{probe.METADATA}/resourceclaims/c/r/{DRIVER}-metadata.json"
     other = path.replace(DRIVER, "other.example.com")
     view = ContainerView({}, (), {path: content, other: '{"requests": [{"devices": ["x"]}]}'})
-    found = Probe.model_validate({"ways": {"told": {"kind": "metadata"}}}).seen(view, DRIVER, {})
+    found = Probe.model_validate({"ways": {"told": {"kind": "metadata"}}}).read_devices(
+        view, DRIVER, {}
+    )
     assert found["told"] == ({"port-a", "port-b"} if devices == 2 else {path})
 
 
@@ -153,7 +155,7 @@ def test_a_shell_prints_what_the_kernel_says() -> None:
         *(SCRIPTS[kind] for kind in ("interfaces", "cpus", "memory", "mounts"))
     ).values()
     assert "lo mac 00:00:00:00:00:00" in interfaces.splitlines()
-    assert set(numbers(cpus.strip())) == os.sched_getaffinity(0)
+    assert set(parse_number_set(cpus.strip())) == os.sched_getaffinity(0)
     assert memory.startswith("mems 0")
     assert any(line.startswith("/proc / proc proc ") for line in mounts.splitlines())
 

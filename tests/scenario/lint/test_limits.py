@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.scenario.expectations.conditions import unmet
+from conformance.scenario.expectations.conditions import explain_unmet
 from conformance.scenario.loader import load_file
 from kube.base.errors import UsageError
 
@@ -119,6 +119,8 @@ def test_a_condition_that_would_not_end_is_given_up(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("conformance.scenario.expectations.conditions._MOST_SECONDS", 0.2)
     loops = "objects.all(a, " * 6 + "true" + ")" * 6
     began = time.monotonic()
-    [told] = unmet([loops], {"objects": [{"metadata": {"name": str(n)}} for n in range(300)]})
+    [told] = explain_unmet(
+        [loops], {"objects": [{"metadata": {"name": str(n)}} for n in range(300)]}
+    )
     assert "is an error" in told
     assert time.monotonic() - began < 10

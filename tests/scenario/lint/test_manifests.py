@@ -10,7 +10,7 @@ import pytest
 
 from conformance.scenario.documents.yamlfile import (
     Severity,
-    dotted,
+    format_path,
     parse_documents,
     read_documents,
 )
@@ -35,7 +35,7 @@ def findings(text: str) -> list[Finding]:
     return [
         Finding(
             document.line(problem.path),
-            dotted(problem.path),
+            format_path(problem.path),
             problem.message,
             problem.severity,
             document.tell(problem),

@@ -12,7 +12,7 @@ import yaml
 from conformance.cli.commands.schema import make_model_schema
 from conformance.scenario.documents.validate import InvalidDocumentError
 from conformance.scenario.documents.yamlfile import Document, Problem, parse_documents
-from conformance.scenario.short.expand import PLACES, expanded
+from conformance.scenario.short.expand import MANIFEST_PATHS, expand_document
 
 FILE = Path("given.yaml")
 FRAME = """\
@@ -31,13 +31,13 @@ def document(apply: str, tier: str = "allocation") -> Document:
 
 
 def applied(apply: str, tier: str = "allocation") -> list[Any]:
-    found: list[Any] = expanded(document(apply, tier)).data["spec"]["steps"][0]["apply"]
+    found: list[Any] = expand_document(document(apply, tier)).data["spec"]["steps"][0]["apply"]
     return found
 
 
 def refused(apply: str) -> str:
     with pytest.raises(InvalidDocumentError) as caught:
-        expanded(document(apply))
+        expand_document(document(apply))
     return str(caught.value)
 
 
@@ -301,7 +301,7 @@ def test_a_mistake_is_told_where_it_stands(case: str) -> None:
 
 def test_what_lint_says_of_the_full_form_is_told_where_the_author_wrote_it() -> None:
     source = document("- {claim: one}\n- {forEach: {n: 0..1}, pod: 'p${each.n}', contaners: [c]}")
-    found = expanded(source)
+    found = expand_document(source)
     path = ("spec", "steps", 0, "apply", 2, "spec", "contaners", 0)
     assert found.data["spec"]["steps"][0]["apply"][2]["spec"]["contaners"] == ["c"]
     assert (
@@ -312,7 +312,7 @@ def test_what_lint_says_of_the_full_form_is_told_where_the_author_wrote_it() -> 
 def test_the_enhancement_of_the_feature_need_not_be_named() -> None:
     def references(text: str) -> list[str]:
         [source] = parse_documents(f"spec: {{feature: DeviceTaints, references: {text}}}", FILE)
-        found: list[str] = expanded(source).data["spec"]["references"]
+        found: list[str] = expand_document(source).data["spec"]["references"]
         return found
 
     page, enhancement = "https://example.com/page", "https://kep.k8s.io/5055"
@@ -324,11 +324,11 @@ def test_the_enhancement_of_the_feature_need_not_be_named() -> None:
 def test_wherever_the_model_has_a_manifest_it_may_be_in_short() -> None:
     schema = make_model_schema("scenario")
     seen = set(_manifests(schema, schema["$defs"], ()))
-    assert seen == set(PLACES)
+    assert seen == set(MANIFEST_PATHS)
 
 
 def _manifests(node: Any, defs: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Paths of all manifests in a schema, as ``PLACES`` has them."""
+    """Paths of all manifests in a schema, as ``MANIFEST_PATHS`` has them."""
     if not isinstance(node, dict):
         return
     name = str(node.get("$ref", "")).rpartition("/")[2]

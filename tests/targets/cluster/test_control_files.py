@@ -66,7 +66,7 @@ def test_our_own_driver_is_told_by_the_bus_id() -> None:
     stimulus = load_profile("nvml-dra-driver", ROOT / "drivers").spec.stimulus
     assert stimulus is not None
     attributes = {"resource.kubernetes.io/pciBusID": {"string": "0000:00:1e.0"}}
-    said = stimulus.lines("Unhealthy", {"name": "gpu-3", "attributes": attributes})
+    said = stimulus.make_lines("Unhealthy", {"name": "gpu-3", "attributes": attributes})
     assert said == "recovery 0000:00:1e.0 1\nevent 0000:00:1e.0 8 79\n"
 
 

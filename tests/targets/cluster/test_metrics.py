@@ -10,7 +10,7 @@ import pytest
 from conformance.targets.cluster.reading import explain_no_metrics, read_kubelet_metrics, samples_in
 from kube.connection import Connection
 from kube.errors import ApiError
-from kube.observations import CREATES, OPERATIONS, PREPARED, total
+from kube.observations import CREATES, OPERATIONS, PREPARED, sum_samples
 
 TEXT = """# HELP dra_resource_claims_in_use [ALPHA] The number of ResourceClaims
 # TYPE dra_resource_claims_in_use gauge
@@ -58,7 +58,7 @@ def test_the_series_with_the_labels_are_added_up(
 ) -> None:
     found = samples_in(read_kubelet_metrics(connection(TEXT), "n"), name)
     assert found is not None
-    assert total(found, labels) == value
+    assert sum_samples(found, labels) == value
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_series_with_the_labels_are_added_up(
 def test_a_metric_is_known_by_the_name_of_each_minor(line: str) -> None:
     found = samples_in(line + "\n", CREATES)
     assert found is not None
-    assert total(found, {"status": "success", "admin_access": "false"}) == 3
+    assert sum_samples(found, {"status": "success", "admin_access": "false"}) == 3
 
 
 def test_a_counter_without_an_event_has_no_series() -> None:

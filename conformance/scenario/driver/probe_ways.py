@@ -52,7 +52,7 @@ SCRIPTS: Final = {
 
 MOST_NUMBERS: Final = 8192  # Of a set: as many CPUs as Linux can have (NR_CPUS).
 
-_SET = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*")
+_NUMBER_SET = re.compile(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*")
 
 
 class Way(Strict):
@@ -113,11 +113,11 @@ class Way(Strict):
     @field_validator("line")
     @classmethod
     def _regex(cls, value: str) -> str:
-        return regular_expression(value)
+        return check_regular_expression(value)
 
     @model_validator(mode="after")
     def _complete(self) -> Way:
-        if sum(one is not None for one in (self.kind, self.file, self.run)) != 1:
+        if sum(source is not None for source in (self.kind, self.file, self.run)) != 1:
             raise ValueError("give one of kind, file and run: where the lines are from")
         if sum(map(bool, (self.device_name, self.attribute, self.table))) > 1:
             raise ValueError("give one of deviceName, attribute and table: what a text is")
@@ -127,7 +127,7 @@ class Way(Strict):
 
     @property
     def script(self) -> str | None:
-        """What the container has to run for its lines; None: what every probe prints has them.
+        """Return what the container runs for its lines; None if what every probe prints has them.
 
         Messages do not count: a container without devices may have neither the file nor the tool.
         """
@@ -135,72 +135,82 @@ class Way(Strict):
             return f'for f in {self.file}; do [ -e "$f" ] && cat "$f"; done'
         return f"( {self.run} ) 2> /dev/null" if self.run else SCRIPTS.get(str(self.kind))
 
-    def lines(self, view: ContainerView, driver: str, name: str) -> Iterable[str]:
-        """What a container shows in this way, called ``name`` in the profile of ``driver``."""
+    def read_lines(self, view: ContainerView, driver: str, name: str) -> Iterable[str]:
+        """Return what a container shows in this way, ``name`` in the profile of ``driver``."""
         if self.kind == "env":
             return (f"{key}={value}" for key, value in view.environment.items())
         if self.kind == "deviceNodes":
             return view.device_nodes
         if self.kind == "metadata":
-            return _described(view.outputs, driver)
+            return _read_metadata_names(view.outputs, driver)
         return view.outputs.get(output_name(driver, name), "").splitlines()
 
-    def devices(self, lines: Iterable[str], known: Attributes) -> frozenset[str]:
-        """Names of the devices that lines name; what is no name of a device is said as it is."""
-        found = (re.match(self.line, line) for line in lines)
+    def find_device_names(self, lines: Iterable[str], attributes: Attributes) -> frozenset[str]:
+        """Return the names of devices in lines; what is no name of a device stays as it is."""
+        matches = (re.match(self.line, line) for line in lines)
         return frozenset(
             name
-            for match in found
+            for match in matches
             if match is not None
-            for text in self._texts(match)
-            for name in self._named(text, match, known)
+            for text in self._list_texts(match)
+            for name in self._name_devices(text, match, attributes)
         )
 
-    def _texts(self, match: re.Match[str]) -> Iterable[str]:
+    def _list_texts(self, match: re.Match[str]) -> Iterable[str]:
         groups = match.groupdict()
         text = match[0] if groups.get("device") is None else groups["device"]
         if not self.set:
             return (text,)
-        return map(str, numbers(text)) if _SET.fullmatch(text) else ([text] if text else ())
+        return (
+            map(str, parse_number_set(text))
+            if _NUMBER_SET.fullmatch(text)
+            else ([text] if text else ())
+        )
 
-    def _named(self, text: str, match: re.Match[str], known: Attributes) -> Iterable[str]:
+    def _name_devices(
+        self, text: str, match: re.Match[str], published: Attributes
+    ) -> Iterable[str]:
         if self.device_name is not None:
             return (self.device_name.format(text, **match.groupdict("")),)
         if self.table:
             return (self.table.get(text, f"{text!r} (not in the table)"),)
         if self.attribute is None:
             return (text,)
-        having = [name for name, own in known.items() if text in own.get(self.attribute, ())]
-        return having or (f"{self.attribute}={text}",)  # no device can have such a name
+        matching = [
+            name
+            for name, attributes in published.items()
+            if text in attributes.get(self.attribute, ())
+        ]
+        return matching or (f"{self.attribute}={text}",)  # no device can have such a name
 
 
 def published_attributes(devices: Iterable[Mapping[str, Any]], driver: str) -> Attributes:
-    """What devices of a driver have, as their ResourceSlices say (v1, DeviceAttribute)."""
+    """Return attributes of a driver's devices, as ResourceSlices have them (DeviceAttribute)."""
     return {
         str(device["name"]): {
-            name.removeprefix(f"{driver}/"): frozenset(map(_text, _values(value)))
+            name.removeprefix(f"{driver}/"): frozenset(map(_format_value, _list_values(value)))
             for name, value in (device.get("attributes") or {}).items()
         }
         for device in devices
     }
 
 
-def _values(attribute: Mapping[str, Any]) -> Iterator[Any]:
+def _list_values(attribute: Mapping[str, Any]) -> Iterator[Any]:
     for value in attribute.values():
         yield from value if isinstance(value, list) else [value]
 
 
-def _text(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def output_name(driver: str, way: str) -> str:
-    """By what name a container prints a way, beside those of another driver."""
+    """Return the name by which a container prints a way, beside those of another driver."""
     return f"{driver}/{way}"
 
 
-def regular_expression(text: str) -> str:
-    """The text. Raises ValueError: it is no regular expression."""
+def check_regular_expression(text: str) -> str:
+    """Return the text. Raises ValueError if it is not a regular expression."""
     try:
         re.compile(text)
     except re.error as error:
@@ -209,37 +219,41 @@ def regular_expression(text: str) -> str:
 
 
 def check_template(template: str, pattern: str) -> None:
-    """Raises ValueError: a template has something else than groups of a regular expression."""
+    """Raise ValueError if a template has something else than groups of a regular expression."""
     groups = re.compile(pattern).groupindex
     try:
-        parts = list(Formatter().parse(template))
+        fields = list(Formatter().parse(template))
     except ValueError as error:
         raise ValueError(f"deviceName {template!r}: {error}") from None
-    for _, name, form, conversion in parts:
+    for _, name, form, conversion in fields:
         if name is not None and (name not in {"0", *groups} or form or conversion):
-            known = ", ".join(f"{{{one}}}" for one in ("0", *groups))
-            raise ValueError(f"deviceName {template!r}: {{{name}}} is not one of {known}")
+            known_fields = ", ".join(f"{{{field}}}" for field in ("0", *groups))
+            raise ValueError(f"deviceName {template!r}: {{{name}}} is not one of {known_fields}")
 
 
-def numbers(text: str) -> Iterator[int]:
-    """The numbers of a set like ``0-3,7``, at most `MOST_NUMBERS`."""
-    parts = (part.partition("-") for part in text.split(","))
-    every = (number for one, _, last in parts for number in range(int(one), int(last or one) + 1))
-    return islice(every, MOST_NUMBERS)
+def parse_number_set(text: str) -> Iterator[int]:
+    """Yield the numbers of a set like ``0-3,7``, at most `MOST_NUMBERS`."""
+    ranges = (range_text.partition("-") for range_text in text.split(","))
+    numbers = (
+        number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)
+    )
+    return islice(numbers, MOST_NUMBERS)
 
 
-def _described(files: Mapping[str, str], driver: str) -> Iterator[str]:
-    """The devices in the driver's metadata files (k8s.io/dynamic-resource-allocation/api/metadata).
+def _read_metadata_names(files: Mapping[str, str], driver: str) -> Iterator[str]:
+    """Yield the devices in the driver's metadata files.
+
+    Their format: k8s.io/dynamic-resource-allocation, ``api/metadata``.
 
     A file that cannot be read so is said by its path, which is no name of a device.
     """
     for path, text in files.items():
         if path.startswith(f"{METADATA}/") and path.endswith(f"/{driver}-metadata.json"):
             try:
-                found, _ = json.JSONDecoder().raw_decode(text)
+                metadata, _ = json.JSONDecoder().raw_decode(text)
                 yield from (
                     str(device["name"])
-                    for request in found["requests"]
+                    for request in metadata["requests"]
                     for device in request["devices"]
                 )
             except (ValueError, KeyError, TypeError, RecursionError):
