@@ -69,8 +69,8 @@ class Trouble:
             return (
                 f"the kubelet of {self.pod['spec'].get('nodeName')} has no driver of that name: its"
                 " log and the driver's show whether"
-                f" {self._unregistered_driver[1]} registers there, with this name and a version that"
-                " the kubelet knows"
+                f" {self._unregistered_driver[1]} registers there, with this name and a version"
+                " that the kubelet knows"
             )
         return ""
 
