@@ -34,7 +34,7 @@ import grpc
 from benchmarks.idling import idle
 from conformance import __version__
 from kube.kubelet import dra_v1_pb2 as v1
-from kube.kubelet.rpc import stub as stub_of
+from kube.kubelet.rpc import make_stub as stub_of
 from nvml_driver.core import DriverCore
 from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.nvml.library import NvmlLibrary

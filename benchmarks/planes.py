@@ -57,10 +57,10 @@ class _Counted(Connection):
         self._lock = Lock()
         self.sent = 0
 
-    def text(self, *args: Any, **options: Any) -> bytes:
+    def read_text(self, *args: Any, **options: Any) -> bytes:
         with self._lock:
             self.sent += 1
-        return super().text(*args, **options)
+        return super().read_text(*args, **options)
 
     def stream(self, *args: Any, **options: Any) -> Stream:
         with self._lock:

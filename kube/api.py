@@ -254,7 +254,7 @@ def request_list(
     return object_list
 
 
-def collect(
+def collect_objects(
     connection: Connection,
     resource: Resource,
     keep: Callable[[Obj], T | None],

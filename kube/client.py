@@ -59,7 +59,7 @@ class Credentials:
         self._issued = _issue(config)
         self._renew_at = _renewal(self._issued)
 
-    def authorization(self) -> str:
+    def make_authorization(self) -> str:
         """Return the ``Authorization`` header, "" for none. Raises KubeconfigError, TargetError."""
         with self._lock:
             if self._renew_at is not None and time.time() >= self._renew_at:
@@ -67,7 +67,7 @@ class Credentials:
                 self._renew_at = _renewal(self._issued)
             return self._issued.authorization
 
-    def certificate(self) -> dict[str, str]:
+    def find_certificate(self) -> dict[str, str]:
         """Return the fields of a kubeconfig user that carry the client's certificate."""
         issued, user = self._issued, self._config.user
         if issued.certificate:
@@ -186,7 +186,7 @@ def api_client(config: ClientConfig) -> Any:
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     configuration = Configuration()
     try:
-        _load(config, credentials.certificate(), configuration)
+        _load(config, credentials.find_certificate(), configuration)
         if configuration.host.startswith("https:"):
             _check_certificates(configuration)
     except (ConfigException, ValueError, KeyError, TypeError, OSError) as error:
@@ -195,7 +195,7 @@ def api_client(config: ClientConfig) -> Any:
         ) from None
 
     def renew(configuration: Any) -> None:  # is called before each request
-        if authorization := credentials.authorization():
+        if authorization := credentials.make_authorization():
             configuration.api_key["BearerToken"] = authorization
 
     renew(configuration)

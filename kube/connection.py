@@ -115,7 +115,7 @@ class Connection:
                 an object, too long or too slow.
             TargetGoneError: for as long the server has refused credentials that it had accepted.
         """
-        text = self.text(method, path, query, body, **options)
+        text = self.read_text(method, path, query, body, **options)
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError):
@@ -126,7 +126,7 @@ class Connection:
             )
         return answer
 
-    def text(
+    def read_text(
         self,
         method: str,
         path: str,

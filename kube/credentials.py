@@ -45,7 +45,9 @@ class Authority:
         self.certificate = directory / "ca.crt"
         write_private(self.certificate, self._authority.cert_pem.bytes())
 
-    def issue(self, name: str, *, names: Iterable[str] = (), organization: str = "") -> Pair:
+    def issue_certificate(
+        self, name: str, *, names: Iterable[str] = (), organization: str = ""
+    ) -> Pair:
         """Sign `NAME.crt` and `NAME.key`, good for a server and for a client.
 
         Args:

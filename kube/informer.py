@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 
-from kube.api import Resource, collect, request_list
+from kube.api import Resource, collect_objects, request_list
 from kube.base.errors import TargetError
 from kube.connection import Connection
 from kube.errors import ApiError, of_status
@@ -107,7 +107,9 @@ class Informer:
                 )
                 item.setdefault("kind", kind)
         else:
-            items, metadata = collect(self._connection, self.resource, self._keep, self.namespace)
+            items, metadata = collect_objects(
+                self._connection, self.resource, self._keep, self.namespace
+            )
             object_list = {
                 "kind": f"{self.resource.kind}List",
                 "metadata": metadata,

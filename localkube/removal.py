@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from kube.base.locks import file_lock
-from kube.base.processes import identify, wait_gone
+from kube.base.processes import identify_process, wait_gone
 from kube.components import OTHER_SCHEDULER
 from localkube.base import ClusterError, Progress
 from localkube.layout import Layout
@@ -147,7 +147,7 @@ def wait_and_remove(layout: Layout, owner: int) -> None:
 
     Raises ClusterError: something is left.
     """
-    identity = identify(owner)
+    identity = identify_process(owner)
     if identity is not None:  # else it ended before we got here
         wait_gone(identity)
     with file_lock(layout.lock):

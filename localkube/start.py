@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kube.base.processes import identify
+from kube.base.processes import identify_process
 from kube.credentials import context_name
 from localkube.base import ClusterAccess, Progress
 from localkube.binaries import images
@@ -60,7 +60,7 @@ class Start:
         Raises ClusterError: something did not start; what had been started is left to the caller.
         """
         layout, options = self._layout, self._options
-        owner = None if options.persistent else identify(os.getpid())
+        owner = None if options.persistent else identify_process(os.getpid())
         taken_networks = network.taken_networks() if options.nodes else []
         state = State(
             name=layout.name,

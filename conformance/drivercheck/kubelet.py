@@ -25,7 +25,7 @@ from kube.kubelet import dra_v1_pb2 as v1
 from kube.kubelet import dra_v1beta1_pb2 as v1beta1
 from kube.kubelet import pluginregistration_v1_pb2 as registration
 from kube.kubelet.plugins import INFO_SECONDS, KNOWN_SERVICES
-from kube.kubelet.rpc import stub
+from kube.kubelet.rpc import make_stub
 from kube.values import Obj
 
 SERVICES: Final[Mapping[str, ModuleType]] = dict(zip(KNOWN_SERVICES, (v1, v1beta1), strict=True))
@@ -117,7 +117,7 @@ class Registrar:
     def __init__(self, socket: Path) -> None:
         self.socket = socket
         self._channel = connect(socket)
-        self._stub = stub(registration, self._channel)
+        self._stub = make_stub(registration, self._channel)
 
     def get_info(self, seconds: float = INFO_SECONDS) -> Any:
         return call("GetInfo", self._stub.GetInfo, registration.InfoRequest(), seconds)
@@ -140,7 +140,7 @@ class Plugin:
         self.version = version
         self.channel = connect(endpoint)
         self._messages = SERVICES[version]
-        self._stub = stub(self._messages, self.channel)
+        self._stub = make_stub(self._messages, self.channel)
 
     def prepare(
         self, references: Iterable[Mapping[str, str]], seconds: float = CALL_SECONDS
@@ -192,7 +192,7 @@ def watch_health(channel: grpc.Channel, version: str, count: int, seconds: float
     time.
     """
     messages = HEALTH[version]
-    stream = stub(messages, channel).NodeWatchResources(
+    stream = make_stub(messages, channel).NodeWatchResources(
         messages.NodeWatchResourcesRequest(), timeout=seconds
     )
     responses: list[Any] = []

@@ -51,7 +51,7 @@ def boot_id() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def identify(pid: int) -> Identity | None:
+def identify_process(pid: int) -> Identity | None:
     """Return the identity of a running process, None where it is gone."""
     state, _, start_time = _stat(pid)
     return Identity(pid, start_time, boot_id()) if state else None

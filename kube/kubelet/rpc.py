@@ -35,7 +35,7 @@ def serve(
     return grpc.method_handlers_generic_handler(service.full_name, handlers)
 
 
-def stub(messages: ModuleType, channel: grpc.Channel) -> Any:
+def make_stub(messages: ModuleType, channel: grpc.Channel) -> Any:
     """Return a client of the module's service: its methods, each called with a request."""
     [service] = messages.DESCRIPTOR.services_by_name.values()
     calls = {}

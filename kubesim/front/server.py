@@ -127,7 +127,7 @@ class Front(Application):
         admin = secrets.token_urlsafe(32)
         super().__init__(backend, {**(tokens or {}), admin: None})
         authority = Authority(folder / "pki", f"dra-conformance {name}")
-        pair = authority.issue("front", names=("localhost", "127.0.0.1"))
+        pair = authority.issue_certificate("front", names=("localhost", "127.0.0.1"))
         self._socket = listening or listen()
         self.url = f"https://127.0.0.1:{self._socket.getsockname()[1]}"
         self.kubeconfig = folder / "kubeconfig"

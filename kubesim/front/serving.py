@@ -22,7 +22,7 @@ from typing import Final
 
 from kube.base.errors import InfrastructureError, UsageError
 from kube.base.locks import file_lock
-from kube.base.processes import Identity, identify, send, wait_gone
+from kube.base.processes import Identity, identify_process, send, wait_gone
 from kube.errors import ApiError
 from kubesim.clock import EPOCH
 from kubesim.front.backend import Backend
@@ -155,7 +155,7 @@ class Served:
                     )
                 shutil.rmtree(self.folder, ignore_errors=True)
                 self.folder.mkdir(mode=0o700, parents=True)
-                identity = identify(os.getpid())
+                identity = identify_process(os.getpid())
                 assert identity is not None  # it is this process
                 self._record.write_text(json.dumps(dataclasses.asdict(identity)))
         except OSError as error:

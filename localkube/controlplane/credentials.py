@@ -63,14 +63,14 @@ def write_credentials(layout: Layout, state: State) -> None:
     """Make certificates, tokens and kubeconfigs of the whole cluster."""
     authority = Authority(layout.pki, f"dra-conformance local cluster {layout.name}")
     local = ("localhost", LOOPBACK)
-    authority.issue("etcd", names=local)
+    authority.issue_certificate("etcd", names=local)
     service = [f"kubernetes{suffix}" for suffix in ("", ".default", ".default.svc")]
     addresses = [SERVICE_IP, *([state.network.gateway] if state.network else [])]
-    authority.issue("kube-apiserver", names=[*local, *service, *addresses])
+    authority.issue_certificate("kube-apiserver", names=[*local, *service, *addresses])
     for name in ("kube-controller-manager", "kube-scheduler"):
-        authority.issue(name, names=local)
-    authority.issue("etcd-client")
-    authority.issue("kubelet-client", organization="system:masters")
+        authority.issue_certificate(name, names=local)
+    authority.issue_certificate("etcd-client")
+    authority.issue_certificate("kubelet-client", organization="system:masters")
     write_signing_key(layout.pki)
     users = [
         User("admin", "dra-conformance:admin", ["system:masters"]),
@@ -81,7 +81,7 @@ def write_credentials(layout: Layout, state: State) -> None:
     for index in range(1, state.nodes + 1):
         name = layout.node(index).name
         assert state.network is not None, "a cluster with nodes has a network"
-        authority.issue(name, names=[name, state.network.node_address(index)])
+        authority.issue_certificate(name, names=[name, state.network.node_address(index)])
         users.append(User(name, f"system:node:{name}", ["system:nodes"]))
     tokens = write_tokens(layout.pki / "tokens.csv", users)
     for user, token in tokens.items():

@@ -25,7 +25,7 @@ import grpc
 from kube.base.text import one_line
 from kube.kubelet import pluginregistration_v1_pb2 as registration
 from kube.kubelet.plugins import INFO_SECONDS, KNOWN_SERVICES, KUBELET_ROOT, PLUGIN_TYPE
-from kube.kubelet.rpc import stub
+from kube.kubelet.rpc import make_stub
 from kube.slices import pools_complete
 from localkube.api import LocalApi, accepts_connections
 
@@ -61,7 +61,7 @@ def list_offers(registrar: Path) -> list[Offer]:
     offered = []
     for path in sorted(path for path in registrar.rglob("*") if path.is_socket()):
         with grpc.insecure_channel(f"unix:{path}") as channel:
-            ask = stub(registration, channel).GetInfo
+            ask = make_stub(registration, channel).GetInfo
             try:
                 info = ask(registration.InfoRequest(), timeout=INFO_SECONDS)
             except grpc.RpcError:

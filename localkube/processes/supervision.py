@@ -22,7 +22,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from kube.base.processes import Identity, identify, is_alive, send, wait_gone
+from kube.base.processes import Identity, identify_process, is_alive, send, wait_gone
 from localkube.base import ClusterError
 from localkube.layout import Layout
 from localkube.processes import procfs
@@ -143,7 +143,7 @@ class Processes:
             raise ClusterError(
                 f"{spec.name}: cannot start {command[0]}: {error.strerror}"
             ) from error
-        identity = identify(pid)
+        identity = identify_process(pid)
         assert identity is not None, "a child stays at least as a zombie until it is waited for"
         record = ProcessRecord(spec, identity)
         self._write(record)

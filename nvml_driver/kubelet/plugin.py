@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2
 
 from kube.kubelet import dra_v1_pb2 as dra
 from kube.kubelet import pluginregistration_v1_pb2 as registration
-from kube.kubelet.rpc import serve, stub
+from kube.kubelet.rpc import make_stub, serve
 from nvml_driver.core import DriverCore
 from nvml_driver.errors import DriverError
 from nvml_driver.health.stream import MAX_STREAMS, HealthFeed
@@ -160,9 +160,9 @@ class LivenessServer:
         registrar, service = self._channels
         status = health_pb2.HealthCheckResponse.SERVING
         try:
-            stub(registration, registrar).GetInfo(registration.InfoRequest(), timeout=_SECONDS)
+            make_stub(registration, registrar).GetInfo(registration.InfoRequest(), timeout=_SECONDS)
             no_claims = dra.NodePrepareResourcesRequest()
-            stub(dra, service).NodePrepareResources(no_claims, timeout=_SECONDS)
+            make_stub(dra, service).NodePrepareResources(no_claims, timeout=_SECONDS)
         except grpc.RpcError:
             status = health_pb2.HealthCheckResponse.NOT_SERVING
         return health_pb2.HealthCheckResponse(status=status)

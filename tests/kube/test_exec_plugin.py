@@ -55,8 +55,8 @@ def test_the_token_that_a_plugin_prints_is_used(api: FakeApi, tmp_path: Path) ->
 def test_the_certificate_that_a_plugin_prints_is_used(api: FakeApi, tmp_path: Path) -> None:
     script = credential(clientCertificateData="CERTIFICATE", clientKeyData="KEY")
     credentials = Credentials(load_config(with_plugin(api, tmp_path / "config", script), "fake"))
-    assert credentials.authorization() == ""
-    found = {name: b64decode(text) for name, text in credentials.certificate().items()}
+    assert credentials.make_authorization() == ""
+    found = {name: b64decode(text) for name, text in credentials.find_certificate().items()}
     assert found == {"client-certificate-data": b"CERTIFICATE", "client-key-data": b"KEY"}
 
 

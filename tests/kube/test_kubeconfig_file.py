@@ -30,7 +30,7 @@ def refusal(path: Path) -> str:
 
 
 def authorization(path: Path, context: str = "rude") -> str | None:
-    return Credentials(load_config(path, context)).authorization() or None
+    return Credentials(load_config(path, context)).make_authorization() or None
 
 
 def id_token(**claims: Any) -> str:

@@ -44,7 +44,9 @@ def test_issued_certificate_is_signed_by_the_authority_and_names_its_addresses(
     tmp_path: Path,
 ) -> None:
     authority = Authority(tmp_path, "test authority")
-    pair = authority.issue("server", names=["localhost", "127.0.0.1"], organization="group")
+    pair = authority.issue_certificate(
+        "server", names=["localhost", "127.0.0.1"], organization="group"
+    )
     certificate, ca = load(pair.certificate), load(authority.certificate)
     certificate.verify_directly_issued_by(ca)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -60,7 +62,7 @@ def test_issued_certificate_is_signed_by_the_authority_and_names_its_addresses(
 def test_strict_verification_accepts_the_certificates(tmp_path: Path) -> None:
     """What Python 3.13 and later asks of a server by default."""
     authority = Authority(tmp_path, "a")
-    pair = authority.issue("server", names=["127.0.0.1"])
+    pair = authority.issue_certificate("server", names=["127.0.0.1"])
     server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server_side.load_cert_chain(pair.certificate, pair.key)
     client_side = ssl.create_default_context(cafile=str(authority.certificate))
@@ -75,14 +77,14 @@ def test_strict_verification_accepts_the_certificates(tmp_path: Path) -> None:
 
 
 def test_certificates_are_valid_now_and_for_months(tmp_path: Path) -> None:
-    pair = Authority(tmp_path, "a").issue("server")
+    pair = Authority(tmp_path, "a").issue_certificate("server")
     now = dt.datetime.now(dt.UTC)
     assert load(pair.certificate).not_valid_before_utc < now
     assert load(pair.certificate).not_valid_after_utc > now + dt.timedelta(days=90)
 
 
 def test_key_belongs_to_its_certificate(tmp_path: Path) -> None:
-    pair = Authority(tmp_path, "a").issue("server")
+    pair = Authority(tmp_path, "a").issue_certificate("server")
     key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
     assert load(pair.certificate).public_key() == key.public_key()
     signing = write_signing_key(tmp_path)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from kube.base.processes import identify, is_alive, wait_gone
+from kube.base.processes import identify_process, is_alive, wait_gone
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.component import Component, Running
 from localkube.layout import Layout
@@ -148,7 +148,7 @@ def test_stopping_what_does_not_run_does_nothing(layout: Layout) -> None:
 def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Layout) -> None:
     processes = Processes(layout)
     with subprocess.Popen(["/bin/sleep", "1000"]) as innocent:
-        identity = identify(innocent.pid)
+        identity = identify_process(innocent.pid)
         assert identity is not None
         earlier = dataclasses.replace(identity, start_time=identity.start_time - 1)
         layout.processes.mkdir(parents=True)
@@ -162,7 +162,7 @@ def test_number_that_belongs_to_another_process_by_now_is_left_alone(layout: Lay
 
 
 def test_process_of_an_earlier_boot_is_not_alive() -> None:
-    identity = identify(os.getpid())
+    identity = identify_process(os.getpid())
     assert identity is not None
     assert identity.alive()
     assert not dataclasses.replace(identity, boot_id="an earlier one").alive()
@@ -170,7 +170,7 @@ def test_process_of_an_earlier_boot_is_not_alive() -> None:
 
 def test_zombie_is_not_alive() -> None:
     with subprocess.Popen(["/bin/sleep", "1000"]) as child:
-        identity = identify(child.pid)
+        identity = identify_process(child.pid)
         assert identity is not None
         child.kill()
         descriptor = os.pidfd_open(child.pid)
@@ -189,7 +189,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0) 
 def test_process_of_which_a_thread_still_runs_is_alive() -> None:
     """Its files are open: somebody may still answer at its sockets."""
     with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS]) as child:
-        identity = identify(child.pid)
+        identity = identify_process(child.pid)
         assert identity is not None
         try:
             while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kube.base.locks import file_lock
-from kube.base.processes import Identity, identify
+from kube.base.processes import Identity, identify_process
 from localkube import LocalCluster, LocalOptions, stale_clusters
 from localkube.base import ClusterError, ClusterUsageError
 from localkube.layout import Layout
@@ -37,7 +37,7 @@ def make_state(**changes: object) -> State:
         feature_gates={"A": True},
         ports=Ports(1, 2, 3, 4, 5, 6),
         network=Network("10.213.7.0/24"),
-        owner=identify(os.getpid()),
+        owner=identify_process(os.getpid()),
     )
     return dataclasses.replace(state, **changes)  # type: ignore[arg-type]
 
@@ -77,7 +77,7 @@ def test_cluster_is_abandoned_when_its_program_has_ended() -> None:
 
 
 def test_stale_clusters_are_those_of_ended_programs(tmp_path: Path) -> None:
-    owners = {"dead": GONE, "mine": identify(os.getpid()), "kept": None}
+    owners = {"dead": GONE, "mine": identify_process(os.getpid()), "kept": None}
     for name, owner in owners.items():
         write_state(Layout(name, tmp_path / name), make_state(name=name, owner=owner))
     (tmp_path / "damaged").mkdir()

@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from kube.kubelet import dra_v1_pb2 as v1
-from kube.kubelet.rpc import stub as stub_of
+from kube.kubelet.rpc import make_stub as stub_of
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.plugin import KubeletPlugin, LivenessServer
 from nvml_driver.logs import JsonFormatter, TextFormatter

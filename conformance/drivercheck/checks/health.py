@@ -133,11 +133,11 @@ def stream_can_be_opened_again(bench: Bench) -> None:
 def calls_go_on_beside_a_stream(bench: Bench) -> None:
     """While a stream is open claims are prepared and unprepared."""
     version = _offered_versions(bench)[0]
-    from kube.kubelet.rpc import stub
+    from kube.kubelet.rpc import make_stub
 
     messages = HEALTH[version]
     request = messages.NodeWatchResourcesRequest()
-    stream = stub(messages, bench.plugin.channel).NodeWatchResources(request, timeout=30.0)
+    stream = make_stub(messages, bench.plugin.channel).NodeWatchResources(request, timeout=30.0)
     try:
         claim = bench.allocated_claim()
         bench.prepare(claim)

@@ -200,7 +200,7 @@ def probe_gate(api: Api, gate_probe: GateProbe) -> bool | None:
 def _read_enabled_gates(connection: Connection) -> Mapping[str, bool]:
     """Return what the API server's metrics say; nothing where they may not be read."""
     try:
-        text = connection.text("GET", "/metrics", accept="text/plain", patience=5.0)
+        text = connection.read_text("GET", "/metrics", accept="text/plain", patience=5.0)
     except (ApiError, TargetError):
         return {}
     return {name.decode(): value == b"1" for name, value in _METRIC.findall(text)}

@@ -20,7 +20,7 @@ from conformance.targets.cluster.snapshots import (
     make_snapshot,
     reduce_object,
 )
-from kube.api import DRA_VERSIONS, Api, Resource, collect
+from kube.api import DRA_VERSIONS, Api, Resource, collect_objects
 from kube.base.errors import TargetError
 from kube.errors import ApiError
 from kube.values import Obj
@@ -84,7 +84,7 @@ def snapshot_of(
     claims = kinds.pop("ResourceClaim")
     for resource in (*kinds.values(), claims):
         try:
-            objects += collect(api.connection, resource, keep_relevant)[0]
+            objects += collect_objects(api.connection, resource, keep_relevant)[0]
         except ApiError as error:
             if resource.kind != "DeviceTaintRule" or gates.get("DRADeviceTaintRules", True):
                 raise
@@ -136,7 +136,7 @@ def _where_allowed(
         return reduced_pod(obj, reserved) if resource.kind == "Pod" else keep_relevant(obj)
 
     try:
-        return sorted(collect(api.connection, resource, keep)[0], key=by_name)
+        return sorted(collect_objects(api.connection, resource, keep)[0], key=by_name)
     except ApiError as error:
         missing(_describe_refusal(resource.plural, error))
         return None

@@ -112,7 +112,7 @@ def _events(events: list[Obj]) -> str:
 
 def _log(api: Api, pod: Obj, container: str) -> str:
     meta = pod["metadata"]
-    text = api.connection.text(
+    text = api.connection.read_text(
         "GET",
         f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log",
         {"container": container, "tailLines": str(_TAIL_LINES)},

@@ -27,7 +27,7 @@ from kube.base.errors import TargetError
 from kube.errors import PASSING, ApiError
 from kube.informers import Changes
 from kube.kubelet import podresources_v1_pb2 as api
-from kube.kubelet.rpc import stub
+from kube.kubelet.rpc import make_stub
 from kube.observations import (
     Component,
     ContainerView,
@@ -103,7 +103,7 @@ class ClusterObservation:
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log"
         try:
-            text = self._api.connection.text(
+            text = self._api.connection.read_text(
                 "GET",
                 path,
                 {"container": container},
@@ -181,7 +181,7 @@ def list_claims(
     """Return a container's claims; None: the kubelet does not list it, or does not answer."""
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         try:
-            answer = stub(api, channel).List(api.ListPodResourcesRequest(), timeout=_SECONDS)
+            answer = make_stub(api, channel).List(api.ListPodResourcesRequest(), timeout=_SECONDS)
         except grpc.RpcError:  # a kubelet that restarts is asked again
             return None
     for item in answer.pod_resources:

@@ -81,7 +81,7 @@ _PATIENCE = 2.0  # seconds
 def read_kubelet_metrics(connection: Connection, node: str, agent: str = "") -> str:
     """Return the metrics of a node's kubelet as text. Raises ApiError or TargetError."""
     path = f"/api/v1/nodes/{node}/proxy/metrics"
-    text = connection.text("GET", path, accept="text/plain", patience=_PATIENCE, agent=agent)
+    text = connection.read_text("GET", path, accept="text/plain", patience=_PATIENCE, agent=agent)
     return text.decode("utf-8", "replace")
 
 

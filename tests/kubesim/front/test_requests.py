@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kube.api import Api, collect
+from kube.api import Api, collect_objects
 from kube.connection import TABLE, Connection
 from kube.values import Obj, cells_of
 from kubesim.apiserver.tables import human_duration
@@ -263,6 +263,6 @@ def test_a_list_is_collected_in_pages_and_in_one_piece_where_a_page_is_too_old(
         return name if name != "c" else None
 
     resource = api.discovery.find("resource.k8s.io/v1", "ResourceClaim")
-    assert collect(api.connection, resource, keep, page=2)[0] == ["a", "b", "d", "e"]
+    assert collect_objects(api.connection, resource, keep, page=2)[0] == ["a", "b", "d", "e"]
     assert seen == ["ResourceClaim"] * (7 if forgets else 5)
     api.connection.close()

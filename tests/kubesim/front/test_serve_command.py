@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kube.base.processes import identify
+from kube.base.processes import identify_process
 from kube.connection import Connection
 from kubesim import __main__ as program
 
@@ -54,7 +54,7 @@ def no_folder(folder: Path) -> tuple[str, ...]:
 def another_instance(folder: Path) -> tuple[str, ...]:
     its = folder / "state/dra-conformance/kubesim/default"
     its.mkdir(parents=True)
-    identity = identify(os.getpid())
+    identity = identify_process(os.getpid())
     assert identity is not None
     (its / "process.json").write_text(json.dumps(dataclasses.asdict(identity)))
     return ()

@@ -13,7 +13,7 @@ import pytest
 
 from kube.kubelet import dra_health_v1_pb2 as v1
 from kube.kubelet import dra_health_v1alpha1_pb2 as v1alpha1
-from kube.kubelet.rpc import stub as stub_of
+from kube.kubelet.rpc import make_stub as stub_of
 from nvml_driver.health.stream import LEASE_SECONDS, MAX_STREAMS, RESEND_SECONDS, HealthFeed
 from nvml_driver.kubelet.service import health_service
 from nvml_driver.model.inventory import Inventory

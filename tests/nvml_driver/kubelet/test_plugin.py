@@ -15,7 +15,7 @@ from kube.kubelet import dra_health_v1_pb2 as health
 from kube.kubelet import dra_v1_pb2 as v1
 from kube.kubelet import dra_v1beta1_pb2 as v1beta1
 from kube.kubelet import pluginregistration_v1_pb2 as registration
-from kube.kubelet.rpc import stub as stub_of
+from kube.kubelet.rpc import make_stub as stub_of
 from nvml_driver.errors import DriverError, KubeError
 from nvml_driver.health.stream import HealthFeed
 from nvml_driver.kubelet.plugin import KubeletPlugin

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from kube.kubelet import dra_v1_pb2 as v1
-from kube.kubelet.rpc import stub as stub_of
+from kube.kubelet.rpc import make_stub as stub_of
 from nvml_driver.errors import DriverError
 from nvml_driver.kubelet.plugin import KubeletPlugin
 from nvml_driver.kubelet.rolling import MAX_SOCKET_PATH, Instance, dra_socket, registration_socket
