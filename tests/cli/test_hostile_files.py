@@ -207,6 +207,7 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             ("render", _OUTPUT, "different.ndjson", _DIFFERENT),
             ("shrink", [], "different.ndjson", _DIFFERENT),
             ("report", _ABOUT, "different.ndjson", _DIFFERENT),
+            ("submit", _ABOUT, "different.ndjson", _DIFFERENT),
             ("render", _OUTPUT, "errors.ndjson", " values are not as expected"),
             ("render", _OUTPUT, "lines.ndjson", "has more than 100000 lines"),
             ("render", _OUTPUT, "deep.ndjson", "is nested deeper than 128"),
@@ -241,6 +242,30 @@ def test_a_file_that_would_take_gigabytes_is_refused_with_its_name(
     assert name in output
     assert "Traceback" not in output
     assert done.returncode == 2, output[:2000]
+
+
+def test_a_submission_that_would_take_gigabytes_is_left_out_of_a_page(
+    folder: Path, tmp_path: Path
+) -> None:
+    submission = tmp_path / "reports/1.37/org-project"
+    submission.mkdir(parents=True)
+    (submission / "evidence.json.xz").write_bytes(written(folder, "lists.json.xz").read_bytes())
+    done = call(tmp_path, "page", "reports", "--output=site")
+    output = " ".join(done.stderr.split())
+    assert "left out: reports/1.37/org-project" in output, output[:2000]
+    assert "has more than 100000 values" in output
+    assert done.returncode == 1
+
+
+def test_a_run_that_would_take_gigabytes_is_not_resumed(folder: Path, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    (earlier / "results.ndjson").write_bytes(written(folder, "different.ndjson").read_bytes())
+    done = call(tmp_path, "run", "--target=reference", "--output=out", "--resume=earlier")
+    output = " ".join((done.stderr + done.stdout).split())
+    assert _DIFFERENT in output, output[:2000]
+    assert "results.ndjson" in output
+    assert done.returncode == 2
 
 
 def test_what_a_result_file_quotes_is_bounded_where_it_is_drawn(tmp_path: Path) -> None:
