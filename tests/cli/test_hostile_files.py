@@ -261,7 +261,7 @@ def test_a_run_that_would_take_gigabytes_is_not_resumed(folder: Path, tmp_path: 
     earlier = tmp_path / "earlier"
     earlier.mkdir()
     (earlier / "results.ndjson").write_bytes(written(folder, "different.ndjson").read_bytes())
-    done = call(tmp_path, "run", "--target=reference", "--output=out", "--resume=earlier")
+    done = call(tmp_path, "run", "--target=reference", "--resume=earlier")
     output = " ".join((done.stderr + done.stdout).split())
     assert _DIFFERENT in output, output[:2000]
     assert "results.ndjson" in output
