@@ -271,7 +271,7 @@ def test_a_run_that_would_take_gigabytes_is_not_resumed(folder: Path, tmp_path: 
 def test_what_a_result_file_quotes_is_bounded_where_it_is_drawn(tmp_path: Path) -> None:
     """A text in a line is no more than a text, until a page makes a drawing of it."""
     scenario = planned()
-    text = "[" + "[]," * 18_000_000 + "0]"
+    text = "[" + "[]," * 14_000_000 + "0]"
     event = finished(scenario, Outcome.FAILED, "no pod")
     kept = {scenario.id: {"snapshot.json": text}}
     play(ResultFile(tmp_path / "quoting.ndjson"), stream([scenario], [event], kept))

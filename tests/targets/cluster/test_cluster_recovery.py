@@ -76,7 +76,7 @@ def test_discovery_of_another_shape_is_an_error_that_says_so(
     target: ClusterTarget, monkeypatch: pytest.MonkeyPatch, answer: object
 ) -> None:
     monkeypatch.setattr(
-        target.api.connection, "text", lambda *_args, **_kwargs: json.dumps(answer).encode()
+        target.api.connection, "read_text", lambda *_args, **_kwargs: json.dumps(answer).encode()
     )
     with pytest.raises(TargetError, match="is this the address of an API server"):
         target.api.discovery.find("v1", "Pod")

@@ -32,7 +32,7 @@ class Kubelet:
 
     answer: str | ApiError
 
-    def text(self, method: str, path: str, **options: Any) -> bytes:
+    def read_text(self, method: str, path: str, **options: Any) -> bytes:
         assert (method, path) == ("GET", "/api/v1/nodes/n/proxy/metrics")
         if isinstance(self.answer, ApiError):
             raise self.answer
