@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Final
 from conformance.certify.codes import Finding
 from conformance.certify.model import DriverCheckSummary
 from conformance.certify.times import CLOCK_SKEW
-from conformance.certify.values import Result
+from conformance.certify.values import Result, find_repeated
 from conformance.digest import text_digest
 from conformance.drivercheck.check import Level
 from conformance.drivercheck.result import DriverCheckResult, Outcome, judge_checks
@@ -111,8 +110,7 @@ def find_misfits(checked: DriverChecked, run: RunStarted, *, ours: bool) -> Iter
     else:
         if began > datetime.now(UTC) + CLOCK_SKEW:
             yield "times", f"began on {result.started_at}, which is in the future"
-    names = Counter(check.name for check in result.checks)
-    if twice := sorted(name for name, number in names.items() if number > 1):
+    if twice := find_repeated(check.name for check in result.checks):
         yield "driver-check", f"has checks twice: {', '.join(twice[:3])}"
     if result.driver != run.driver:
         yield "driver-check", f"is of the driver {result.driver}, the run of {run.driver}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import lzma
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic import Field, model_validator
 from conformance.certify.driverchecked import DriverChecked, parse_driver_check
 from conformance.certify.model import ConformanceReport
 from conformance.certify.profiles import ProfileSet
+from conformance.certify.values import find_repeated
 from conformance.results.events.scenario import PlannedScenario
 from conformance.results.read import MAX_LINE, RecordedRun, first_problem, parse_results
 from conformance.results.write import FILE_NAME, public_files
@@ -66,9 +66,7 @@ class Evidence(Strict):
     @model_validator(mode="after")
     def _unique(self) -> Evidence:
         """Refuse a scenario that is there twice: who looks it up would see one, who counts both."""
-        counts = Counter(item.id for item in self.catalogue)
-        twice = sorted(name for name, number in counts.items() if number > 1)
-        if twice:
+        if twice := find_repeated(item.id for item in self.catalogue):
             raise ValueError(f"scenarios that are in the catalogue twice: {', '.join(twice[:3])}")
         return self
 

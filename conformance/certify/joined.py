@@ -9,10 +9,10 @@ of a run that was resumed is of a file that is gone, so that nothing here can ch
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from conformance.certify.codes import Finding
+from conformance.certify.values import find_repeated
 from conformance.results.events.run import Merged, RunStarted
 from conformance.results.merge import merged_id
 from conformance.results.read import RecordedRun
@@ -23,11 +23,11 @@ from conformance.scenario.driver.variables import make_suffix, name_namespace
 def joined_contradictions(result: RecordedRun) -> Iterator[Finding]:
     """Yield where the header's shards and resumed runs do not fit each other or the results."""
     run = result.run
-    if twice := _first_duplicate(run.joined_runs):
-        yield "joined-runs", f"run {twice} is joined twice"
+    if twice := find_repeated(run.joined_runs):
+        yield "joined-runs", f"run {twice[0]} is joined twice"
     for kept_by, kept_scenarios in _resumptions(run):
-        if twice := _first_duplicate(kept_scenarios):
-            yield "joined-runs", f"{twice} was kept of two runs that {kept_by} resumed"
+        if twice := find_repeated(kept_scenarios):
+            yield "joined-runs", f"{twice[0]} was kept of two runs that {kept_by} resumed"
     if run.merged is not None:
         yield from _check_shards(result, run.merged)
     yield from _check_namespaces(result)
@@ -42,8 +42,8 @@ def _check_shards(result: RecordedRun, merged: Merged) -> Iterator[Finding]:
     if run.run != (right := merged_id(merged)):
         yield "joined-runs", f"is run {run.run}, of its shards' digests it would be {right}"
     dealt = [name for shard in shards for name in shard.scenarios]
-    if twice := _first_duplicate(dealt):
-        yield "joined-runs", f"{twice} is a scenario of two shards"
+    if twice := find_repeated(dealt):
+        yield "joined-runs", f"{twice[0]} is a scenario of two shards"
     plan = {item.id for item in run.planned}
     if foreign := set(dealt) - plan:
         yield "joined-runs", f"shards have {_join_some(foreign)}, which the run did not plan"
@@ -97,11 +97,6 @@ def _resumptions(run: RunStarted) -> Iterator[tuple[str, list[str]]]:
     for shard in run.merged.parts if run.merged else ():
         kept_scenarios = [name for resumption in shard.resumed for name in resumption.scenarios]
         yield f"shard {shard.index}", kept_scenarios
-
-
-def _first_duplicate(names: Iterable[str]) -> str:
-    """Return the first name that is there more than once; empty where none is."""
-    return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
 def _join_some(names: Iterable[str]) -> str:

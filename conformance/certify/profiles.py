@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from conformance.certify.values import find_repeated
 from conformance.data import scenarios_dir
 from conformance.results.events.scenario import PlannedScenario
 from conformance.scenario.base import Strict
@@ -69,9 +70,7 @@ class ProfileSet(Strict):
 
     @model_validator(mode="after")
     def _unique(self) -> ProfileSet:
-        names = [profile.name for profile in self.profiles]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if twice := find_repeated(profile.name for profile in self.profiles):
             raise ValueError(f"profiles with the same name: {', '.join(twice)}")
         return self
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -15,6 +17,14 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Number = Annotated[int, Field(ge=0)]
 Text = Annotated[str, Field(min_length=1, max_length=400)]
 Address = Annotated[str, Field(pattern=r"^https?://[^\s]+$", max_length=400)]
+
+
+def find_repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that are there more than once, sorted.
+
+    Of two things of one name one reader takes the first and another the last, or counts both.
+    """
+    return sorted(name for name, number in Counter(names).items() if number > 1)
 
 
 class Result(StrEnum):
