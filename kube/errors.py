@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,14 +45,23 @@ class ApiError(Exception):
         reason: ``Status.reason``, for example ``Invalid``, ``NotFound``, ``Conflict``.
         message: ``Status.message``.
         causes: ``Status.details.causes``.
+        details: all else of ``Status.details``, such as ``name`` and ``kind``; None without any.
     """
 
-    def __init__(self, code: int, reason: str, message: str, causes: Sequence[Cause] = ()) -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        causes: Sequence[Cause] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.causes = tuple(causes)
+        self.details = details
 
 
 class KubeconfigError(UsageError):

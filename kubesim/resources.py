@@ -99,6 +99,11 @@ def served_apis(gates: Mapping[str, bool]) -> frozenset[str]:
     )
 
 
+def served_groups(gates: Mapping[str, bool]) -> frozenset[str]:
+    """Return the API groups that are served with these feature gates, but for core."""
+    return frozenset(kind.group for kind in _ALL if kind.group and kind.is_served(gates))
+
+
 def resolve_kind(api_version: str, name: str, gates: Mapping[str, bool]) -> Kind:
     """Return the kind that an object or reference names.
 

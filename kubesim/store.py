@@ -65,14 +65,23 @@ def retain_items(holder: Obj, field: str, is_kept: Callable[[Any], bool]) -> Non
 
 def not_found(kind: Kind, name: str) -> ApiError:
     """Return 404, in the words of ``apierrors.NewNotFound``."""
-    return ApiError(404, "NotFound", f'{kind.resource} "{name}" not found')
+    return new_refusal(404, "NotFound", kind, name, f'{kind.resource} "{name}" not found')
+
+
+def new_refusal(
+    code: int, reason: str, kind: Kind, name: str, message: str, *causes: Cause
+) -> ApiError:
+    """Return a refusal whose details name a resource and an object of it."""
+    named = {"name": name, "group": kind.group, "kind": kind.plural}
+    details = {field: value for field, value in named.items() if value}
+    return ApiError(code, reason, message, causes, details)
 
 
 def new_forbidden(obj: Mapping[str, Any], why: str, *causes: Cause) -> ApiError:
     """Return 403 for a new or changed object, in the words of ``apierrors.NewForbidden``."""
-    name = obj["metadata"].get("name") or ""
-    text = f'{KINDS[obj["kind"]].resource} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", text, causes)
+    name, kind = obj["metadata"].get("name") or "", KINDS[obj["kind"]]
+    text = f'{kind.resource} "{name}" is forbidden: {why}'
+    return new_refusal(403, "Forbidden", kind, name, text, *causes)
 
 
 def _desired_state(obj: Obj) -> Any:
@@ -186,7 +195,7 @@ class Store:
         name = name_of(obj)
         if (namespace, name) in self._objects[kind.name]:
             message = f'{kind.resource} "{name}" already exists'
-            raise ApiError(409, "AlreadyExists", message)
+            raise new_refusal(409, "AlreadyExists", kind, name, message)
         meta["uid"] = self._identity.generate_uid(kind.name, namespace, name)
         meta["creationTimestamp"] = self._clock.format_timestamp()
         if kind.generation:

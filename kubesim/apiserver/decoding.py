@@ -7,76 +7,120 @@ list of fields, not just those that it acts upon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver.goforms import is_unset, zero_of
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
 from reference_allocator.api.quantity import parse_quantity
-from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
+from reference_allocator.api.schema import LIST, MAP, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
 _GO_TYPES = {"time": "string", "quantity": "string"}
-_ZEROS = {"int32": 0, "int64": 0, "bool": False, "string": ""}
 
 
-def decode_object(kind: Kind, obj: Obj) -> Obj:
-    """Refuse values of a wrong type, then unknown fields, as the API server does.
+class DecodingError(ApiError):
+    """400 BadRequest: an object cannot be decoded (``transformDecodeError``).
 
-    ``obj``: as the client sends it; not changed.
+    ``why``: the decoder's own words.
+    """
+
+    def __init__(self, kind: Kind, api_version: str, why: str, sent_kind: str = "") -> None:
+        """Refuse an object of a kind; ``sent_kind`` is the one that it names, if it is another."""
+        version = api_version.rpartition("/")[2]
+        name = sent_kind or kind.name
+        text = f'{name} in version "{version}" cannot be handled as a {kind.name}: {why}'
+        super().__init__(400, "BadRequest", text)
+        self.why = why
+
+
+class RepeatedKeys(dict[str, Any]):
+    """A JSON object in which a key stood more than once: the last value counts.
+
+    ``pairs``: all keys and values, in their order.
+    """
+
+    pairs: list[tuple[str, Any]]
+
+
+def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = None) -> Obj:
+    """Refuse values of a wrong type, then unknown and repeated fields, as the API server does.
+
+    Args:
+        obj: as the client sends it; not changed.
+        warn: called with each unknown or repeated field instead; such are not in the result.
 
     Returns:
-        A copy without nulls: a field that is null is absent, an element that is null is empty.
+        A copy without nulls and what Go cannot tell from them: a field that is null is absent, an
+        element that is null is empty.
 
-    Raises ApiError: 400 BadRequest, with the path of every unknown field.
+    Raises DecodingError: with the path of every unknown field.
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
-    unknown: list[UnknownField] = []
     for mistake in schema.find_mistakes(root, obj):
         if isinstance(mistake, WrongType):
-            raise _new_bad_request(kind, obj, _explain_mismatch(root, mistake))
-        unknown.append(mistake)
-    if unknown:
-        listed = ", ".join(f'unknown field "{_format_path(item)}"' for item in unknown)
-        raise _new_bad_request(kind, obj, f"strict decoding error: {listed}")
+            raise DecodingError(kind, obj["apiVersion"], _explain_mismatch(root, mistake))
+    strict_errors = [*list_strict_errors(root, obj, "")]
+    if strict_errors and warn is None:
+        listed = ", ".join(strict_errors)
+        raise DecodingError(kind, obj["apiVersion"], f"strict decoding error: {listed}")
+    for text in strict_errors:
+        assert warn is not None
+        warn(text)
     decoded: Obj = _copy_decoded(root, obj)
     return decoded
 
 
-def _format_path(unknown: UnknownField) -> str:
-    segments = (
-        f"[{segment}]" if isinstance(segment, int) else f".{segment}" for segment in unknown.path
-    )
-    return "".join(segments).lstrip(".")
+def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
+    """Yield what strict decoding finds in a value of a shape, in the order of the value."""
+    if shape.startswith(LIST) and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from list_strict_errors(shape[len(LIST) :], item, f"{path}[{index}]")
+        return
+    fields = schema.types().get(shape)
+    if not isinstance(value, dict) or (fields is None and not shape.startswith(MAP)):
+        return
+    seen_keys: set[str] = set()
+    for key, item in value.pairs if isinstance(value, RepeatedKeys) else value.items():
+        place = f"{path}.{key}" if path else key
+        inner = shape[len(MAP) :] if fields is None else fields.get(key)
+        if key in seen_keys:
+            yield f'duplicate field "{place}"'
+        elif inner is None:
+            yield f'unknown field "{place}"'
+        seen_keys.add(key)
+        if inner is not None:
+            yield from list_strict_errors(inner, item, place)
 
 
 def _copy_decoded(shape: str, value: Any) -> Any:
     """Return a copy of a value of the right type, as Go's decoder leaves it."""
-    items: Iterable[tuple[str, str, Any]]
     if shape == "any":
         return clone(value)
     if shape == "quantity":
         return str(parse_quantity(str(value).strip()))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return [_zero(inner) if item is None else _copy_decoded(inner, item) for item in value]
+        return [zero_of(inner) if item is None else _copy_decoded(inner, item) for item in value]
     if shape.startswith(MAP):
-        items = ((key, shape[len(MAP) :], item) for key, item in value.items())
-    elif shape in schema.types():
-        fields = schema.types()[shape]
-        items = ((key, fields[key], item) for key, item in value.items())
-    else:
+        inner = shape[len(MAP) :]
+        return {
+            key: zero_of(inner) if item is None else _copy_decoded(inner, item)
+            for key, item in value.items()
+        }
+    fields = schema.types().get(shape)
+    if fields is None:
         return value
-    return {key: _copy_decoded(inner, item) for key, inner, item in items if item is not None}
-
-
-def _zero(shape: str) -> Any:
-    if shape in schema.types() or shape.startswith(MAP):
-        return {}
-    return [] if shape.startswith(LIST) else _ZEROS.get(shape)
+    decoded = {
+        key: _copy_decoded(fields[key], item)
+        for key, item in value.items()
+        if item is not None and key in fields
+    }
+    return {key: item for key, item in decoded.items() if not is_unset(shape, key, item)}
 
 
 def _explain_mismatch(root: str, mistake: WrongType) -> str:
@@ -117,13 +161,3 @@ def _go_type(shape: str) -> str:
         if shape.startswith(prefix):
             return prefix + _go_type(shape[len(prefix) :])
     return _GO_TYPES.get(shape, shape.rpartition("/")[2])
-
-
-def _new_bad_request(kind: Kind, obj: Obj, why: str) -> ApiError:
-    version = obj["apiVersion"]
-    return ApiError(
-        400,
-        "BadRequest",
-        f'{kind.name} in version "{version.rsplit("/", 1)[-1]}" cannot be handled as a '
-        f"{kind.name}: {why}",
-    )

@@ -17,6 +17,7 @@ from kubesim.store import retain_items
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
+_WITH_SPEC = frozenset({"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"})
 _WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
 
 
@@ -35,8 +36,6 @@ def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
             obj["spec"] = _default_pod_spec(obj.get("spec") or {})
             _add_default_tolerations(obj["spec"])
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
-        case "DeviceClass":
-            obj.setdefault("spec", {})  # no pointer in Go: the field is always there
         case "PriorityClass":
             obj.setdefault("value", 0)
             obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -55,6 +54,8 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
     for device in list_devices(obj):
         for taint in device.get("taints") or []:
             _default_taint(taint, clock)
+    if obj["kind"] in _WITH_SPEC:
+        obj.setdefault("spec", {})  # no pointer in Go: the field is always there
     if obj["kind"] in _WORKLOADS:
         _default_workload(obj)
     elif obj["kind"] == "DeviceTaintRule":

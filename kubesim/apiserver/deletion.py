@@ -61,21 +61,24 @@ def pod_grace(pod: Obj, requested_grace: int | None) -> int:
 
 def delete_object(
     store: Store, clock: VirtualClock, obj: Obj, grace_seconds: int | None, propagation: str | None
-) -> None:
-    """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry)."""
+) -> Obj:
+    """Delete a stored object, or mark it (``BeforeDelete`` of the generic registry).
+
+    Returns it as it is then, or was last.
+    """
     meta, new_finalizers = obj["metadata"], finalizers_after_deletion(obj, propagation)
     grace = pod_grace(obj, grace_seconds) if obj["kind"] == "Pod" else 0
     if "deletionTimestamp" in meta and grace >= meta.get("deletionGracePeriodSeconds", 0):
-        if new_finalizers != (meta.get("finalizers") or []):
-            store.modify(obj, lambda new: new["metadata"].update(finalizers=new_finalizers))
-        return
+        if new_finalizers == (meta.get("finalizers") or []):
+            return obj
+        return store.modify(obj, lambda new: new["metadata"].update(finalizers=new_finalizers))
     if not grace and not new_finalizers and obj["kind"] != "Namespace":
         store.remove(obj)
-        return
+        return obj
     if grace:
         clock.wake_in(grace)
     moment = clock.format_timestamp(grace)
-    store.modify(obj, lambda new: mark_deleted(new, grace, moment, new_finalizers))
+    return store.modify(obj, lambda new: mark_deleted(new, grace, moment, new_finalizers))
 
 
 def namespace_labels(store: Store, kind: Kind, obj: Obj) -> Mapping[str, str]:

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Final
 
 from kube.errors import ApiError
-from kube.values import Obj, Request, User
-from kubesim.apiserver import patches
+from kube.values import Obj, Ref, Request, User
+from kubesim.apiserver import conversion, patches
 from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.apiserver.fieldmanagers import FieldManagers
 from kubesim.apiserver.server import ApiServer, StatusCheck
 from kubesim.cluster import Cluster, set_condition
 from kubesim.resources import KINDS, kind_of, resolve_kind
 from kubesim.store import name_of, namespace_of, not_found
+
+_ANSWERED_BY_STATUS: Final = frozenset(
+    {
+        *("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"),
+        *("DeviceTaintRule", "Event", "Node", "PriorityClass"),
+    }
+)
+"""Kinds without ``ReturnDeletedObject`` in their registry (pkg/registry)."""
+
+
+def _policy_of(options: Obj) -> str | None:
+    """Return the propagation policy, also of the older ``orphanDependents``."""
+    policy: str | None = options.get("propagationPolicy")
+    if policy is None and options.get("orphanDependents") is not None:
+        return "Orphan" if options["orphanDependents"] else "Background"
+    return policy
 
 
 class Handler:
@@ -25,23 +42,69 @@ class Handler:
         self.authorizer = Authorizer(cluster)
         self.fields = FieldManagers()
 
-    def create(self, obj: Obj, namespace: str, user: User | None) -> Obj:
-        """Create an object, in the name of an account if one is given. Raises ApiError: refused."""
+    def create(self, obj: Obj, namespace: str, user: User | None, writer: str = "") -> Obj:
+        """Create an object, in the name of an account if one is given.
+
+        ``writer``: the field manager, empty for the suite. Raises ApiError: refused.
+        """
         if user is not None:
             kind = kind_of(obj, self._cluster.gates)
             target_namespace = obj["metadata"].get("namespace", namespace)
             self.authorizer.check(user, Attributes("create", kind, "", target_namespace))
         return self._api.create(obj, namespace)
 
-    def handle(self, request: Request, namespace: str) -> Obj | None:
+    def handle(
+        self,
+        request: Request,
+        namespace: str,
+        decode: Callable[[Obj], Obj] | None = None,
+        writer: str = "",
+    ) -> Obj | None:
         """Carry out a request; returns the object that was changed, None where it was deleted.
+
+        Args:
+            decode: from what a patch made of an object to the object that it is.
+            writer: the field manager of an update or a patch, empty for the suite.
 
         Raises ApiError: refused.
         """
         with self._cluster.store.dry_run() if request.dry_run else nullcontext():
-            return self._handle(request, namespace)
+            return self._handle(request, namespace, decode, writer)
 
-    def _handle(self, request: Request, namespace: str) -> Obj | None:
+    def delete(self, ref: Ref, options: Obj, namespace: str, user: User | None = None) -> Obj:
+        """Delete an object with ``metav1.DeleteOptions``; returns what a client is answered.
+
+        That is the object as it is now, or was last, or a Status for the kinds that answer so.
+        Raises ApiError: refused.
+        """
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        if user is not None:
+            place = ref.namespace or namespace
+            self.authorizer.check(user, Attributes("delete", kind, "", place, ref.name))
+        live = self._api.get(ref, namespace)
+        if live is None:
+            raise not_found(kind, ref.name)
+        self.check_preconditions(live, options.get("preconditions") or {})
+        with self._cluster.store.dry_run() if options.get("dryRun") else nullcontext():
+            policy = _policy_of(options)
+            deleted = self._api.delete_stored(
+                self._find_stored(live), options.get("gracePeriodSeconds"), policy
+            )
+        if kind.name in _ANSWERED_BY_STATUS and "deletionTimestamp" not in deleted["metadata"]:
+            details = {"name": ref.name, "group": kind.group, "kind": kind.plural}
+            details = {field: value for field, value in details.items() if value}
+            details["uid"] = live["metadata"]["uid"]
+            typed = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+            return {**typed, "status": "Success", "details": details}
+        return conversion.to_version(deleted, ref.api_version)
+
+    def _handle(
+        self,
+        request: Request,
+        namespace: str,
+        decode: Callable[[Obj], Obj] | None,
+        writer: str,
+    ) -> Obj | None:
         api, ref, body = self._api, request.ref, request.body
         status_check = None
         if request.user is not None:
@@ -56,10 +119,11 @@ class Handler:
             case "patch", _ if request.manager is not None:
                 return self._apply(request, namespace, status_check)
             case "patch" | "update" as verb, subresource:
-                change = patches.make_change(verb, body)
+                change = patches.make_change(verb, body, decode)
                 return api.change(ref, change, subresource, namespace, status_check)
             case "delete", "":
-                self._delete(request, namespace)
+                if api.get(ref, namespace) is not None:
+                    self.delete(ref, body or {}, namespace)
             case "deletecollection", "":
                 target_namespace = ref.namespace or namespace
                 for obj in api.list(ref.api_version, ref.kind, target_namespace, request.labels):
@@ -91,32 +155,26 @@ class Handler:
             self.fields.record_applied(request, stored)
         return stored
 
-    def _delete(self, request: Request, namespace: str) -> None:
-        ref, options = request.ref, request.body
-        live = self._api.get(ref, namespace)
-        if live is not None:
-            self.check_preconditions(live, options.get("preconditions") or {})
-        policy = options.get("propagationPolicy")
-        self._api.delete(ref, options.get("gracePeriodSeconds"), namespace, policy)
-
     def check_preconditions(self, obj: Obj, preconditions: Obj) -> None:
-        """Refuse to delete another object than is meant (``Preconditions.Check`` of storage).
+        """Refuse to delete another object than is meant (``BeforeDelete`` of the registry).
 
         Raises ApiError: 409.
         """
-        for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        for field, words, happened in (
+            ("uid", "UID", "deleted and then recreated"),
+            ("resourceVersion", "ResourceVersion", "modified"),
+        ):
             is_now = obj["metadata"][field]
             if preconditions.get(field, is_now) != is_now:
                 kind = kind_of(obj, self._cluster.gates)
-                why = (
-                    f"{words} in precondition: {preconditions[field]},"
-                    f" {words} in object meta: {is_now}"
-                )
                 text = (
-                    f'Operation cannot be fulfilled on {kind.resource} "{name_of(obj)}":'
-                    f" Precondition failed: {why}"
+                    f'Operation cannot be fulfilled on {kind.group_kind} "{name_of(obj)}": the'
+                    f" {words} in the precondition ({preconditions[field]}) does not match the"
+                    f" {words} in record ({is_now}). The object might have been {happened}"
                 )
-                raise ApiError(409, "Conflict", text)
+                details = {"name": name_of(obj), "group": kind.group, "kind": kind.name}
+                details = {name: value for name, value in details.items() if value}
+                raise ApiError(409, "Conflict", text, details=details)
 
     def _find_stored(self, obj: Obj) -> Obj:
         stored = self._cluster.store.by_uid(obj["metadata"]["uid"])

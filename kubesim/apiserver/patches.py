@@ -94,39 +94,46 @@ def _merge_list(live: Sequence[Obj], patch: Sequence[Obj], key: str) -> list[Obj
     return list(merged.values())
 
 
-def make_change(verb: str, body: Any) -> Callable[[Obj], Obj]:
+def make_change(
+    verb: str, body: Any, decode: Callable[[Obj], Obj] | None = None
+) -> Callable[[Obj], Obj]:
     """Return the change that an update, a merge patch or (a list) a JSON patch makes of an object.
 
-    An update without a resourceVersion is one of whatever there is. The change raises:
+    ``decode`` reads what a patch made of it. An update without a resourceVersion is one of whatever
+    there is. The change raises:
         ApiError: 422, a path of a JSON patch is not there or its test failed.
     """
 
     def change(obj: Obj) -> Obj:
         if verb == "update":
             version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            return {**body, "metadata": {**version, **body["metadata"]}}
+            sent = {name: value for name, value in body["metadata"].items() if value != ""}
+            return {**body, "metadata": {**version, **sent}}
         changed: Obj = _apply_json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
-        return changed
+        return changed if decode is None else decode(changed)
 
     return change
 
 
 def _apply_json_patch(obj: Obj, operations: Sequence[Obj]) -> Obj:
-    """Apply a JSON patch (RFC 6902, without move)."""
+    """Apply a JSON patch (RFC 6902)."""
     changed = clone(obj)
     for operation in operations:
         try:
             _apply_operation(changed, operation)
         except (KeyError, IndexError, ValueError, TypeError):
             text = "the server rejected our request due to an error in our request"
-            raise ApiError(422, "Invalid", text) from None
+            raise ApiError(422, "Invalid", text, details={}) from None
     return changed
 
 
 def _apply_operation(obj: Any, operation: Obj) -> None:
     kind, value = operation["op"], operation.get("value")
-    if kind == "copy":
-        kind, value = "add", clone(_resolve_pointer(obj, _split_pointer(operation["from"])))
+    if kind in ("copy", "move"):
+        value = clone(_resolve_pointer(obj, _split_pointer(operation["from"])))
+        if kind == "move":
+            _apply_operation(obj, {"op": "remove", "path": operation["from"]})
+        kind = "add"
     *parents, last = _split_pointer(operation["path"])
     obj = _resolve_pointer(obj, parents)
     if isinstance(obj, list):
@@ -139,7 +146,7 @@ def _apply_operation(obj: Any, operation: Obj) -> None:
         live_value = obj[position]
     else:
         position = last
-        if kind == "add":
+        if kind in ("add", "replace"):  # also of what is not there (evanphx/json-patch)
             obj[position] = value
             return
         live_value = obj.get(position) if kind == "test" else obj[position]
@@ -147,8 +154,8 @@ def _apply_operation(obj: Any, operation: Obj) -> None:
         del obj[position]
     elif kind == "replace":
         obj[position] = value
-    elif live_value != value:
-        raise ValueError(value)
+    elif kind != "test" or live_value != value:
+        raise ValueError(operation)
 
 
 def _split_pointer(path: str) -> list[str]:

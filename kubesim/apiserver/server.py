@@ -6,6 +6,7 @@ back in the version that was asked for. Controllers bypass it where what they wr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from kube.errors import ApiError
@@ -17,7 +18,7 @@ from kubesim.apiserver.admission import Quotas, set_priority
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
 from kubesim.resources import Kind, kind_of, resolve_kind
-from kubesim.store import clone, namespace_of, not_found
+from kubesim.store import clone, namespace_of, new_refusal, not_found
 from kubesim.validation.errors import FieldError, invalid_status
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
@@ -86,8 +87,8 @@ class ApiServer:
         self.validate_new(kind, checked, labels)
         self.quotas.admit(checked)
 
-    def build_table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj | None:
-        """Return objects as ``kubectl get`` prints them; None: their kind has no columns."""
+    def build_table(self, kind: str, objects: Sequence[Obj], metadata: Obj) -> Obj:
+        """Return objects as ``kubectl get`` prints them."""
         return tables.build_table(kind, objects, self._store.seconds_since, metadata)
 
     def validate_new(self, kind: Kind, obj: Obj, namespace_labels: Mapping[str, str]) -> None:
@@ -180,10 +181,15 @@ class ApiServer:
             raise not_found(kind, ref.name)
         merged = change(conversion.to_version(old, ref.api_version))
         version = merged["metadata"].get("resourceVersion")
+        if not re.fullmatch(r"[0-9]*", version or ""):
+            parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+            raise ApiError(500, "", parsing)
         if version is not None and version != old["metadata"]["resourceVersion"]:
-            raise ApiError(
+            raise new_refusal(
                 409,
                 "Conflict",
+                kind,
+                ref.name,
                 f'Operation cannot be fulfilled on {kind.resource} "{ref.name}": the object has '
                 "been modified; please apply your changes to the latest version and try again",
             )
@@ -237,9 +243,11 @@ class ApiServer:
 
     def delete_stored(
         self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
-    ) -> None:
-        """Delete a stored object, as `delete` does."""
-        deletion.delete_object(self._store, self._cluster.clock, obj, grace_seconds, propagation)
+    ) -> Obj:
+        """Delete a stored object, as `delete` does; returns it as it is then, or was last."""
+        return deletion.delete_object(
+            self._store, self._cluster.clock, obj, grace_seconds, propagation
+        )
 
     def _labels_of_namespace(self, obj: Obj) -> Mapping[str, str]:
         stored_namespace = self._store.get("Namespace", "", namespace_of(obj)) or {"metadata": {}}

@@ -1,8 +1,7 @@
 """Objects as rows of a table, which ``kubectl get`` prints (``meta.k8s.io/v1`` Table).
 
 Columns and cells are those of pkg/printers/internalversion/printers.go, ages those of
-apimachinery's pkg/util/duration. Of a kind without columns here there is no table: a client that
-asked for one takes the objects instead, and prints name and age.
+apimachinery's pkg/util/duration. Descriptions of columns are left empty.
 """
 
 from __future__ import annotations
@@ -54,16 +53,14 @@ _COLUMNS: Final[Mapping[str, tuple[Sequence[str], _Cells]]] = {
 
 def build_table(
     kind: str, objects: Sequence[Obj], age_of: Callable[[str], int], metadata: Obj
-) -> Obj | None:
-    """Return the Table of some objects of a kind; None: the kind has none.
+) -> Obj:
+    """Return the Table of some objects of a kind.
 
     Args:
         age_of: how many seconds ago a timestamp was.
         metadata: of the list.
     """
-    if kind not in _COLUMNS:
-        return None
-    names, cells = _COLUMNS[kind]
+    names, cells = _COLUMNS.get(kind, ((), lambda _, _age: ()))
 
     def age(timestamp: str) -> str:
         return human_duration(age_of(timestamp))

@@ -37,11 +37,11 @@ _TERM: Final = re.compile(
 
 def matches_fields(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
     """Return whether an object has these values in these fields. Raises ApiError."""
-    _check_fields(kind, fields)
+    _check_fields(kind, kind.api_version, fields)
     return all(_read_field(obj, field) == value for field, value in fields.items())
 
 
-def field_selector(kind: Kind, text: str) -> Matches:
+def field_selector(kind: Kind, api_version: str, text: str) -> Matches:
     """Return the predicate that a field selector stands for.
 
     Raises ApiError: 400, it is malformed, or there is no selecting by one of its fields.
@@ -49,8 +49,10 @@ def field_selector(kind: Kind, text: str) -> Matches:
     terms = [re.split(r"(==|!=|=)", term, maxsplit=1) for term in text.split(",") if term]
     for term in terms:
         if len(term) != 3:
-            raise ApiError(400, "BadRequest", f"invalid selector: '{text}'; can't understand it")
-    _check_fields(kind, {field: value for field, _, value in terms})
+            raise ApiError(
+                400, "BadRequest", f"invalid selector: '{text}'; can't understand '{term[0]}'"
+            )
+    _check_fields(kind, api_version, {field: value for field, _, value in terms})
     return lambda obj: all((_read_field(obj, f) == v) != (op == "!=") for f, op, v in terms)
 
 
@@ -78,13 +80,24 @@ def _matches_term(term: re.Match[str], labels: Mapping[str, str]) -> bool:
     return (value is None) == bool(term["absent"])
 
 
-def _check_fields(kind: Kind, fields: Mapping[str, str]) -> None:
+def _check_fields(kind: Kind, api_version: str, fields: Mapping[str, str]) -> None:
     selectable_fields = {"metadata.name", *_SELECTABLE.get(kind.name, ())}
     selectable_fields |= {"metadata.namespace"} if kind.namespaced else set()
     for field in fields:
-        if field not in selectable_fields:
-            text = f'field label not supported for {kind.name}: "{field}"'
-            raise ApiError(400, "BadRequest", text)
+        if field in selectable_fields or field == "metadata.namespace":
+            continue
+        # Each conversion function has its own words; who has none is answered by
+        # DefaultMetaV1FieldSelectorConversion.
+        if kind.name == "ResourceSlice":
+            text = f"field label not supported for {api_version}, Kind={kind.name}: {field}"
+        elif kind.name in _SELECTABLE or kind.name == "Node":
+            text = f"field label not supported: {field}"
+        else:
+            text = (
+                f'"{field}" is not a known field selector: only "metadata.name", '
+                '"metadata.namespace"'
+            )
+        raise ApiError(400, "BadRequest", text)
 
 
 def _read_field(obj: Any, field: str) -> str:

@@ -1,8 +1,8 @@
 """Requests over HTTP, carried out by the API server: an ASGI application.
 
-Requests are those of kube-apiserver (staging/src/k8s.io/apiserver/pkg/endpoints/handlers). Answers
-are JSON, which every client takes. A field that is not known is refused unless the request has
-``fieldValidation=Ignore`` or ``Warn``: a real server's default would drop it without a word.
+Requests are those of kube-apiserver (staging/src/k8s.io/apiserver/pkg/endpoints/handlers), and are
+looked at in the same order: a request with two mistakes is told of the same one. Answers are JSON,
+which every client takes, or YAML.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -25,10 +24,20 @@ from kube.errors import ApiError
 from kube.values import FieldManager, Obj, Ref, User
 from kube.values import Request as ApiRequest
 from kubesim.apiserver import conversion, patches
+from kubesim.front import answers
 from kubesim.front import body as bodies
+from kubesim.front.answers import Form, Warnings
 from kubesim.front.backend import Backend
+from kubesim.front.body import Sent
 from kubesim.front.call import Call, read_call, wanted_of
 from kubesim.front.discovery import answer_discovery
+from kubesim.front.options import (
+    Parameters,
+    WriteOptions,
+    read_delete_options,
+    read_write_options,
+)
+from kubesim.front.revisions import check_token, make_token, parse_revision
 from kubesim.front.watching import stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
@@ -62,7 +71,7 @@ def user_of(headers: Mapping[str, str], tokens: Mapping[str, User | None]) -> Us
 
 _WATCH_SECONDS: Final = 300
 _MAX_UNFINISHED_LISTS: Final = 50
-_ACCEPTED_TYPES: Final = ("application/json", "application/*", "*/*")
+_TOO_OLD: Final = "The provided continue parameter is too old to display a consistent list result."
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -78,7 +87,7 @@ class Application:
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
         self._tokens = tokens
-        self._remaining_lists: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
+        self._remaining_lists: OrderedDict[tuple[str, ...], tuple[int, list[Obj]]] = OrderedDict()
 
     def before(self, method: str, call: Call | None) -> None:
         """Do something before a request is carried out; ``call`` is None for one of discovery.
@@ -90,21 +99,24 @@ class Application:
         """Do something after a request was refused."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        request, warnings = Request(scope, receive), Warnings()
+        response: Response
         try:
-            response = await self._answer_request(request)
+            response = await self._answer_request(request, warnings)
         except ApiError as error:
             self.refused(request.method, request.url.path, error)
-            response = JSONResponse(bodies.build_status(error), error.code)
+            response = answers.refuse(request.url.path, error, self.backend.gates)
         except ClientDisconnect:
             return
         except Exception:  # noqa: BLE001 -- a client is answered, whatever broke
             _LOG.exception("%s %s", request.method, request.url.path)
             broken = ApiError(500, "InternalError", "an error on the server: see its log")
             response = JSONResponse(bodies.build_status(broken), broken.code)
+        for text in warnings.texts:
+            response.headers.append("Warning", text)
         await response(scope, receive, send)
 
-    async def _answer_request(self, request: Request) -> Response:
+    async def _answer_request(self, request: Request, warnings: Warnings) -> Response:
         method, path = request.method, request.url.path
         user = user_of(request.headers, self._tokens)
         try:
@@ -113,38 +125,34 @@ class Application:
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             raise ApiError(504, "Timeout", text) from None
-        query = dict(request.query_params)
-        if not any(kind in request.headers.get("accept", "*/*") for kind in _ACCEPTED_TYPES):
-            raise ApiError(406, "NotAcceptable", "only application/json can be answered")
-        discovered = None
-        if method == "GET":
-            discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates)
-        call = None if discovered else self._read_call(method, path, query, user)
+        query: dict[str, list[str]] = {}
+        for name, value in request.query_params.multi_items():
+            query.setdefault(name, []).append(value)
+        accept = request.headers.get("accept", "*/*")
+        if method == "GET" and (discovered := self._discover(path, accept)) is not None:
+            await run_in_threadpool(self.before, method, None)
+            return discovered
+        call = self._read_call(method, path, query, user)
         await run_in_threadpool(self.before, method, call)
-        if call is None:
-            return JSONResponse(discovered)
+        if text := call.explain_deprecation(self.backend.minor):
+            warnings.add(text)
         if call.is_watch:
-            seconds = min(call.read_number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
             self._authorize(call)
-            # What cannot be understood is refused before the stream begins.
-            call.build_selection()
-            call.read_number("resourceVersion")
-            return StreamingResponse(
-                stream_watch(self.backend, call, seconds), media_type="application/json"
-            )
+            form = answers.negotiate(accept)
+            return await run_in_threadpool(self._begin_watch, call, form)
         content_type = request.headers.get("content-type", "")
+        agent = request.headers.get("user-agent", "").partition("/")[0]
+        sent = Sent(content_type, data, agent)
         # In a thread, because others are answered meanwhile.
-        body = await run_in_threadpool(bodies.decode_body, method, content_type, data)
-        result = await run_in_threadpool(self._carry_out, call, content_type, body)
-        if method == "GET" and "as=Table" in request.headers.get("accept", ""):
-            rows = [result] if call.name else result["items"]
-            meta = {} if call.name else result["metadata"]
-            result = self.backend.api.build_table(call.kind.name, rows, meta) or result
-        return JSONResponse(result, 201 if method == "POST" else 200)
+        return await run_in_threadpool(self._carry_out, call, accept, sent, warnings)
 
-    def _read_call(
-        self, method: str, path: str, query: Mapping[str, str], user: User | None
-    ) -> Call:
+    def _discover(self, path: str, accept: str) -> Response | None:
+        discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates, accept)
+        if discovered is None:
+            return None
+        return JSONResponse(discovered.body, media_type=discovered.media_type)
+
+    def _read_call(self, method: str, path: str, query: Parameters, user: User | None) -> Call:
         try:
             return read_call(method, path, query, self.backend.gates, user)
         except ApiError:
@@ -153,117 +161,167 @@ class Application:
                 self.backend.handler.authorizer.check(user, wanted_of(method, path, query))
             raise
 
-    def _carry_out(self, call: Call, content_type: str, body: Any) -> Obj:
+    def _begin_watch(self, call: Call, form: Form) -> Response:
+        # What cannot be understood is refused before the stream begins.
+        options = call.list_options
+        call.build_selection()
+        parse_revision(options.revision, 500)
+        seconds = _WATCH_SECONDS if options.timeout is None else options.timeout
+        stream = stream_watch(self.backend, call, min(seconds, _WATCH_SECONDS), form)
+        return StreamingResponse(stream, media_type="application/json")
+
+    def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
+        if call.method == "PATCH":  # before all else (``PatchResource``)
+            bodies.negotiate_body("PATCH", sent.content_type)
+        form = answers.negotiate(accept)
         if call.method == "GET":
             with self.backend.lock:
                 self._authorize(call)
-                return self._get(call) if call.name else self._list(call)
-        with self.backend.changing():
-            return self._change(call, content_type, body)
+                result, code = self._get(call) if call.name else self._list(call), 200
+        else:
+            with self.backend.changing():
+                result, code = self._change(call, sent, warnings.add)
+        return form.respond(self.backend.api, call, result, code)
 
     def _authorize(self, call: Call) -> None:
         if call.user is not None:
             self.backend.handler.authorizer.check(call.user, call.attributes)
 
     def _get(self, call: Call) -> Obj:
+        parse_revision(call.query.get("resourceVersion", [""])[0], 500)
         obj = self.backend.api.get(call.ref, call.namespace)
         if obj is None:
             raise not_found(call.kind, call.name)
-        if call.sub not in ("", "status"):
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
         return obj
 
-    def _change(self, call: Call, content_type: str, body: Any) -> Obj:
-        handler, dry_run = self.backend.handler, "dryRun" in call.query
-        if isinstance(body, dict) and call.method != "DELETE" and call.sub in ("", "status"):
-            body = bodies.without_unknown_fields(call, body)
-        changed: Obj | None
+    def _change(self, call: Call, sent: Sent, warn: bodies.Warn) -> tuple[Obj, int]:
+        """Carry out a request that changes something; returns what is answered, and its code."""
         match call.method:
-            case "POST" if not call.name:
-                new = bodies.check_object(call, body)
-                with self.backend.store.dry_run() if dry_run else nullcontext():
-                    return handler.create(new, call.namespace, call.user)
-            case "POST" if call.sub:
-                changed = handler.handle(self._build_request(call, "create", body), call.namespace)
-            case "PUT" if call.name:
-                new = bodies.check_object(call, body)
-                changed = handler.handle(self._build_request(call, "update", new), call.namespace)
-            case "PATCH" if call.name:
-                request = self._build_patch_request(call, content_type, body)
-                changed = handler.handle(request, call.namespace)
-            case "DELETE" if call.name:
-                self._get(call)
-                changed = handler.handle(self._build_request(call, "delete", body), call.namespace)
-            case "DELETE":
-                self._authorize(call)
-                for selected in self.backend.select(call):
-                    ref = Ref(
-                        call.api_version, call.kind.name, name_of(selected), namespace_of(selected)
-                    )
-                    handler.handle(ApiRequest("delete", ref, body, dry_run=dry_run), call.namespace)
-                changed = None
-            case _:
-                text = "the server does not allow this method on the requested resource"
-                raise ApiError(405, "MethodNotAllowed", text)
-        return changed or {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Success",
-        }
+            case "POST" if not call.sub:
+                return self._create(call, sent, warn), 201
+            case "POST":
+                body = sent.decode("POST")
+                handler = self.backend.handler
+                handler.handle(self._build_request(call, "create", body), call.namespace)
+                return {**answers.SUCCESS, "code": 201}, 201
+            case "PUT":
+                options = read_write_options("UpdateOptions", call.query)
+                new = bodies.decode_sent_object(call, sent.decode("PUT"), options, warn)
+                request = self._build_request(call, "update", new, options)
+                return self._write(call, request, sent, options), 200
+            case "PATCH":
+                return self._patch(call, sent, warn)
+        return self._delete(call, sent), 200
+
+    def _create(self, call: Call, sent: Sent, warn: bodies.Warn) -> Obj:
+        bodies.negotiate_body("POST", sent.content_type)
+        options = read_write_options("CreateOptions", call.query)
+        new = bodies.decode_sent_object(call, sent.decode("POST"), options, warn)
+        backend, manager = self.backend, options.manager or sent.agent
+        with backend.store.dry_run() if options.dry_run else nullcontext():
+            created = backend.handler.create(new, call.namespace, call.user, manager)
+        bodies.warn_of_object(created, warn)
+        return created
+
+    def _patch(self, call: Call, sent: Sent, warn: bodies.Warn) -> tuple[Obj, int]:
+        media_type = bodies.negotiate_body("PATCH", sent.content_type)
+        applies = media_type == bodies.APPLY
+        options = read_write_options("PatchOptions", call.query, applies=applies)
+        patch = bodies.decode_patch(media_type, sent.data, options, warn)
+        if applies:
+            existed = self.backend.api.get(call.ref, call.namespace) is not None
+            body = bodies.check_applied(call, patch)
+            manager = FieldManager(options.manager, options.force)
+            request = self._build_request(call, "patch", body, options, manager)
+            return self._write(call, request, sent, options), 200 if existed else 201
+        live = self.backend.api.get(call.ref, call.namespace)
+        if live is not None and media_type == bodies.STRATEGIC:
+            patch = patches.as_merge_patch(live, patch)
+        request = self._build_request(call, "patch", patch, options)
+
+        def decode(patched: Obj) -> Obj:
+            return bodies.decode_patched_object(call, patched, options, warn)
+
+        return self._write(call, request, sent, options, decode), 200
+
+    def _write(
+        self,
+        call: Call,
+        request: ApiRequest,
+        sent: Sent,
+        options: WriteOptions,
+        decode: Callable[[Obj], Obj] | None = None,
+    ) -> Obj:
+        writer = options.manager or sent.agent
+        changed = self.backend.handler.handle(request, call.namespace, decode, writer)
+        assert changed is not None  # it was no deletion
+        return changed
+
+    def _delete(self, call: Call, sent: Sent) -> Obj:
+        handler = self.backend.handler
+        if not call.name:
+            self._authorize(call)
+            call.build_selection()
+        options = read_delete_options(call.query, sent.decode("DELETE") if sent.data else {})
+        if call.name:
+            return handler.delete(call.ref, options, call.namespace, call.user)
+        self._authorize(call)
+        deleted = [
+            handler.delete(
+                Ref(call.api_version, call.kind.name, name_of(selected), namespace_of(selected)),
+                options,
+                call.namespace,
+            )
+            for selected in self.backend.select(call)
+        ]
+        revision = {"resourceVersion": str(self.backend.store.revision)}
+        return answers.build_list(call, revision, deleted)
 
     def _build_request(
-        self, call: Call, verb: Any, body: Any, manager: FieldManager | None = None
+        self,
+        call: Call,
+        verb: Any,
+        body: Any,
+        options: WriteOptions | None = None,
+        manager: FieldManager | None = None,
     ) -> ApiRequest:
+        dry_run = options is not None and options.dry_run
         return ApiRequest(
-            verb,
-            call.ref,
-            body,
-            call.sub,
-            dry_run="dryRun" in call.query,
-            user=call.user,
-            manager=manager,
+            verb, call.ref, body, call.sub, dry_run=dry_run, user=call.user, manager=manager
         )
-
-    def _build_patch_request(self, call: Call, content_type: str, body: Any) -> ApiRequest:
-        """Return the request that a patch is; a strategic one as a merge patch of what there is."""
-        manager = None
-        if content_type.startswith(bodies.APPLY):
-            if not call.query.get("fieldManager"):
-                raise ApiError(400, "BadRequest", "fieldManager is required for apply patch")
-            manager = FieldManager(call.query["fieldManager"], call.query.get("force") == "true")
-            body = bodies.check_object(call, body)
-            body["metadata"] = {"name": call.name, **body["metadata"]}
-        elif content_type.startswith(bodies.STRATEGIC):
-            body = patches.as_merge_patch(self._get(call), body)
-        return self._build_request(call, "patch", body, manager)
 
     def _list(self, call: Call) -> Obj:
         """Return a list, or the page of it that ``limit`` and ``continue`` ask for.
 
         What is left of a list is kept as it is for later pages, until too many others were begun.
         """
-        token, limit = call.query.get("continue", ""), call.read_number("limit")
+        options = call.list_options
+        limit = max(options.limit, 0)
+        # Of whose list it is: the token alone does not say what was selected.
+        place = call.kind.name, call.namespace, options.label_selector, options.field_selector
+        token = options.token
         if not token:
             revision, remaining = self.backend.store.revision, self.backend.select(call)
-        elif token in self._remaining_lists:
-            revision, remaining = self._remaining_lists[token]
+            asked = parse_revision(options.revision, 400, "invalid resource version: ")
+            if asked > revision:
+                raise answers.too_large_revision(asked, revision)
         else:
-            text = "The provided continue parameter is too old to display a consistent list result."
-            raise ApiError(410, "Expired", text)
+            call.build_selection()
+            check_token(token)
+            if (token, *place) not in self._remaining_lists:
+                raise ApiError(410, "Expired", _TOO_OLD)
+            revision, remaining = self._remaining_lists[token, *place]
         meta: Obj = {"resourceVersion": str(revision)}
         page = remaining[:limit] if limit else remaining
         if len(page) < len(remaining):
-            meta |= {"continue": secrets.token_hex(8), "remainingItemCount": len(remaining) - limit}
-            self._remaining_lists[meta["continue"]] = revision, remaining[limit:]
+            meta |= {"continue": make_token(revision, page[-1])}
+            if not (options.label_selector or options.field_selector):
+                meta["remainingItemCount"] = len(remaining) - limit
+            self._remaining_lists[meta["continue"], *place] = revision, remaining[limit:]
             if len(self._remaining_lists) > _MAX_UNFINISHED_LISTS:
                 self._remaining_lists.popitem(last=False)
-        return {
-            "kind": f"{call.kind.name}List",
-            "apiVersion": call.api_version,
-            "metadata": meta,
-            "items": [conversion.to_version(obj, call.api_version) for obj in page],
-        }
+        objects = [conversion.to_version(obj, call.api_version) for obj in page]
+        return answers.build_list(call, meta, objects)
 
 
 async def _read_body(request: Request) -> bytes:

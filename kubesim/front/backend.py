@@ -127,6 +127,7 @@ class Backend:
         self.kubernetes = kubernetes
         self.store = cluster.store
         self.gates = cluster.gates
+        self.minor = int(cluster.minor.partition(".")[2])
         self.lock = lock
         self.history = History(cluster.store, lock)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
@@ -11,50 +14,95 @@ from kube.base import strictyaml
 from kube.base.strictjson import check_bounds
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver.decoding import (
+    DecodingError,
+    RepeatedKeys,
+    decode_object,
+    list_strict_errors,
+)
 from kubesim.front import protobuf
 from kubesim.front.call import Call
+from kubesim.front.options import WriteOptions
+from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
+from reference_allocator.api.quoting import go_quote
 
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
 
 APPLY: Final = "application/apply-patch+yaml"
 JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-_PATCHES: Final = frozenset({APPLY, JSON_PATCH, STRATEGIC, "application/merge-patch+json"})
-_OBJECTS: Final = frozenset({"application/json", "application/yaml", protobuf.CONTENT_TYPE})
+_PATCHES: Final = (JSON_PATCH, "application/merge-patch+json", STRATEGIC, APPLY)
+_OBJECTS: Final = ("application/json", "application/yaml", protobuf.CONTENT_TYPE)
+
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
+Warn = Callable[[str], None]
+"""Adds a text to the warnings of an answer."""
 
 
-def decode_body(method: str, content_type: str, data: bytes) -> Any:
-    """Return the body of a request: an object, or a list (a JSON patch); {} where there is none.
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came with a request.
 
-    Raises ApiError: 415, another type than the method takes; 400, it cannot be decoded.
+    ``agent``: of the client, in the form of a field manager (``prefixFromUserAgent``).
     """
-    if not data:
-        return {}
-    kind = content_type.partition(";")[0].strip() or "application/json"
+
+    content_type: str
+    data: bytes
+    agent: str
+
+    def decode(self, method: str) -> Any:
+        """Return the JSON value that the body is. Raises ApiError: 415 or 400."""
+        return decode_body(negotiate_body(method, self.content_type), self.data)
+
+
+def negotiate_body(method: str, content_type: str) -> str:
+    """Return the media type of a body. Raises ApiError: 415, one that the method does not take."""
+    media_type = content_type.partition(";")[0].strip()
+    if method != "PATCH":
+        media_type = media_type or "application/json"
     allowed = _PATCHES if method == "PATCH" else _OBJECTS
-    if kind not in allowed:
-        accepted = ", ".join(sorted(allowed))
-        raise ApiError(415, "UnsupportedMediaType", f"{kind} is not one of {accepted}")
+    if media_type not in allowed and method == "PATCH":
+        text = "415: Unsupported Media Type"
+        raise ApiError(415, "UnsupportedMediaType", text, details={})
+    if media_type not in allowed:
+        text = (
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{', '.join(allowed)}"
+        )
+        raise ApiError(415, "UnsupportedMediaType", text)
+    return media_type
+
+
+def decode_body(media_type: str, data: bytes) -> Any:
+    """Return the JSON value that a body of an accepted media type is.
+
+    Raises ApiError: 400, it cannot be decoded.
+    """
     try:
-        if kind == protobuf.CONTENT_TYPE:
+        if media_type == protobuf.CONTENT_TYPE:
             return protobuf.decode_protobuf(data)
-        body = strictyaml.load(data.decode()) if kind.endswith("yaml") else _decode_json(data)
+        return strictyaml.load(data.decode()) if media_type.endswith("yaml") else decode_json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ApiError(400, "BadRequest", f"the body cannot be decoded: {error}") from None
-    if not isinstance(body, list if kind == JSON_PATCH else dict):
-        raise ApiError(400, "BadRequest", "the body is not an object")
-    return body
+        raise ApiError(400, "BadRequest", _explain_broken_body(data, error)) from None
 
 
-def _decode_json(data: bytes) -> Any:
+def _explain_broken_body(data: bytes, error: Exception) -> str:
+    """Return what Go's decoder says where a text ends too early, else what ours says."""
+    is_cut = isinstance(error, json.JSONDecodeError) and not error.doc[error.pos :].strip()
+    why = "unexpected end of JSON input" if is_cut or not data.strip() else str(error)
+    return f"couldn't get version/kind; json parse error: {why}"
+
+
+def decode_json(data: bytes) -> Any:
     """Return a JSON value that can be answered again. Raises ValueError or RecursionError.
 
     As encoding/json of Go has it, what is no Unicode becomes U+FFFD (half of a surrogate pair, too,
     which only an escape can name), and a number that no float64 can hold is refused.
     """
     check_bounds(data)
-    value = json.loads(data.decode("utf-8", "replace"))
+    value = json.loads(data.decode("utf-8", "replace"), object_pairs_hook=_note_repeated_keys)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -63,53 +111,232 @@ def _decode_json(data: bytes) -> Any:
     return value
 
 
-def check_object(call: Call, body: Obj) -> Obj:
-    """Return an object with the kind and the namespace of the path. Raises ApiError."""
-    typed = {"apiVersion": call.api_version, "kind": call.kind.name}
-    meta = {} if body.get("metadata") is None else body["metadata"]
-    if not isinstance(meta, dict):
-        raise ApiError(400, "BadRequest", "the body's metadata is not an object")
-    expected = {**typed, "namespace": call.namespace, "name": call.name}
-    actual = {**body, "namespace": meta.get("namespace"), "name": meta.get("name")}
-    for field, expected_value in expected.items():
-        if expected_value and actual.get(field) not in (None, "", expected_value):
-            raise ApiError(
-                400,
-                "BadRequest",
-                f"the {field} of the object ({actual[field]}) does not match that of the request "
-                f"({expected_value})",
+def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    obj = dict(pairs)
+    if len(obj) == len(pairs):
+        return obj
+    repeated = RepeatedKeys(obj)
+    repeated.pairs = pairs
+    return repeated
+
+
+def decode_sent_object(call: Call, body: Any, options: WriteOptions, warn: Warn) -> Obj:
+    """Return the object in the body of a creation or an update, as its version has it.
+
+    Raises ApiError: 400, it is none of the call's kind, version, namespace and name, or has fields
+    that its kind does not have where the options are strict about it.
+    """
+    kind, expected_version = call.kind, call.api_version
+    if not isinstance(body, dict):
+        text = f"the object provided is unrecognized (must be of type {kind.name})"
+        raise ApiError(400, "BadRequest", text)
+    sent_version = body.get("apiVersion") or expected_version
+    sent_kind = body.get("kind") or kind.name
+    if sent_kind != kind.name or sent_version not in kind.api_versions:
+        why = (
+            f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+        )
+        raise DecodingError(kind, sent_version, why, sent_kind)
+    typed = {**body, "apiVersion": sent_version, "kind": kind.name}
+    obj = apply_field_validation(call, typed, options, warn)
+    if sent_version != expected_version:
+        text = (
+            f"the API version in the data ({sent_version}) does not match the expected API version"
+            f" ({expected_version})"
+        )
+        raise ApiError(400, "BadRequest", text)
+    check_names(call, obj)
+    return obj
+
+
+def check_names(call: Call, obj: Obj) -> None:
+    """Check that an object is the one of its call. Raises ApiError: 400."""
+    meta = obj.setdefault("metadata", {})
+    if not call.kind.namespaced:
+        meta.pop("namespace", None)
+    elif meta.get("namespace", call.namespace) != call.namespace:
+        text = (
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+        raise ApiError(400, "BadRequest", text)
+    if call.name and "name" not in meta:
+        text = (
+            f"the name of the object ({call.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+        raise ApiError(400, "BadRequest", text)
+    if call.name and meta["name"] != call.name:
+        text = (
+            f"the name of the object ({meta['name']}) does not match the name on the URL"
+            f" ({call.name})"
+        )
+        raise ApiError(400, "BadRequest", text)
+
+
+def decode_patch(media_type: str, data: bytes, options: WriteOptions, warn: Warn) -> Any:
+    """Return what a patch says: an object, or the list of operations of a JSON patch.
+
+    Raises ApiError: 400, it is something else, or cannot be decoded.
+    """
+    if media_type == APPLY:
+        try:
+            patch = strictyaml.load(data.decode())
+        except (ValueError, RecursionError, yaml.YAMLError) as error:
+            text = f"error encoding patch: yaml: {error}"
+            raise ApiError(400, "BadRequest", text) from None
+    else:
+        try:
+            patch = decode_json(data)
+        except (ValueError, RecursionError):
+            raise ApiError(400, "BadRequest", "invalid JSON patch") from None
+    if not isinstance(patch, list if media_type == JSON_PATCH else dict):
+        raise ApiError(400, "BadRequest", _explain_patch_type(media_type, patch))
+    if media_type != APPLY and options.field_validation == "Warn":
+        prefix = "json patch " if media_type == JSON_PATCH else ""
+        for text in _list_patch_errors(patch):
+            warn(f"{prefix}{text}")
+    return patch
+
+
+def _explain_patch_type(media_type: str, patch: Any) -> str:
+    names = {list: "array", dict: "object", str: "string", bool: "bool"}
+    type_name = names.get(type(patch), "number")
+    is_json_patch = media_type == JSON_PATCH
+    expected = "[]handlers.jsonPatchOp" if is_json_patch else "map[string]interface {}"
+    why = f"json: cannot unmarshal {type_name} into Go value of type {expected}"
+    prefixes = {
+        APPLY: "error decoding patch: error unmarshaling JSON: while decoding JSON: ",
+        STRATEGIC: "",
+    }
+    return prefixes.get(media_type, "error decoding patch: ") + why
+
+
+def _list_patch_errors(patch: Any) -> Iterator[str]:
+    """Yield the fields of operations that there are not; of a merge patch the repeated keys."""
+    operations = patch if isinstance(patch, list) else ()
+    for index, operation in enumerate(operations):
+        for field in operation if isinstance(operation, dict) else ():
+            if field not in ("op", "path", "from", "value"):
+                yield f'unknown field "[{index}].{field}"'
+    if isinstance(patch, RepeatedKeys):
+        yield from list_strict_errors("map[string]any", patch, "")
+
+
+def decode_patched_object(call: Call, patched: Obj, options: WriteOptions, warn: Warn) -> Obj:
+    """Return what a patch made of an object, if it still is one.
+
+    Raises ApiError: 422, it cannot be decoded; 400, it has another name or namespace.
+    """
+    sent_kind, sent_version = patched.get("kind") or "", patched.get("apiVersion") or ""
+    text = json.dumps(patched, separators=(",", ":"), ensure_ascii=False)
+    if sent_kind != call.kind.name or sent_version != call.api_version:
+        why = (
+            f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
+            '"pkg/runtime/scheme.go:111"'
+        )
+        raise new_invalid("", "", "", [invalid("patch", text, why)])
+    try:
+        obj = apply_field_validation(call, patched, options, warn)
+    except DecodingError as error:
+        raise new_invalid("", "", "", [invalid("patch", text, error.why)]) from None
+    check_names(call, obj)
+    return obj
+
+
+def check_applied(call: Call, body: Obj) -> Obj:
+    """Return what is to be applied, complete with its name.
+
+    Raises ApiError: 400, of another kind or with ``managedFields``; 500, with a field that its kind
+    does not have.
+    """
+    version, kind = body.get("apiVersion") or "", body.get("kind") or ""
+    if (version, kind) != (call.api_version, call.kind.name):
+        group, _, short_version = version.rpartition("/")
+        text = f"invalid object type: {group}/{short_version}, Kind={kind}"
+        raise ApiError(400, "BadRequest", text)
+    meta = body.get("metadata")
+    named = meta if isinstance(meta, dict) else {}
+    if named.get("managedFields") is not None:
+        raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
+    try:
+        obj = decode_object(call.kind, body)
+    except DecodingError as error:
+        place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
+        text = (
+            f"failed to create typed patch object ({place}; {version}, Kind={kind}): "
+            f"{_explain_untyped(call, body, error.why)}"
+        )
+        raise ApiError(500, "", text) from None
+    named = obj.setdefault("metadata", {})
+    named.setdefault("name", call.name)
+    check_names(call, obj)
+    return obj
+
+
+def _explain_untyped(call: Call, body: Obj, why: str) -> str:
+    """Return what structured-merge-diff says of unknown fields, else the given reason."""
+    root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
+    unknown_fields = [
+        text.removeprefix('unknown field "').removesuffix('"')
+        for text in list_strict_errors(root, body, "")
+        if text.startswith("unknown field")
+    ]
+    errors = [f".{path}: field not declared in schema" for path in unknown_fields]
+    listed = "\n  ".join(errors)
+    return listed if len(errors) == 1 else f"errors:\n  {listed}" if errors else why
+
+
+def warn_of_object(obj: Obj, warn: Warn) -> None:
+    """Warn of what is valid in a new or changed object and unwise (``WarningsOnCreate``)."""
+    driver = (obj.get("spec") or {}).get("driver", "") if obj["kind"] == "ResourceSlice" else ""
+    if driver != driver.lower():
+        text = (
+            f"spec.driver: driver names should be lowercase; {go_quote(driver)} contains uppercase "
+            "characters"
+        )
+        warn(text)
+    for finalizer in obj["metadata"].get("finalizers") or ():
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            text = (
+                f"metadata.finalizers: {go_quote(finalizer)}: prefer a domain-qualified finalizer "
+                "name including a path (/) to avoid accidental conflicts with other finalizer "
+                "writers"
             )
-    return {**body, **typed, "metadata": meta}
+            warn(text)
 
 
-def without_unknown_fields(call: Call, body: Obj) -> Obj:
-    """Drop unknown fields of a body where ``fieldValidation`` is ``Ignore`` or ``Warn``."""
-    if call.query.get("fieldValidation", "Strict") == "Strict":
-        return body
-    root = schema.roots().get(f"{call.api_version}/{call.kind.name}", "")
-    for mistake in list(schema.find_mistakes(root, body)) if root else ():
-        if isinstance(mistake, schema.UnknownField):
-            *parents, last = mistake.path
-            owner: Any = body
-            for segment in parents:
-                owner = owner[segment]
-            del owner[last]
-    return body
+def apply_field_validation(call: Call, obj: Obj, options: WriteOptions, warn: Warn) -> Obj:
+    """Return an object without unknown fields; tell or refuse them as the options say.
+
+    Raises ApiError: 400, a value is of a wrong type, or a field is unknown or repeated.
+    """
+    match options.field_validation:
+        case "Strict":
+            return decode_object(call.kind, obj)
+        case "Warn":
+            return decode_object(call.kind, obj, warn)
+    return decode_object(call.kind, obj, lambda _: None)
 
 
 def build_status(error: ApiError) -> Obj:
     """Return the ``metav1.Status`` of a refusal."""
     causes = [
-        {"field": cause.field, "reason": cause.reason, "message": cause.message}
+        {name: text for name, text in dataclasses.asdict(cause).items() if text}
         for cause in error.causes
     ]
-    return {
+    status: Obj = {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "code": error.code,
-        "reason": error.reason,
         "message": error.message,
-        "details": {"causes": causes},
+        "reason": error.reason,
+        "details": {**(error.details or {}), **({"causes": causes} if causes else {})},
+        "code": error.code,
     }
+    if error.details is None and not causes:
+        del status["details"]
+    if not error.reason:
+        del status["reason"]
+    return status

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from kube.errors import ApiError
 from kube.values import Obj, Ref, User
 from kubesim.apiserver.authorization import Attributes, PathAttributes, RequestAttributes
 from kubesim.apiserver.watches import field_selector, label_selector
+from kubesim.front.options import ListOptions, Parameters, parse_flag, read_list_options
 from kubesim.resources import KINDS, Kind
 from kubesim.store import namespace_of
 
@@ -21,6 +23,23 @@ _PATH: Final = re.compile(
 _NAMESPACE_STATUS: Final = re.compile(r"/api/v1/namespaces/([^/]+)/(status)")
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
+WITHOUT_STATUS: Final = frozenset(
+    {"DeviceClass", "Event", "PriorityClass", "ResourceClaimTemplate", "ResourceSlice"}
+)
+"""Kinds that have no subresource ``status``."""
+
+_DRA_KINDS: Final = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+_RETIRED: Final = {
+    **{("v1beta1", kind): (35, 38) for kind in _DRA_KINDS},
+    **{("v1beta2", kind): (36, 39) for kind in _DRA_KINDS},
+    ("v1beta2", "DeviceTaintRule"): (39, 42),
+    ("v1alpha3", "DeviceTaintRule"): (36, 39),
+}
+"""Version and kind -> the minors that deprecate and remove them.
+
+Source: zz_generated.prerelease-lifecycle.go of k8s.io/api.
+"""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -30,7 +49,7 @@ class Call:
         namespace: empty without one in the path.
         name: empty for a list or a creation.
         sub: subresource, such as ``status``; empty for the object itself.
-        query: parameter -> its first value.
+        query: parameter -> its values.
         user: in whose name; None may do everything.
     """
 
@@ -40,7 +59,7 @@ class Call:
     namespace: str
     name: str
     sub: str
-    query: Mapping[str, str]
+    query: Parameters
     user: User | None = None
 
     @property
@@ -49,7 +68,18 @@ class Call:
 
     @property
     def is_watch(self) -> bool:
-        return self.method == "GET" and self.query.get("watch") in ("1", "true")
+        return _is_watch(self.method, self.query)
+
+    def explain_deprecation(self, minor: int) -> str:
+        """Return the warning of a server of a minor that the version will be gone, "" for none."""
+        version = self.api_version.rpartition("/")[2]
+        deprecated, removed = _RETIRED.get((version, self.kind.name), (minor + 1, 0))
+        if minor < deprecated:
+            return ""
+        return (
+            f"{self.api_version} {self.kind.name} is deprecated in v1.{deprecated}+, unavailable in"
+            f" v1.{removed}+"
+        )
 
     @property
     def attributes(self) -> Attributes:
@@ -57,12 +87,10 @@ class Call:
         verb = _verb_of(self.method, self.name, watches=self.is_watch)
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
 
-    def read_number(self, name: str, default: int = 0) -> int:
-        """Return a parameter that is a whole number. Raises ApiError: 400, it is none."""
-        text = self.query.get(name) or str(default)
-        if not re.fullmatch(r"\d{1,18}", text):
-            raise ApiError(400, "BadRequest", f'Invalid value: "{text}": {name} must be a number')
-        return int(text)
+    @cached_property
+    def list_options(self) -> ListOptions:
+        """Options of a request for many objects. Raises ApiError: 400 or 422."""
+        return read_list_options(self.query)
 
     def build_selection(self) -> Selection:
         """Return which objects of the kind are meant. Raises ApiError: 400, a bad selector."""
@@ -76,7 +104,7 @@ def _verb_of(method: str, name: str, *, watches: bool) -> str:
     return "deletecollection" if verb == "delete" and not name else verb
 
 
-def wanted_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttributes:
+def wanted_of(method: str, path: str, query: Parameters) -> RequestAttributes:
     """Return what an authorizer judges of any request (``RequestInfo`` of k8s.io/apiserver)."""
     match = _PATH.fullmatch(path)
     if match is None:
@@ -86,18 +114,22 @@ def wanted_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttrib
         match[group_name] or "" for group_name in ("plural", "ns", "name", "sub")
     )
     kind = Kind(plural, plural, group, (version,), namespaced=bool(namespace))
-    watches = method == "GET" and query.get("watch") in ("1", "true")
-    return Attributes(_verb_of(method, name, watches=watches), kind, sub, namespace, name)
+    verb = _verb_of(method, name, watches=_is_watch(method, query))
+    return Attributes(verb, kind, sub, namespace, name)
+
+
+def _is_watch(method: str, query: Parameters) -> bool:
+    return method == "GET" and "watch" in query and parse_flag(query["watch"])
 
 
 class Selection:
     """The objects in a call's namespace that its selectors select."""
 
     def __init__(self, call: Call) -> None:
-        query = call.query
+        options = call.list_options
         self._namespace = call.namespace if call.kind.namespaced else ""
-        self._labels = label_selector(query.get("labelSelector", ""))
-        self._fields = field_selector(call.kind, query.get("fieldSelector", ""))
+        self._labels = label_selector(options.label_selector)
+        self._fields = field_selector(call.kind, call.api_version, options.field_selector)
         self._name = call.name
 
     def __call__(self, obj: Obj) -> bool:
@@ -113,30 +145,53 @@ class Selection:
 def read_call(
     method: str,
     path: str,
-    query: Mapping[str, str],
+    query: Parameters,
     gates: Mapping[str, bool],
     user: User | None = None,
 ) -> Call:
-    """Return the call that a request is. Raises ApiError: 404, there is no such resource."""
-    if namespace_status := _NAMESPACE_STATUS.fullmatch(path):
-        return Call(
-            method,
-            KINDS["Namespace"],
-            "v1",
-            "",
-            namespace_status[1],
-            namespace_status[2],
-            query,
-            user,
-        )
+    """Return the call that a request is.
+
+    Raises ApiError: 404, there is no such resource; 405, it has another method.
+    """
+    call = _find_call(method, path, query, gates, user)
+    if call is None:
+        text = "the server could not find the requested resource"
+        raise ApiError(404, "NotFound", text, details={})
+    if method not in _allowed_methods(call):
+        text = "the server does not allow this method on the requested resource"
+        raise ApiError(405, "MethodNotAllowed", text, details={})
+    return call
+
+
+def _find_call(
+    method: str, path: str, query: Parameters, gates: Mapping[str, bool], user: User | None
+) -> Call | None:
+    if named := _NAMESPACE_STATUS.fullmatch(path):
+        return Call(method, KINDS["Namespace"], "v1", "", named[1], named[2], query, user)
     match = _PATH.fullmatch(path)
-    if match is not None:
-        version = match["core"] or match["gv"]
-        for kind in KINDS.values():
-            served = kind.is_served(gates) and version in kind.api_versions
-            if served and kind.plural == match["plural"]:
-                namespace, name, sub = (
-                    match[group_name] or "" for group_name in ("ns", "name", "sub")
-                )
-                return Call(method, kind, version, namespace, name, sub, query, user)
-    raise ApiError(404, "NotFound", "the server could not find the requested resource")
+    version = match and (match["core"] or match["gv"])
+    for kind in KINDS.values():
+        if match is None or version not in kind.api_versions or not kind.is_served(gates):
+            continue
+        namespace, name, sub = (match[group_name] or "" for group_name in ("ns", "name", "sub"))
+        is_placed = kind.namespaced == bool(namespace) or (kind.namespaced and not name)
+        if is_placed and kind.plural == match["plural"] and sub in list_subresources(kind):
+            return Call(method, kind, version or "", namespace, name, sub, query, user)
+    return None
+
+
+def list_subresources(kind: Kind) -> Sequence[str]:
+    """Return the subresources of a kind that are served; the object itself is the empty one."""
+    subresources = [""] if kind.name in WITHOUT_STATUS else ["", "status"]
+    return [*subresources, "binding", "eviction"] if kind.name == "Pod" else subresources
+
+
+def _allowed_methods(call: Call) -> Sequence[str]:
+    if call.sub:
+        return ("POST",) if call.sub != "status" else ("GET", "PUT", "PATCH")
+    if call.name:
+        return ("GET", "PUT", "PATCH", "DELETE")
+    is_writable = call.namespace or not call.kind.namespaced
+    # Namespaces are not deleted all at once (pkg/registry/core/namespace).
+    deletes = ("DELETE",) if call.kind.name != "Namespace" else ()
+    return ("GET", "POST", *deletes) if is_writable else ("GET",)

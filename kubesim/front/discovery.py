@@ -7,9 +7,11 @@ OpenAPI has only what kubectl needs to know that the server validates fields by 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from kube.values import Obj
+from kubesim.front.call import WITHOUT_STATUS
 from kubesim.resources import KINDS, Kind
 
 _VERBS: Final = [
@@ -28,19 +30,28 @@ _SHORT: Final = {
     "StatefulSet": ["sts"],
 }
 _ALL: Final = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "StatefulSet"})
-_NO_STATUS: Final = frozenset(
-    {"DeviceClass", "Event", "PriorityClass", "ResourceClaimTemplate", "ResourceSlice"}
-)
+_AGGREGATED: Final = "as=APIGroupDiscoveryList"
+_AGGREGATED_TYPE: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _POD_SUBRESOURCES: Final = {
     "binding": ("", "v1", "Binding"),
     "eviction": ("policy", "v1", "Eviction"),
 }
 
 
-def answer_discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> Obj | None:
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """An answer of discovery."""
+
+    body: Obj
+    media_type: str = "application/json"
+
+
+def answer_discovery(
+    path: str, kubernetes: str, gates: Mapping[str, bool], accept: str
+) -> Discovered | None:
     """Return what a path of discovery answers; None for any other path.
 
-    ``kubernetes``: the version of the server, for example 1.37.1.
+    ``kubernetes``: the version of the server, for example 1.37.1. ``accept``: what a client takes.
     """
     kinds = [kind for kind in KINDS.values() if kind.is_served(gates)]
     groups: dict[str, list[str]] = {}
@@ -49,6 +60,8 @@ def answer_discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> O
             if version not in groups.setdefault(kind.group, []):
                 groups[kind.group].append(version)
     answer: Obj | None = None
+    if _AGGREGATED in accept and path.rstrip("/") in ("/api", "/apis"):
+        return Discovered(_aggregate(path.rstrip("/"), groups, kinds), _AGGREGATED_TYPE)
     match path.rstrip("/").split("/")[1:]:
         case ["version"]:
             major, minor, _ = kubernetes.split(".")
@@ -82,7 +95,59 @@ def answer_discovery(path: str, kubernetes: str, gates: Mapping[str, bool]) -> O
             version = "/".join(segments[1:])
             if any(version in versions for versions in groups.values()):
                 answer = _build_openapi(version, kinds)
-    return answer
+    return None if answer is None else Discovered(answer)
+
+
+def _aggregate(path: str, groups: Mapping[str, list[str]], kinds: list[Kind]) -> Obj:
+    """Return all groups of ``/api`` or ``/apis`` with their resources (KEP-3352)."""
+    items = []
+    for name, versions in groups.items():
+        if bool(name) != (path == "/apis"):
+            continue
+        described = [
+            {
+                "version": version.rpartition("/")[2],
+                "resources": _aggregate_resources(version, kinds),
+                "freshness": "Current",
+            }
+            for version in versions
+        ]
+        metadata: Obj = {"name": name} if name else {}
+        metadata["creationTimestamp"] = None
+        items.append({"metadata": metadata, "versions": described})
+    typed = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    return {**typed, "metadata": {}, "items": items}
+
+
+def _aggregate_resources(api_version: str, kinds: list[Kind]) -> list[Obj]:
+    group, _, version = api_version.rpartition("/")
+    resources: list[Obj] = []
+    for entry in _list_resources(api_version, kinds)["resources"]:
+        plural, _, subresource = entry["name"].partition("/")
+        kind = {
+            "group": entry.get("group", group),
+            "version": entry.get("version", version),
+            "kind": entry["kind"],
+        }
+        if subresource:
+            described = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
+            resources[-1].setdefault("subresources", []).append(described)
+            continue
+        scope = "Namespaced" if entry["namespaced"] else "Cluster"
+        optional_fields = {
+            field: entry[field] for field in ("shortNames", "categories") if field in entry
+        }
+        resources.append(
+            {
+                "resource": plural,
+                "responseKind": kind,
+                "scope": scope,
+                "singularResource": entry["singularName"],
+                "verbs": entry["verbs"],
+                **optional_fields,
+            }
+        )
+    return resources
 
 
 def _openapi_path(api_version: str) -> str:
@@ -114,7 +179,7 @@ def _list_resources(api_version: str, kinds: list[Kind]) -> Obj:
             "verbs": _VERBS,
         }
         resources.append(main_resource)
-        if kind.name not in _NO_STATUS:
+        if kind.name not in WITHOUT_STATUS:
             verbs = ["get", "patch", "update"]
             resources.append({**named, "name": f"{kind.plural}/status", "verbs": verbs})
         if kind.name == "Pod":

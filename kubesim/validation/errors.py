@@ -13,6 +13,7 @@ from typing import Any
 
 from kube.errors import ApiError, Cause
 from kubesim.resources import Kind
+from reference_allocator.api.quoting import go_quote
 
 _GO_JSON_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -78,14 +79,22 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 
 def invalid_status(kind: Kind, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """Return 422 Invalid with one cause for each field error (``apierrors.NewInvalid``)."""
+    """Return 422 Invalid with one cause for each field error of an object."""
+    return new_invalid(kind.name, kind.group, name, errors)
+
+
+def new_invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> ApiError:
+    """Return 422 Invalid as ``apierrors.NewInvalid`` does; kind and group may be empty."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    group_kind = f"{kind}.{group}" if group else kind
+    named = {"name": name, "group": group, "kind": kind}
     return ApiError(
         422,
         "Invalid",
-        f'{kind.group_kind} "{name}" is invalid: {summary}',
+        f'{group_kind} "{name}" is invalid: {summary}',
         [Cause(error.path, error.reason, error.body) for error in errors],
+        {field: value for field, value in named.items() if value},
     )
 
 
@@ -160,6 +169,6 @@ def _body(start: str, detail: str) -> str:
 def _show(value: Any) -> str:
     """Print as Go does: strings quoted, all else as compact JSON with <, > and & escaped."""
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return go_quote(value)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return text.translate(_GO_JSON_ESCAPES)

@@ -48,7 +48,7 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 path = f"metadata.ownerReferences[{index}].{field}"
-                yield invalid(path, "", "must not be empty")
+                yield required(path, "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         yield from check_label_key(finalizer, f"metadata.finalizers[{index}]")
 

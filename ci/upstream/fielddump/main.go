@@ -11,6 +11,12 @@
 // where the Go field is a pointer, so that an empty value counts:
 //
 //	go run ./fielddump -numbers > ../../kubesim/front/numbers-1.37.json
+//
+// With -forms it prints type -> field -> how Go writes it: "pointer" unless it is nil, "nullable" as
+// null if it is nil, "null" as null if it is empty, "always" even if it is empty. Any other field is
+// left out if it is empty:
+//
+//	go run ./fielddump -forms > ../../kubesim/apiserver/forms-1.37.json
 package main
 
 import (
@@ -72,6 +78,32 @@ type table map[string]map[string]string
 // numbers collects the numbers of fields, beside what the table collects.
 var numbers = table{}
 
+// forms collects how fields are written, beside what the table collects.
+var forms = table{}
+
+// form is how encoding/json writes a field; "" leaves out an empty value.
+func form(field reflect.StructField) string {
+	options := strings.Split(field.Tag.Get("json"), ",")[1:]
+	kind := field.Type.Kind()
+	nilable := kind == reflect.Slice || kind == reflect.Map ||
+		field.Type == reflect.TypeFor[metav1.Time]() || field.Type == reflect.TypeFor[metav1.MicroTime]() ||
+		field.Type == reflect.TypeFor[runtime.RawExtension]()
+	omits := slices.Contains(options, "omitzero") ||
+		// Of a struct omitempty has no effect.
+		slices.Contains(options, "omitempty") && kind != reflect.Struct
+	switch {
+	case !omits && kind == reflect.Pointer:
+		return "nullable"
+	case !omits && nilable:
+		return "null"
+	case !omits:
+		return "always"
+	case kind == reflect.Pointer:
+		return "pointer"
+	}
+	return ""
+}
+
 // typeName is core/v1.Pod for k8s.io/api/core/v1.Pod.
 func typeName(typ reflect.Type) string {
 	parts := strings.Split(typ.PkgPath(), "/")
@@ -125,6 +157,13 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 			return fmt.Errorf("%s.%s: %w", typ, field.Name, err)
 		}
 		fields[name] = text
+		if text := form(field); text != "" {
+			owner := typeName(typ)
+			if forms[owner] == nil {
+				forms[owner] = map[string]string{}
+			}
+			forms[owner][name] = text
+		}
 		// As in `protobuf:"bytes,1,opt,name=metadata"`.
 		if parts := strings.Split(field.Tag.Get("protobuf"), ","); len(parts) > 1 {
 			if field.Type.Kind() == reflect.Pointer {
@@ -161,7 +200,8 @@ func write[V any](out *bytes.Buffer, object map[string]V) error {
 	return nil
 }
 
-func runNumbers() error {
+// runFields prints what was collected of every type's fields.
+func runFields(collected table) error {
 	for _, values := range kinds {
 		for _, value := range values {
 			if _, err := (table{}).name(reflect.TypeOf(value)); err != nil {
@@ -171,7 +211,7 @@ func runNumbers() error {
 	}
 	out := &bytes.Buffer{}
 	out.WriteString("{\n")
-	if err := write(out, numbers); err != nil {
+	if err := write(out, collected); err != nil {
 		return err
 	}
 	out.WriteString("}\n")
@@ -208,7 +248,10 @@ func run() error {
 func main() {
 	dump := run
 	if slices.Contains(os.Args[1:], "-numbers") {
-		dump = runNumbers
+		dump = func() error { return runFields(numbers) }
+	}
+	if slices.Contains(os.Args[1:], "-forms") {
+		dump = func() error { return runFields(forms) }
 	}
 	if err := dump(); err != nil {
 		fmt.Fprintln(os.Stderr, "fielddump:", err)

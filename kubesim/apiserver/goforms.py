@@ -1,0 +1,81 @@
+"""How Go writes objects as JSON: what is left out if it is empty, and what is null.
+
+A field with ``omitempty`` is left out, one without is there whatever it holds, and an empty list in
+etcd comes back as null. The table is generated from the Go types (`ci/upstream/fielddump -forms`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from kube.values import Obj
+from reference_allocator.api import schema
+from reference_allocator.api.schema import LIST, MAP
+
+_TABLE: Final = "forms-1.37.json"
+_ZEROS: Final = {"int32": 0, "int64": 0, "bool": False, "string": "", "quantity": "0"}
+
+
+@cache
+def load_forms() -> Mapping[str, Mapping[str, str]]:
+    """Return type -> its fields, but for those that are left out if they are empty.
+
+    ``pointer``: left out if it is nil; ``nullable``: null if it is nil; ``null``: null if it is
+    empty; ``always``: always there.
+    """
+    forms: Mapping[str, Mapping[str, str]] = json.loads(
+        files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
+    )
+    return forms
+
+
+def zero_of(shape: str) -> Any:
+    """Return the value that a field of a shape has in Go if nothing is said of it."""
+    if shape in schema.types() or shape.startswith(MAP):
+        return {}
+    return [] if shape.startswith(LIST) else _ZEROS.get(shape)
+
+
+def is_unset(owner: str, field: str, value: Any) -> bool:
+    """Return whether Go cannot tell a value of a field from one that was never set."""
+    if value or schema.types()[owner][field] == "any":  # of which Go keeps the text
+        return False
+    return load_forms().get(owner, {}).get(field) in (None, "null")
+
+
+def encode_object(obj: Obj) -> Obj:
+    """Return a copy of an object, in the version that it names, as an API server writes it."""
+    root = schema.roots().get(f"{obj['apiVersion']}/{obj['kind']}")
+    encoded: Obj = obj if root is None else _encode_value(root, obj)
+    return encoded
+
+
+def _encode_value(shape: str, value: Any) -> Any:
+    fields = schema.types().get(shape)
+    if fields is not None:
+        return _encode_struct(shape, fields, value)
+    if shape.startswith(LIST):
+        inner = shape[len(LIST) :]
+        return value if inner in _ZEROS else [_encode_value(inner, item) for item in value]
+    if shape.startswith(MAP):
+        inner = shape[len(MAP) :]
+        return {key: _encode_value(inner, item) for key, item in value.items()}
+    return value
+
+
+def _encode_struct(shape: str, fields: Mapping[str, str], value: Obj) -> Obj:
+    forms = load_forms().get(shape, {})
+    encoded: Obj = {}
+    for field, item in value.items():
+        if item is not None and field in fields and not is_unset(shape, field, item):
+            encoded[field] = _encode_value(fields[field], item)
+    for field, form in forms.items():
+        if field not in encoded and form != "pointer":
+            inner = fields[field]
+            is_null = form in ("null", "nullable")
+            encoded[field] = None if is_null else _encode_value(inner, zero_of(inner))
+    return encoded

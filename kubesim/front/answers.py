@@ -1,0 +1,163 @@
+"""Answers of requests: objects and lists in the form that a client accepts, and refusals.
+
+Sources: negotiation and response.go in pkg/endpoints/handlers of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from kube.errors import ApiError, Cause
+from kube.values import Obj
+from kubesim.apiserver.goforms import encode_object
+from kubesim.apiserver.server import ApiServer
+from kubesim.front import body as bodies
+from kubesim.front.call import Call
+from kubesim.resources import served_groups
+
+SUCCESS: Final[Mapping[str, Any]] = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+}
+_META: Final = "meta.k8s.io/v1"
+_TYPES: Final = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_WATCH_TYPES: Final = (
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+)
+_JSON_RANGES: Final = ("application/json", "application/*", "*/*")
+_TARGETS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+class Warnings:
+    """The values of an answer's ``Warning`` headers (apiserver's pkg/warning)."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Add one, unless it was said already."""
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        header = f'299 - "{quoted}"'.encode().decode("latin-1")
+        if header not in self.texts:
+            self.texts.append(header)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is written.
+
+    ``target``: ``Table`` or ``PartialObjectMetadata`` (or a list of it), empty for the object.
+    """
+
+    media_type: str = "application/json"
+    target: str = ""
+
+    def respond(self, api: ApiServer, call: Call, result: Obj, code: int) -> Response:
+        """Return the response with an object, a list or a Status."""
+        content = self.shape(api, call, result)
+        if self.media_type == "application/yaml":
+            return Response(yaml.safe_dump(content), code, media_type=self.media_type)
+        return JSONResponse(content, code)
+
+    def shape(self, api: ApiServer, call: Call, result: Obj) -> Obj:
+        """Return an object or a list as it is to be read."""
+        if result["kind"] == "Status":
+            return result
+        items = result.get("items") if result["kind"] == f"{call.kind.name}List" else None
+        if self.target == "Table":
+            return self._shape_table(api, call, result, items)
+        if items is None:
+            return _partial(result) if self.target else encode_object(result)
+        if self.target:
+            meta = result["metadata"]
+            kind = "PartialObjectMetadataList"
+            partials = [_partial(item) for item in items]
+            return {"kind": kind, "apiVersion": _META, "metadata": meta, "items": partials}
+        return {**result, "items": [_without_type(encode_object(item)) for item in items]}
+
+    def _shape_table(
+        self, api: ApiServer, call: Call, result: Obj, items: Sequence[Obj] | None
+    ) -> Obj:
+        if items is None:
+            meta: Obj = {"resourceVersion": result["metadata"]["resourceVersion"]}
+            items = [result]
+        else:
+            meta = result["metadata"]
+        table = api.build_table(call.kind.name, items, meta)
+        includes = call.query.get("includeObject", [""])[0]
+        for row, item in zip(table["rows"], items, strict=True):
+            row["object"] = encode_object(item) if includes == "Object" else _partial(item)
+            if includes == "None":
+                del row["object"]
+        return table
+
+
+def _partial(obj: Obj) -> Obj:
+    metadata = encode_object(obj)["metadata"]
+    return {"kind": "PartialObjectMetadata", "apiVersion": _META, "metadata": metadata}
+
+
+def _without_type(obj: Obj) -> Obj:
+    return {field: value for field, value in obj.items() if field not in ("apiVersion", "kind")}
+
+
+def negotiate(accept: str) -> Form:
+    """Return the first form that a client accepts and that can be written.
+
+    Raises ApiError: 406, there is none.
+    """
+    clauses = [_parse_clause(clause) for clause in accept.split(",")]
+    clauses.sort(key=lambda clause: -float(clause[1].get("q") or 1))
+    for media_type, parameters in clauses:
+        target = parameters.get("as", "")
+        if target and (target not in _TARGETS or parameters.get("g") != "meta.k8s.io"):
+            continue
+        if media_type in _JSON_RANGES:
+            return Form(target=target)
+        if media_type == "application/yaml":
+            return Form(media_type, target)
+    if any(media_type in _TYPES for media_type, _ in clauses):
+        text = f"only the following media types are accepted: {', '.join(_TYPES)}"
+        raise ApiError(406, "NotAcceptable", text)
+    listed = ", ".join((*_TYPES, *_WATCH_TYPES))
+    text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
+    raise ApiError(406, "NotAcceptable", text, details={})
+
+
+def _parse_clause(clause: str) -> tuple[str, Mapping[str, str]]:
+    media_type, *pairs = (piece.strip() for piece in clause.split(";"))
+    return media_type or "*/*", dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+def build_list(call: Call, metadata: Obj, objects: Sequence[Obj]) -> Obj:
+    """Return objects of a call's kind as a list."""
+    return {
+        "kind": f"{call.kind.name}List",
+        "apiVersion": call.api_version,
+        "metadata": metadata,
+        "items": [*objects],
+    }
+
+
+def refuse(path: str, error: ApiError, gates: Mapping[str, bool]) -> Response:
+    """Return the response of a refusal; of a path of no group it is a line of text."""
+    group = path.removeprefix("/apis/").partition("/")[0] if path.startswith("/apis/") else ""
+    is_served = path.startswith("/api/v1/") or group in served_groups(gates)
+    if error.code == 404 and error.details == {} and not is_served:
+        return PlainTextResponse("404 page not found\n", 404)
+    return JSONResponse(bodies.build_status(error), error.code)
+
+
+def too_large_revision(revision: int, current: int) -> ApiError:
+    """Return the refusal of a list at a version that is not there yet."""
+    cause = Cause("", "ResourceVersionTooLarge", "Too large resource version")
+    text = f"Timeout: Too large resource version: {revision}, current: {current}"
+    return ApiError(504, "Timeout", text, [cause], {"retryAfterSeconds": 1})
