@@ -1,0 +1,111 @@
+"""Asks a bare real API server and ours the same drawn requests, and compares the answers.
+
+    python -m tests.kubesim.apidiff --binaries DIR -n 2000 --seed 1
+
+The seed and the number of a case name it for good. A difference that nothing explains is made small
+and written as JSON; with ``--record FILE`` real answers are kept, with which tests compare ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.kubesim.apidiff import recorded
+from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
+from tests.kubesim.apidiff.requests import case_of
+from tests.kubesim.apidiff.servers import Ours, Real, bare_server, create_namespace
+
+_EVERY: Final = 20.0
+"""Seconds between two lines about the progress."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when every difference is explained, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    server = parser.add_mutually_exclusive_group(required=True)
+    server.add_argument("--binaries", type=Path, help="folder with etcd and kube-apiserver")
+    server.add_argument("--kubeconfig", type=Path, help="of a bare API server that runs")
+    parser.add_argument("--kubernetes", default="1.37.1", help="its version")
+    parser.add_argument("-n", type=int, default=2000, help="how many cases")
+    parser.add_argument("--seed", type=int, default=0, help="default: a fresh one")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--output", type=Path, default=Path("build/apidiff"))
+    parser.add_argument("--record", type=Path, help="file to keep the real answers in")
+    options = parser.parse_args(arguments)
+    options.seed = options.seed or secrets.randbelow(1 << 32)
+    last = options.first + options.n - 1
+    sys.stdout.write(f"seed {options.seed}, cases {options.first} to {last}\n")
+    with ExitStack() as stack:
+        if options.binaries is None:
+            real = Real(options.kubeconfig)
+            create_namespace(real)
+        else:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="apidiff-")))
+            real = stack.enter_context(bare_server(options.binaries, folder))
+        ours = stack.enter_context(closing(Ours(options.kubernetes)))
+        return _run(options, real, ours)
+
+
+def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
+    kinds: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    requests = 0
+    reported_at = time.monotonic()
+    recording = recorded.Recording(options.record) if options.record else None
+    for number in range(options.first, options.first + options.n):
+        case = case_of(options.seed, number)
+        real_answers, our_answers = ask(real, case), ask(ours, case)
+        requests += len(case.requests)
+        if recording is not None:
+            recording.add(options.seed, number, real_answers)
+        for index, pair in enumerate(zip(real_answers, our_answers, strict=True)):
+            why = explain(Difference(case, index, *pair)) if pair[0] != pair[1] else None
+            if why is not None:
+                explained[why] += 1
+        difference = compare(case, real_answers, our_answers)
+        if difference is not None:
+            if difference.kind not in kinds:
+                _save(options.output, number, make_small(difference, real, ours))
+            kinds[difference.kind] += 1
+        if time.monotonic() - reported_at > _EVERY:
+            reported_at = time.monotonic()
+            sys.stdout.write(
+                f"{number - options.first + 1} of {options.n} cases, {requests} requests,"
+                f" {kinds.total()} differences of {len(kinds)} kinds\n"
+            )
+            sys.stdout.flush()
+    if recording is not None:
+        recording.close()
+    for why, count in explained.most_common():
+        sys.stdout.write(f"explained {count}: {why}\n")
+    for kind, count in kinds.most_common():
+        sys.stdout.write(f"{count}: {kind}\n")
+    sys.stdout.write(f"{requests} requests: {kinds.total()} unexplained differences\n")
+    return 1 if kinds else 0
+
+
+def _save(folder: Path, number: int, difference: Difference) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "kind": difference.kind,
+        "before": [dataclasses.asdict(s) for s in difference.case.requests[: difference.index]],
+        "request": dataclasses.asdict(difference.sent),
+        "real": dataclasses.asdict(difference.real),
+        "ours": dataclasses.asdict(difference.ours),
+    }
+    (folder / f"{number}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Differences between two servers: found, explained, made small and counted by kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.fuzz.shrink_json import shrink
+from tests.kubesim.apidiff.answers import Answer
+from tests.kubesim.apidiff.requests import Case, Sent
+from tests.kubesim.apidiff.servers import Server
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two answers that are not the same. ``index``: of the request in its case."""
+
+    case: Case
+    index: int
+    real: Answer
+    ours: Answer
+
+    @property
+    def sent(self) -> Sent:
+        return self.case.requests[self.index]
+
+    @property
+    def kind(self) -> str:
+        """What differs, without names and numbers: the same for differences of one cause."""
+        parts = [_summarize(self.sent)]
+        for answer in (self.real, self.ours):
+            text = answer.body.get("message", "") if isinstance(answer.body, dict) else answer.body
+            parts.append(f"{answer.code} {_generalize(str(text))[:160]}")
+        if self.real.code == self.ours.code < 400:
+            parts.append("; ".join(_list_paths(self.real.body, self.ours.body, ""))[:200])
+        if self.real.warnings != self.ours.warnings:
+            parts.append("warnings")
+        return " | ".join(parts)
+
+
+def _summarize(sent: Sent) -> str:
+    return f"{sent.method} {sent.content_type.rpartition('/')[2] if sent.body else ''}"
+
+
+def _generalize(text: str) -> str:
+    text = re.sub(r'"[^"]*"', '"…"', text)
+    return re.sub(r"\d+", "N", text)
+
+
+def _list_paths(real: Any, ours: Any, path: str) -> Iterator[str]:
+    if isinstance(real, dict) and isinstance(ours, dict):
+        for key in sorted({*real, *ours}):
+            if key not in real or key not in ours:
+                yield f"{path}.{key} only in {'ours' if key in ours else 'real'}"
+            else:
+                yield from _list_paths(real[key], ours[key], f"{path}.{key}")
+    elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
+        for one, other in zip(real, ours, strict=True):
+            yield from _list_paths(one, other, f"{path}[]")
+    elif real != ours:
+        yield f"{path}: {str(real)[:40]} != {str(ours)[:40]}"
+
+
+def ask(server: Server, case: Case) -> list[Answer]:
+    """Send the requests of a case, then those that remove what they made."""
+    answers = [server.send(sent) for sent in case.requests]
+    for sent in case.cleanup:
+        server.send(sent)
+    return answers
+
+
+def compare(case: Case, real: list[Answer], ours: list[Answer]) -> Difference | None:
+    """Return the first difference between the answers to a case that nothing explains."""
+    for index, (real_answer, our_answer) in enumerate(zip(real, ours, strict=True)):
+        if real_answer != our_answer:
+            difference = Difference(case, index, real_answer, our_answer)
+            if explain(difference) is None:
+                return difference
+            if real_answer.code >= 400 or our_answer.code >= 400:
+                continue
+            return None  # what comes later stands on another state
+    return None
+
+
+_EXPLANATIONS: Final[dict[str, Callable[[Difference], bool]]] = {}
+"""Reason -> whether it is that of a difference; all are in docs of kubesim."""
+
+
+def explain(difference: Difference) -> str | None:
+    """Return why a difference is known and left, None if nothing explains it."""
+    return next((why for why, holds in _EXPLANATIONS.items() if holds(difference)), None)
+
+
+def make_small(difference: Difference, real: Server, ours: Server) -> Difference:
+    """Return a difference of the same kind in a smaller body."""
+    smallest = difference
+
+    def still_differs(body: Any) -> bool:
+        nonlocal smallest
+        sent = dataclasses.replace(difference.sent, body=body)
+        requests = [*difference.case.requests[: difference.index], sent]
+        case = Case(requests, difference.case.cleanup)
+        again = compare(case, ask(real, case), ask(ours, case))
+        if again is None or again.kind != difference.kind:
+            return False
+        smallest = again
+        return True
+
+    if isinstance(difference.sent.body, dict | list):
+        shrink(difference.sent.body, still_differs)
+    return smallest
