@@ -17,7 +17,9 @@ from kubesim.store import retain_items
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
-_WITH_SPEC = frozenset({"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"})
+_WITH_SPEC = frozenset(
+    {"DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"}
+)
 _WITH_STATUS = _WORKLOADS | {"DeviceTaintRule", "ResourceClaim", "ResourceQuota"}
 
 

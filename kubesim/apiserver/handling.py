@@ -120,7 +120,7 @@ class Handler:
                 return self._apply(request, namespace, status_check)
             case "patch" | "update" as verb, subresource:
                 change = patches.make_change(verb, body, decode)
-                return api.change(ref, change, subresource, namespace, status_check)
+                return api.change(ref, change, subresource, namespace, status_check, verb)
             case "delete", "":
                 if api.get(ref, namespace) is not None:
                     self.delete(ref, body or {}, namespace)

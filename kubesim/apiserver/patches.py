@@ -106,9 +106,7 @@ def make_change(
 
     def change(obj: Obj) -> Obj:
         if verb == "update":
-            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-            sent = {name: value for name, value in body["metadata"].items() if value != ""}
-            return {**body, "metadata": {**version, **sent}}
+            return clone(body)  # type: ignore[no-any-return]
         changed: Obj = _apply_json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
         return changed if decode is None else decode(changed)
 

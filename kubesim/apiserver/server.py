@@ -7,7 +7,7 @@ back in the version that was asked for. Controllers bypass it where what they wr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kube.errors import ApiError
 from kube.store import has_labels
@@ -19,7 +19,7 @@ from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
 from kubesim.resources import Kind, kind_of, resolve_kind
 from kubesim.store import clone, namespace_of, new_refusal, not_found
-from kubesim.validation.errors import FieldError, invalid_status
+from kubesim.validation.errors import FieldError, invalid, invalid_status, new_invalid
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
@@ -34,7 +34,12 @@ _SYSTEM_METADATA = (
     "selfLink",
     "managedFields",
 )
-_IMMUTABLE_METADATA = ("name", "namespace", "generateName", *_SYSTEM_METADATA)
+_IMMUTABLE_METADATA = ("name", "namespace", *_SYSTEM_METADATA)
+_CHECKED_METADATA = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+"""System metadata that a client may not change, and is told so."""
+
+_CONDITIONAL_UPDATES = frozenset({"DeviceTaintRule"})
+"""Kinds whose updates need a resourceVersion (``AllowUnconditionalUpdate``)."""
 
 
 class ApiServer:
@@ -165,6 +170,7 @@ class ApiServer:
         subresource: str | None,
         default_namespace: str,
         authorize: StatusCheck | None = None,
+        verb: str = "patch",
     ) -> Obj:
         """Change an object in the version that the reference names, or its status.
 
@@ -172,6 +178,7 @@ class ApiServer:
             change: from the object to what it becomes, such as `patches.make_change` gives.
             subresource: ``status``, or none, which leaves the status as it is.
             authorize: what the requester may not change of a status.
+            verb: ``update`` if the change puts a whole object there.
 
         Raises ApiError: 404, 409 (resourceVersion does not match), 422, 400 (unknown field).
         """
@@ -180,19 +187,7 @@ class ApiServer:
         if old is None:
             raise not_found(kind, ref.name)
         merged = change(conversion.to_version(old, ref.api_version))
-        version = merged["metadata"].get("resourceVersion")
-        if not re.fullmatch(r"[0-9]*", version or ""):
-            parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
-            raise ApiError(500, "", parsing)
-        if version is not None and version != old["metadata"]["resourceVersion"]:
-            raise new_refusal(
-                409,
-                "Conflict",
-                kind,
-                ref.name,
-                f'Operation cannot be fulfilled on {kind.resource} "{ref.name}": the object has '
-                "been modified; please apply your changes to the latest version and try again",
-            )
+        self._check_precondition(kind, merged, old, verb)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = conversion.to_storage(decoding.decode_object(kind, merged))
         forbidden: list[FieldError] = []
@@ -205,6 +200,7 @@ class ApiServer:
                 validation.keep_claims(new, old)
             forbidden += [] if authorize is None else authorize(new, old)
         else:
+            forbidden += _check_system_metadata(new["metadata"], old["metadata"])
             for field in _IMMUTABLE_METADATA:
                 new["metadata"].pop(field, None)
                 if field in old["metadata"]:
@@ -224,6 +220,36 @@ class ApiServer:
         if forbidden:
             raise invalid_status(kind, ref.name, forbidden)
         return conversion.to_version(self._store.replace(new), ref.api_version)
+
+    def _check_precondition(self, kind: Kind, new: Obj, old: Obj, verb: str) -> None:
+        """Check that a change is meant of the object that there is now.
+
+        Raises ApiError: 409, it is of another one or an older state; 422 and 500, it does not say.
+        """
+        sent, meta, name = new["metadata"], old["metadata"], old["metadata"]["name"]
+        why = ""
+        if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
+            place = f"{meta['namespace']}/{name}" if "namespace" in meta else name
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{place}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition:"
+                f" {sent['uid']}, UID in object meta: {meta['uid']}"
+            )
+        version = sent.get("resourceVersion", "")
+        if not why and not re.fullmatch(r"[0-9]*", version):
+            parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+            raise ApiError(500, "", parsing)
+        if not why and not int(version or 0) and kind.name in _CONDITIONAL_UPDATES:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise new_invalid(kind.plural, kind.group, name, [error])
+        if not why and int(version or 0) and version != meta["resourceVersion"]:
+            why = (
+                "the object has been modified; please apply your changes to the latest version and "
+                "try again"
+            )
+        if why:
+            text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+            raise new_refusal(409, "Conflict", kind, name, text)
 
     def delete(
         self,
@@ -258,3 +284,10 @@ class ApiServer:
         kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
         namespace = (ref.namespace or default_namespace) if kind.namespaced else ""
         return self._store.get(kind.name, namespace, ref.name)
+
+
+def _check_system_metadata(new: Obj, old: Obj) -> Iterator[FieldError]:
+    """Yield the system's metadata that a change would change (``ValidateObjectMetaUpdate``)."""
+    for field in _CHECKED_METADATA:
+        if field in new and field not in old or new.get(field, old.get(field)) != old.get(field):
+            yield invalid(f"metadata.{field}", new[field], "field is immutable")

@@ -1,6 +1,6 @@
-"""Label and field selectors, and watches: changes of a store as a selector sees them.
+"""Selectors of objects, and watches: changes of a store as a selector sees them.
 
-Sources: k8s.io/apimachinery/pkg/labels/selector.go; ``toSelectableFields`` in
+Sources: ``toSelectableFields`` in
 pkg/registry/resource/resourceslice, pkg/registry/core/pod and pkg/registry/core/event (every kind
 has the fields of its metadata); ``convertToWatchEvent`` in
 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go.
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver.labelselector import parse_label_selector
 from kubesim.resources import Kind
 from kubesim.store import Store, uid_of
 
@@ -29,10 +30,6 @@ _SELECTABLE: Final = {
     "Pod": ("spec.nodeName", "spec.schedulerName", "status.phase"),
     "ResourceSlice": ("spec.driver", "spec.nodeName", "spec.pool.name"),
 }
-_TERM: Final = re.compile(
-    r"(?P<absent>!)?(?P<key>[\w./-]+)"
-    r"(?:(?P<op>==|=|!=)(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?"
-)
 
 
 def matches_fields(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
@@ -41,43 +38,30 @@ def matches_fields(kind: Kind, fields: Mapping[str, str], obj: Obj) -> bool:
     return all(_read_field(obj, field) == value for field, value in fields.items())
 
 
+def split_field_selector(text: str) -> list[list[str]]:
+    """Return field, operator and value of each term. Raises ApiError: 400, it is malformed."""
+    terms = [re.split(r"(==|!=|=)", term, maxsplit=1) for term in text.split(",") if term]
+    for term in terms:
+        if len(term) != 3:
+            why = f"invalid selector: '{text}'; can't understand '{term[0]}'"
+            raise ApiError(400, "BadRequest", why)
+    return terms
+
+
 def field_selector(kind: Kind, api_version: str, text: str) -> Matches:
     """Return the predicate that a field selector stands for.
 
     Raises ApiError: 400, it is malformed, or there is no selecting by one of its fields.
     """
-    terms = [re.split(r"(==|!=|=)", term, maxsplit=1) for term in text.split(",") if term]
-    for term in terms:
-        if len(term) != 3:
-            raise ApiError(
-                400, "BadRequest", f"invalid selector: '{text}'; can't understand '{term[0]}'"
-            )
+    terms = split_field_selector(text)
     _check_fields(kind, api_version, {field: value for field, _, value in terms})
     return lambda obj: all((_read_field(obj, f) == v) != (op == "!=") for f, op, v in terms)
 
 
 def label_selector(text: str) -> Matches:
     """Return the predicate of a label selector. Raises ApiError: 400, it is malformed."""
-    # A comma within parentheses does not end a term.
-    terms = [
-        _TERM.fullmatch(term_text.strip()) for term_text in re.split(r",(?![^()]*\))", text) if text
-    ]
-    parsed_terms = [term for term in terms if term is not None]
-    if len(parsed_terms) != len(terms):
-        raise ApiError(400, "BadRequest", f"unable to parse requirement: {text!r}")
-    return lambda obj: all(
-        _matches_term(term, obj["metadata"].get("labels") or {}) for term in parsed_terms
-    )
-
-
-def _matches_term(term: re.Match[str], labels: Mapping[str, str]) -> bool:
-    value, term_value = labels.get(term["key"]), term["value"]
-    if term["set"]:
-        is_in_set = value in {listed_value.strip() for listed_value in term["values"].split(",")}
-        return is_in_set == (term["set"] == "in")
-    if term["op"]:
-        return (value == term_value) != (term["op"] == "!=")
-    return (value is None) == bool(term["absent"])
+    matches = parse_label_selector(text)
+    return lambda obj: matches(obj["metadata"].get("labels") or {})
 
 
 def _check_fields(kind: Kind, api_version: str, fields: Mapping[str, str]) -> None:

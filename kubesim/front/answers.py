@@ -74,6 +74,12 @@ class Form:
         items = result.get("items") if result["kind"] == f"{call.kind.name}List" else None
         if self.target == "Table":
             return self._shape_table(api, call, result, items)
+        if items is None and self.target == "PartialObjectMetadataList":
+            text = (
+                "you requested PartialObjectMetadataList, but the requested object is not a list "
+                f"(*{_internal_package(call)}.{call.kind.name})"
+            )
+            raise ApiError(406, "NotAcceptable", text)
         if items is None:
             return _partial(result) if self.target else encode_object(result)
         if self.target:
@@ -96,8 +102,12 @@ class Form:
         for row, item in zip(table["rows"], items, strict=True):
             row["object"] = encode_object(item) if includes == "Object" else _partial(item)
             if includes == "None":
-                del row["object"]
+                row["object"] = None
         return table
+
+
+def _internal_package(call: Call) -> str:
+    return (call.kind.group or "core").partition(".")[0]
 
 
 def _partial(obj: Obj) -> Obj:

@@ -34,6 +34,7 @@ from kubesim.front.discovery import answer_discovery
 from kubesim.front.options import (
     Parameters,
     WriteOptions,
+    check_timeout,
     read_delete_options,
     read_write_options,
 )
@@ -129,6 +130,7 @@ class Application:
         for name, value in request.query_params.multi_items():
             query.setdefault(name, []).append(value)
         accept = request.headers.get("accept", "*/*")
+        check_timeout(query)
         if method == "GET" and (discovered := self._discover(path, accept)) is not None:
             await run_in_threadpool(self.before, method, None)
             return discovered
@@ -206,7 +208,7 @@ class Application:
                 return {**answers.SUCCESS, "code": 201}, 201
             case "PUT":
                 options = read_write_options("UpdateOptions", call.query)
-                new = bodies.decode_sent_object(call, sent.decode("PUT"), options, warn)
+                new = bodies.decode_sent_object(call, sent, "PUT", options, warn)
                 request = self._build_request(call, "update", new, options)
                 return self._write(call, request, sent, options), 200
             case "PATCH":
@@ -216,7 +218,7 @@ class Application:
     def _create(self, call: Call, sent: Sent, warn: bodies.Warn) -> Obj:
         bodies.negotiate_body("POST", sent.content_type)
         options = read_write_options("CreateOptions", call.query)
-        new = bodies.decode_sent_object(call, sent.decode("POST"), options, warn)
+        new = bodies.decode_sent_object(call, sent, "POST", options, warn)
         backend, manager = self.backend, options.manager or sent.agent
         with backend.store.dry_run() if options.dry_run else nullcontext():
             created = backend.handler.create(new, call.namespace, call.user, manager)

@@ -35,6 +35,8 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 _PATCHES: Final = (JSON_PATCH, "application/merge-patch+json", STRATEGIC, APPLY)
 _OBJECTS: Final = ("application/json", "application/yaml", protobuf.CONTENT_TYPE)
 
+_JSON_TYPES: Final = {list: "array", dict: "object", str: "string", bool: "bool"}
+_SUMMARY_BYTES: Final = 30
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 Warn = Callable[[str], None]
@@ -85,14 +87,35 @@ def decode_body(media_type: str, data: bytes) -> Any:
             return protobuf.decode_protobuf(data)
         return strictyaml.load(data.decode()) if media_type.endswith("yaml") else decode_json(data)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise ApiError(400, "BadRequest", _explain_broken_body(data, error)) from None
+        raise UnreadableBodyError(_explain_broken_body(data, error)) from None
+
+
+class UnreadableBodyError(ApiError):
+    """400: not even the kind of a body can be read."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(400, "BadRequest", f"couldn't get version/kind; json parse error: {why}")
 
 
 def _explain_broken_body(data: bytes, error: Exception) -> str:
     """Return what Go's decoder says where a text ends too early, else what ours says."""
     is_cut = isinstance(error, json.JSONDecodeError) and not error.doc[error.pos :].strip()
-    why = "unexpected end of JSON input" if is_cut or not data.strip() else str(error)
-    return f"couldn't get version/kind; json parse error: {why}"
+    if is_cut or not data.strip():
+        return "unexpected end of JSON input"
+    if isinstance(error, json.JSONDecodeError):
+        character = error.doc[error.pos]
+        if error.msg == "Extra data":
+            return f"invalid character '{character}' after top-level value"
+    return str(error)
+
+
+def _summarize(data: bytes) -> str:
+    """Return the beginning of a body as messages show it (``summarizeData``)."""
+    end = " ..." if len(data) > _SUMMARY_BYTES else ""
+    if not data:
+        return "<empty>"
+    start = data[:_SUMMARY_BYTES]
+    return (start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()) + end
 
 
 def decode_json(data: bytes) -> Any:
@@ -112,7 +135,12 @@ def decode_json(data: bytes) -> Any:
 
 
 def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    obj = dict(pairs)
+    obj: dict[str, Any] = {}
+    for key, value in pairs:
+        # Go decodes the second into what the first has made.
+        earlier_value = obj.get(key)
+        is_merged = isinstance(earlier_value, dict) and isinstance(value, dict)
+        obj[key] = {**earlier_value, **value} if is_merged else value
     if len(obj) == len(pairs):
         return obj
     repeated = RepeatedKeys(obj)
@@ -120,16 +148,30 @@ def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def decode_sent_object(call: Call, body: Any, options: WriteOptions, warn: Warn) -> Obj:
+def decode_sent_object(
+    call: Call, sent: Sent, method: str, options: WriteOptions, warn: Warn
+) -> Obj:
     """Return the object in the body of a creation or an update, as its version has it.
 
-    Raises ApiError: 400, it is none of the call's kind, version, namespace and name, or has fields
-    that its kind does not have where the options are strict about it.
+    Raises ApiError: 415, of another media type; 400, it is none of the call's kind, version,
+    namespace and name, or has fields that its kind does not have where the options are strict.
     """
     kind, expected_version = call.kind, call.api_version
-    if not isinstance(body, dict):
-        text = f"the object provided is unrecognized (must be of type {kind.name})"
-        raise ApiError(400, "BadRequest", text)
+    try:
+        body = sent.decode(method)
+        if body is None:
+            body = {}
+        if not isinstance(body, dict):
+            type_name = _JSON_TYPES.get(type(body), "number")
+            go_type = (
+                'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+                'Kind string "json:\\"kind,omitempty\\"" }'
+            )
+            why = f"json: cannot unmarshal {type_name} into Go value of type {go_type}"
+            raise UnreadableBodyError(why)
+    except UnreadableBodyError as error:
+        text = f"the object provided is unrecognized (must be of type {kind.name}): {error}"
+        raise ApiError(400, "BadRequest", f"{text} ({_summarize(sent.data)})") from None
     sent_version = body.get("apiVersion") or expected_version
     sent_kind = body.get("kind") or kind.name
     if sent_kind != kind.name or sent_version not in kind.api_versions:
@@ -200,8 +242,7 @@ def decode_patch(media_type: str, data: bytes, options: WriteOptions, warn: Warn
 
 
 def _explain_patch_type(media_type: str, patch: Any) -> str:
-    names = {list: "array", dict: "object", str: "string", bool: "bool"}
-    type_name = names.get(type(patch), "number")
+    type_name = _JSON_TYPES.get(type(patch), "number")
     is_json_patch = media_type == JSON_PATCH
     expected = "[]handlers.jsonPatchOp" if is_json_patch else "map[string]interface {}"
     why = f"json: cannot unmarshal {type_name} into Go value of type {expected}"

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver.labelselector import parse_label_selector
+from kubesim.apiserver.watches import split_field_selector
 from kubesim.validation.errors import (
     FieldError,
     forbidden,
@@ -22,10 +24,12 @@ from kubesim.validation.errors import (
     required,
     too_long,
 )
+from reference_allocator.api.quoting import go_quote
 
 Parameters = Mapping[str, Sequence[str]]
 """Parameter of a query -> its values, in their order; there is at least one."""
 
+_DURATION: Final = re.compile(r"0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 _MANAGER_MAX: Final = 128
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 _POLICIES: Final = ("Foreground", "Background", "Orphan", "nil")
@@ -59,6 +63,18 @@ def parse_integer(text: str) -> int:
         return number
     why = "invalid syntax" if number is None else "value out of range"
     raise ApiError(400, "BadRequest", f'strconv.ParseInt: parsing "{text}": {why}')
+
+
+def check_timeout(query: Parameters) -> None:
+    """Check the parameter ``timeout`` of any request (``WithRequestDeadline``).
+
+    Raises ApiError: 400, it is no duration.
+    """
+    text = query.get("timeout", [""])[0]
+    if text and not _DURATION.fullmatch(text):
+        why = f"time: invalid duration {go_quote(text)}"
+        text = f"invalid timeout specified in the request URL - {why}"
+        raise ApiError(400, "BadRequest", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +233,9 @@ def read_list_options(query: Parameters) -> ListOptions:
         text("continue"),
         flag("sendInitialEvents") if "sendInitialEvents" in query else None,
     )
+    # Selectors are read with the parameters, so that a malformed one comes first.
+    parse_label_selector(options.label_selector)
+    split_field_selector(options.field_selector)
     is_default = options.initial_events is None and not options.match
     if options.is_watch and is_default and options.revision in ("", "0"):
         # As if it had been asked for (``SetListOptionsDefaults``).

@@ -7,6 +7,7 @@ a name by itself is in ``reference_allocator.api.names``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from kube.values import Obj
 from kubesim.resources import Kind
@@ -32,6 +33,9 @@ check_label = _by(dns_label_problems)
 check_subdomain = _by(dns_subdomain_problems)
 
 
+STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
+
 def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
     """Check name, labels and owner references of an object that has its name already."""
     meta = obj["metadata"]
@@ -50,7 +54,11 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
                 path = f"metadata.ownerReferences[{index}].{field}"
                 yield required(path, "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
-        yield from check_label_key(finalizer, f"metadata.finalizers[{index}]")
+        path = f"metadata.finalizers[{index}]"
+        yield from check_label_key(finalizer, path)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(path, finalizer, detail)
 
 
 def check_annotation_keys(values: Mapping[str, str], path: str) -> Iterator[FieldError]:

@@ -41,6 +41,8 @@ def _clean(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         if value.get("kind") == "Table":
             value = _without_ages(value)
+        if value.get("generateName") and name == "metadata":
+            value = {**value, "name": "GENERATED"}
         return {
             key: _clean(item, key)
             for key, item in value.items()

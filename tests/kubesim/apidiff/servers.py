@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ import urllib3
 import yaml
 
 from kubesim.front.application import Application
-from kubesim.front.serving import RealTime, seconds_since_epoch
+from kubesim.front.backend import Backend
+from kubesim.front.serving import seconds_since_epoch
 from kubesim.world import World
 from localkube.controlplane import credentials, servers
 from localkube.layout import make_layout
@@ -42,7 +44,9 @@ class Ours:
 
     def __init__(self, kubernetes: str, gates: Mapping[str, bool] | None = None) -> None:
         world = World(kubernetes_version=kubernetes, gates=gates, start=seconds_since_epoch())
-        self._application = Application(RealTime(world), {_TOKEN: None})
+        # Nothing but the API server, as the real one is alone, too.
+        backend = Backend(world.cluster, world.api, world.handler, kubernetes, threading.RLock())
+        self._application = Application(backend, {_TOKEN: None})
         self._loop = asyncio.new_event_loop()
         create_namespace(self)
 
