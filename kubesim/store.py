@@ -195,6 +195,8 @@ class Store:
         name = name_of(obj)
         if (namespace, name) in self._objects[kind.name]:
             message = f'{kind.resource} "{name}" already exists'
+            if "deletionTimestamp" in self._objects[kind.name][namespace, name]["metadata"]:
+                message = f"object is being deleted: {message}"
             raise new_refusal(409, "AlreadyExists", kind, name, message)
         meta["uid"] = self._identity.generate_uid(kind.name, namespace, name)
         meta["creationTimestamp"] = self._clock.format_timestamp()

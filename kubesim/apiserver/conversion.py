@@ -24,6 +24,8 @@ def to_storage(obj: Obj) -> Obj:
     if obj["apiVersion"] == _FLAT:
         for request in device_requests(new):
             exactly = {name: request.pop(name) for name in types()[_EXACTLY] if name in request}
+            if exactly.get("deviceClassName") == "":  # which Go cannot tell from none
+                del exactly["deviceClassName"]
             if exactly:
                 request["exactly"] = exactly
         for device in list_devices(new):

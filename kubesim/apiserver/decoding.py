@@ -13,6 +13,7 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj
 from kubesim.apiserver.goforms import is_unset, zero_of
+from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
@@ -100,7 +101,7 @@ def list_strict_errors(shape: str, value: Any, path: str) -> Iterator[str]:
 def _copy_decoded(shape: str, value: Any) -> Any:
     """Return a copy of a value of the right type, as Go's decoder leaves it."""
     if shape == "any":
-        return clone(value)
+        return value if isinstance(value, RawObject) else clone(value)
     if shape == "quantity":
         return str(parse_quantity(str(value).strip()))  # a number is read back as a text
     if shape.startswith(LIST):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -43,14 +44,30 @@ _POD_LISTS: Final = {
 """The same of a pod's spec, wherever that is, by the last part of the path."""
 
 _ATOMIC: Final = frozenset({("status", "devices", "data")})
-_SUITE: Final = "dra-conformance"  # Stands for all who write in another way, the controllers too.
+_SUITE: Final = "dra-conformance"  # Stands for all who are not named, the controllers too.
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who has fields.
+
+    ``version``: in which an update was sent; empty of one who applies.
+    """
+
+    name: str
+    version: str = ""
+
+    def describe(self, subresource: str) -> str:
+        """Return it as conflicts name it (``printManager``)."""
+        words = f'"{self.name}"' + (f' with subresource "{subresource}"' if subresource else "")
+        return f"{words} using {self.version}" if self.version else words
 
 
 class FieldManagers:
-    """What each manager has applied, by object and subresource."""
+    """What each manager has, by object and subresource, with the value that it gave."""
 
     def __init__(self) -> None:
-        self._applied: dict[tuple[str, str], dict[str, Fields]] = {}
+        self._fields: dict[tuple[str, str], dict[Manager, Fields]] = {}
 
     def record_applied(self, request: Request, stored: Obj) -> None:
         """Note what a manager has applied, with the values that came of it (defaults are added)."""
@@ -61,7 +78,18 @@ class FieldManagers:
             path: live_fields.get(path, value)
             for path, value in _list_applied_fields(request).items()
         }
-        self._applied.setdefault(key, {})[request.manager.name] = fields
+        self._fields.setdefault(key, {})[Manager(request.manager.name)] = fields
+
+    def record_written(
+        self, writer: str, version: str, subresource: str, old: Obj | None, new: Obj
+    ) -> None:
+        """Note what who creates or updates an object has changed; ``old`` is None of a new one."""
+        earlier_fields = {} if old is None else dict(_leaves(old, ()))
+        managers = self._fields.setdefault((new["metadata"]["uid"], subresource), {})
+        fields = managers.setdefault(Manager(writer, version), {})
+        for path, value in _leaves(new, ()):
+            if path not in earlier_fields or earlier_fields[path] != value:
+                fields[path] = value
 
     def change(self, request: Request) -> Callable[[Obj], Obj]:
         """Return the change that a request makes of an object.
@@ -73,26 +101,26 @@ class FieldManagers:
 
     def _merge_applied(self, live: Obj, request: Request) -> Obj:
         assert request.manager is not None
-        applied_fields, name = _list_applied_fields(request), request.manager.name
+        applied_fields, applier = _list_applied_fields(request), Manager(request.manager.name)
         live_fields = dict(_leaves(live, ()))
-        managers = self._managers(live, request.subresource, live_fields)
-        earlier_fields = managers.get(name, {})
+        managers = self._managers(live, request, live_fields)
+        earlier_fields = managers.get(applier, {})
         paths_by_manager = {
             other: {path for path, value in fields.items() if live_fields.get(path) == value}
             for other, fields in managers.items()
-            if other != name
+            if other != applier
         }
         changed = [
             path for path, value in applied_fields.items() if live_fields.get(path, value) != value
         ]
         conflicts = [
             (other, path)
-            for path in changed
             for other, paths in paths_by_manager.items()
+            for path in changed
             if path in paths
         ]
         if conflicts and not request.manager.force:
-            raise _new_conflict(conflicts, request.ref.api_version)
+            raise _new_conflict(conflicts, request.subresource)
         paths_of_others = set().union(*paths_by_manager.values())
         new = clone(live)
         for path, value in earlier_fields.items():
@@ -108,19 +136,21 @@ class FieldManagers:
             new["metadata"]["resourceVersion"] = request.body["metadata"]["resourceVersion"]
         return new
 
-    def _managers(self, live: Obj, subresource: str, live_fields: Fields) -> dict[str, Fields]:
-        """Return what each manager has of an object: the suite what no other has applied as it is.
+    def _managers(self, live: Obj, request: Request, live_fields: Fields) -> dict[Manager, Fields]:
+        """Return what each manager has of an object: the suite what no other has as it is.
 
         So that of its fields which others have applied since, as they were, the suite has still.
         """
-        managers = self._applied.setdefault((live["metadata"]["uid"], subresource), {})
-        appliers = [fields for name, fields in managers.items() if name != _SUITE]
-        suite_fields = managers.get(_SUITE, {})
-        managers[_SUITE] = {
+        key = live["metadata"]["uid"], request.subresource
+        managers = self._fields.setdefault(key, {})
+        suite = Manager(_SUITE, request.ref.api_version)
+        others = [fields for manager, fields in managers.items() if manager.name != _SUITE]
+        suite_fields = managers.get(suite, {})
+        managers[suite] = {
             path: value
             for path, value in live_fields.items()
             if (path in suite_fields and suite_fields[path] == value)
-            or not any(path in fields and fields[path] == value for fields in appliers)
+            or not any(path in fields and fields[path] == value for fields in others)
         }
         return managers
 
@@ -165,19 +195,25 @@ def _key(item: Any, keys: tuple[str, ...]) -> Key:
     return tuple((field, item[field]) for field in keys if field in item)
 
 
-def _new_conflict(conflicts: list[tuple[str, Path]], version: str) -> ApiError:
+def _new_conflict(conflicts: list[tuple[Manager, Path]], subresource: str) -> ApiError:
     """Return the 409 of ``NewConflictError`` of apimachinery's managedfields."""
+    places: dict[str, list[str]] = {}
+    for owner, path in conflicts:
+        places.setdefault(owner.describe(subresource), []).append(_format_path(path))
     causes = [
-        Cause(
-            _format_path(path), "FieldManagerConflict", f'conflict with "{owner}" using {version}'
-        )
-        for owner, path in conflicts
+        Cause(place, "FieldManagerConflict", f"conflict with {owner}")
+        for owner, listed in places.items()
+        for place in sorted(listed)
     ]
-    noun = "conflict" if len(causes) == 1 else "conflicts"
-    conflict_lines = "\n".join(f"{cause.message}: {cause.field}" for cause in causes)
-    return ApiError(
-        409, "Conflict", f"Apply failed with {len(causes)} {noun}: {conflict_lines}", causes
-    )
+    if len(causes) == 1:
+        text = f"1 conflict: {causes[0].message}: {causes[0].field}"
+    else:
+        lines = (
+            "\n- ".join([f"conflicts with {owner}:", *sorted(listed)])
+            for owner, listed in sorted(places.items())
+        )
+        text = f"{len(causes)} conflicts: {chr(10).join(lines)}"
+    return ApiError(409, "Conflict", f"Apply failed with {text}", causes)
 
 
 def _format_path(path: Path) -> str:

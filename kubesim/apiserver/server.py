@@ -38,8 +38,8 @@ _IMMUTABLE_METADATA = ("name", "namespace", *_SYSTEM_METADATA)
 _CHECKED_METADATA = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 """System metadata that a client may not change, and is told so."""
 
-_CONDITIONAL_UPDATES = frozenset({"DeviceTaintRule"})
-"""Kinds whose updates need a resourceVersion (``AllowUnconditionalUpdate``)."""
+_CONDITIONAL_UPDATES = frozenset({"resource.k8s.io/v1/DeviceTaintRule"})
+"""Kinds whose updates need a resourceVersion; v1beta2 of this one does not (seen with 1.37.1)."""
 
 
 class ApiServer:
@@ -187,7 +187,7 @@ class ApiServer:
         if old is None:
             raise not_found(kind, ref.name)
         merged = change(conversion.to_version(old, ref.api_version))
-        self._check_precondition(kind, merged, old, verb)
+        self._check_precondition(ref, merged, old, verb)
         merged["apiVersion"], merged["kind"] = ref.api_version, ref.kind
         new = conversion.to_storage(decoding.decode_object(kind, merged))
         forbidden: list[FieldError] = []
@@ -221,12 +221,13 @@ class ApiServer:
             raise invalid_status(kind, ref.name, forbidden)
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
-    def _check_precondition(self, kind: Kind, new: Obj, old: Obj, verb: str) -> None:
+    def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:
         """Check that a change is meant of the object that there is now.
 
         Raises ApiError: 409, it is of another one or an older state; 422 and 500, it does not say.
         """
-        sent, meta, name = new["metadata"], old["metadata"], old["metadata"]["name"]
+        kind = resolve_kind(ref.api_version, ref.kind, self._cluster.gates)
+        sent, meta, name = new["metadata"], old["metadata"], ref.name
         why = ""
         if verb == "update" and sent.get("uid", meta["uid"]) != meta["uid"]:
             place = f"{meta['namespace']}/{name}" if "namespace" in meta else name
@@ -239,7 +240,8 @@ class ApiServer:
         if not why and not re.fullmatch(r"[0-9]*", version):
             parsing = f'strconv.ParseUint: parsing "{version}": invalid syntax'
             raise ApiError(500, "", parsing)
-        if not why and not int(version or 0) and kind.name in _CONDITIONAL_UPDATES:
+        is_unconditional = not int(version or 0)
+        if not why and is_unconditional and f"{ref.api_version}/{ref.kind}" in _CONDITIONAL_UPDATES:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise new_invalid(kind.plural, kind.group, name, [error])
         if not why and int(version or 0) and version != meta["resourceVersion"]:
@@ -289,5 +291,5 @@ class ApiServer:
 def _check_system_metadata(new: Obj, old: Obj) -> Iterator[FieldError]:
     """Yield the system's metadata that a change would change (``ValidateObjectMetaUpdate``)."""
     for field in _CHECKED_METADATA:
-        if field in new and field not in old or new.get(field, old.get(field)) != old.get(field):
+        if (field in new and field not in old) or new.get(field, old.get(field)) != old.get(field):
             yield invalid(f"metadata.{field}", new[field], "field is immutable")

@@ -268,14 +268,12 @@ class Application:
         if call.name:
             return handler.delete(call.ref, options, call.namespace, call.user)
         self._authorize(call)
-        deleted = [
-            handler.delete(
-                Ref(call.api_version, call.kind.name, name_of(selected), namespace_of(selected)),
-                options,
-                call.namespace,
-            )
-            for selected in self.backend.select(call)
-        ]
+        selected = self.backend.select(call)
+        for obj in selected:
+            ref = Ref(call.api_version, call.kind.name, name_of(obj), namespace_of(obj))
+            handler.delete(ref, options, call.namespace)
+        # As they were when they were listed.
+        deleted = [conversion.to_version(obj, call.api_version) for obj in selected]
         revision = {"resourceVersion": str(self.backend.store.revision)}
         return answers.build_list(call, revision, deleted)
 

@@ -23,6 +23,7 @@ from kubesim.apiserver.decoding import (
 from kubesim.front import protobuf
 from kubesim.front.call import Call
 from kubesim.front.options import WriteOptions
+from kubesim.rawjson import keep_texts
 from kubesim.validation.errors import invalid, new_invalid
 from reference_allocator.api import schema
 from reference_allocator.api.quoting import go_quote
@@ -125,7 +126,8 @@ def decode_json(data: bytes) -> Any:
     which only an escape can name), and a number that no float64 can hold is refused.
     """
     check_bounds(data)
-    value = json.loads(data.decode("utf-8", "replace"), object_pairs_hook=_note_repeated_keys)
+    sent = data.decode("utf-8", "replace")
+    value = keep_texts(sent, json.loads(sent, object_pairs_hook=_note_repeated_keys))
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()
@@ -180,7 +182,7 @@ def decode_sent_object(
             '"pkg/runtime/scheme.go:111"'
         )
         raise DecodingError(kind, sent_version, why, sent_kind)
-    typed = {**body, "apiVersion": sent_version, "kind": kind.name}
+    typed = _copy_with(body, apiVersion=sent_version, kind=kind.name)
     obj = apply_field_validation(call, typed, options, warn)
     if sent_version != expected_version:
         text = (
@@ -190,6 +192,16 @@ def decode_sent_object(
         raise ApiError(400, "BadRequest", text)
     check_names(call, obj)
     return obj
+
+
+def _copy_with(body: Obj, **fields: str) -> Obj:
+    """Return a copy with other values of some fields, which still knows of repeated keys."""
+    copied = {**body, **fields}
+    if not isinstance(body, RepeatedKeys):
+        return copied
+    repeated = RepeatedKeys(copied)
+    repeated.pairs = body.pairs
+    return repeated
 
 
 def check_names(call: Call, obj: Obj) -> None:

@@ -155,7 +155,8 @@ def _read_delete_query(query: Parameters) -> Obj:
 
 
 def _check_delete_body(body: Obj) -> Obj:
-    version, kind = body.get("apiVersion") or "v1", body.get("kind") or "DeleteOptions"
+    version = body.get("apiVersion") or "meta.k8s.io/v1"
+    kind = body.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         text = (
             f'no kind "{kind}" is registered for version "{version}" in scheme '

@@ -8,7 +8,6 @@ k8s.io/api/resource/v1 declares, and AuthorizedForAdminStatus in pkg/registry/re
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Final
 
 from kube.slices import results_of
 from kube.values import Obj
+from kubesim.rawjson import text_of
 from kubesim.validation import names
 from kubesim.validation.conditions import check_conditions
 from kubesim.validation.constraints import check_references, request_names
@@ -149,7 +149,7 @@ def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[Field
         yield invalid(path, _device_key(device), "must be an allocated device in the claim")
     yield from check_conditions(device.get("conditions") or [], f"{path}.conditions")
     data, network = device.get("data"), device.get("networkData") or {}
-    if data is not None and len(json.dumps(data, separators=(",", ":")).encode()) > _DATA_MAX:
+    if data is not None and len(text_of(data).encode()) > _DATA_MAX:
         yield too_long(f"{path}.data", _DATA_MAX)
     elif data is not None and not isinstance(data, dict):
         yield invalid(f"{path}.data", "<value omitted>", "must be a valid JSON object")

@@ -5,12 +5,12 @@ Source: pkg/apis/resource/validation/validation.go, validateDeviceClaim and what
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kube.values import Obj
+from kubesim.rawjson import text_of
 from kubesim.validation import names
 from kubesim.validation.constraints import (
     Expressions,
@@ -192,5 +192,5 @@ def check_device_config(config: Obj, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.opaque.parameters")
     elif not isinstance(parameters, dict):
         yield invalid(f"{path}.opaque.parameters", "<value omitted>", "must be a valid JSON object")
-    elif len(json.dumps(parameters, separators=(",", ":")).encode()) > OPAQUE_PARAMETERS_MAX:
+    elif len(text_of(parameters).encode()) > OPAQUE_PARAMETERS_MAX:
         yield too_long(f"{path}.opaque.parameters", OPAQUE_PARAMETERS_MAX)

@@ -50,20 +50,20 @@ def test_what_a_manager_leaves_out_goes_unless_another_has_it_or_has_changed_it(
 
 def test_a_value_of_another_is_a_conflict_that_names_it(scope: ReferenceScope) -> None:
     apply(scope, "m", {"a": "1"})
-    with pytest.raises(ApiError, match='conflict with "m" using') as error:
+    with pytest.raises(ApiError, match='conflict with "m": ') as error:
         apply(scope, "n", {"a": "2"})
     assert (error.value.code, error.value.reason) == (409, "Conflict")
     assert [cause.field for cause in error.value.causes] == [".metadata.labels.a"]
     assert apply(scope, "n", {"a": "2"}, force=True) == {"a": "2"}
     assert apply(scope, "n", {"a": "3"}) == {"a": "3"}
-    with pytest.raises(ApiError, match='conflict with "n" using'):
+    with pytest.raises(ApiError, match='conflict with "n": '):
         apply(scope, "m", {"a": "1"})
 
 
 def test_a_field_of_two_is_given_up_by_both_before_it_changes(scope: ReferenceScope) -> None:
     apply(scope, "m", {"a": "1"})
     apply(scope, "n", {"a": "1"})
-    with pytest.raises(ApiError, match='conflict with "n" using'):
+    with pytest.raises(ApiError, match='conflict with "n": '):
         apply(scope, "m", {"a": "2"})
     apply(scope, "n", {})
     assert apply(scope, "m", {"a": "2"}) == {"a": "2"}

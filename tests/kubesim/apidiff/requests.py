@@ -55,7 +55,7 @@ class Sent:
         """Return the body as it goes over the wire."""
         if self.body is None or isinstance(self.body, str):
             return None if self.body is None else self.body.encode()
-        return json.dumps(self.body).encode()
+        return json.dumps(self.body, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True)
@@ -227,6 +227,7 @@ class _Draw:
         )[0]()
         cleanup = [
             Sent("DELETE", self._collection, (("labelSelector", f"case={self._name}"),)),
+            Sent("PATCH", self._item, (), {"metadata": {"finalizers": None}}, _MERGE),
             Sent("DELETE", self._item),
         ]
         return Case([*drawn], cleanup)
@@ -390,7 +391,7 @@ class _Draw:
         query: list[tuple[str, str]] = [("labelSelector", f"case={self._name}")]
         for name, values in {
             "limit": ("0", "1", "-1", "x", ""),
-            "resourceVersion": ("0", "", "x", "-1", "99999999999"),
+            "resourceVersion": ("", "x", "-1", "99999999999"),  # 0 may answer from long ago
             "resourceVersionMatch": ("Exact", "NotOlderThan", "x", ""),
             "continue": ("x", "abc", "!"),
             "fieldSelector": ("metadata.name=x", "spec.driver=d", "a", "a=b", "metadata.name!="),
