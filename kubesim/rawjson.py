@@ -59,7 +59,7 @@ def keep_texts(text: str, document: Any) -> Any:
 
 
 def _wrap(value: Any, spanned: Any, text: str, spans: dict[int, tuple[int, int]]) -> Any:
-    """Replace the data of drivers in a value; ``spanned`` is the same value, whose spans are known."""
+    """Replace the data of drivers in a value; ``spanned`` is the same, whose spans are known."""
     if isinstance(value, list) and isinstance(spanned, list):
         value[:] = [_wrap(*pair, text, spans) for pair in zip(value, spanned, strict=True)]
     elif isinstance(value, dict) and isinstance(spanned, dict):

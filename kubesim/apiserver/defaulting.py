@@ -36,6 +36,7 @@ def apply_defaults(obj: Obj, clock: VirtualClock, *, submitted_as: str) -> None:
     match obj["kind"]:
         case "Pod":
             obj["spec"] = _default_pod_spec(obj.get("spec") or {})
+            obj["spec"].setdefault("enableServiceLinks", True)
             _add_default_tolerations(obj["spec"])
             obj["status"] = {"phase": "Pending", "qosClass": "BestEffort"}
         case "PriorityClass":
@@ -118,7 +119,6 @@ def _default_pod_spec(spec: Obj) -> Obj:
         dnsPolicy="ClusterFirst",
         schedulerName="default-scheduler",
         securityContext={},
-        enableServiceLinks=True,
     )
     for container in list_containers(spec):
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))

@@ -10,7 +10,7 @@ from kube.errors import ApiError
 from reference_allocator.api.names import label_key_problems, label_value_problems
 from reference_allocator.api.quoting import go_quote
 
-_TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|$)")
+_WORD: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+|$)")
 _SYMBOLS: Final = frozenset({"==", "!=", *"=!(),<>", ""})
 _OPERATORS: Final = frozenset({"in", "notin", "=", "==", "!=", ">", "<"})
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -27,18 +27,18 @@ def parse_label_selector(text: str) -> Requirement:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self._tokens = [match[1] for match in _TOKEN.finditer(text)]
+        self._words = [match[1] for match in _WORD.finditer(text)]
         self._position = 0
 
     @property
     def _next(self) -> str:
-        """The token that comes next; empty at the end."""
-        return self._tokens[min(self._position, len(self._tokens) - 1)]
+        """The symbol that comes next; empty at the end."""
+        return self._words[min(self._position, len(self._words) - 1)]
 
     def _consume(self) -> str:
-        token = self._next
+        symbol = self._next
         self._position += 1
-        return token
+        return symbol
 
     def parse(self) -> list[Requirement]:
         requirements: list[Requirement] = []
@@ -46,11 +46,11 @@ class _Parser:
             if self._next in _SYMBOLS and self._next != "!":
                 _refuse(f"found '{self._next}', expected: !, identifier, or 'end of string'")
             requirements.append(self._parse_requirement())
-            token = self._consume()
-            if not token:
+            symbol = self._consume()
+            if not symbol:
                 break
-            if token != ",":
-                _refuse(f"found '{token}', expected: ',' or 'end of string'")
+            if symbol != ",":
+                _refuse(f"found '{symbol}', expected: ',' or 'end of string'")
             if self._next in _SYMBOLS and self._next != "!":
                 _refuse(f"found '{self._next}', expected: identifier after ','")
         return requirements
@@ -81,9 +81,9 @@ class _Parser:
         return value
 
     def _parse_values(self) -> set[str]:
-        token = self._consume()
-        if token != "(":
-            _refuse_requirement(f"found '{token}' expected: '('")
+        symbol = self._consume()
+        if symbol != "(":
+            _refuse_requirement(f"found '{symbol}' expected: '('")
         if self._next == ")":
             self._consume()
             return {""}
@@ -91,14 +91,14 @@ class _Parser:
             _refuse_requirement(f"found '{self._next}', expected: ',', ')' or identifier")
         values: set[str] = set()
         while self._next != ")":
-            token = self._consume()
-            if token == ",":
+            symbol = self._consume()
+            if symbol == ",":
                 if not values or self._next in (")", ","):
                     values.add("")
-            elif token in _SYMBOLS:
-                _refuse_requirement(f"found '{token}', expected: ',', or identifier")
+            elif symbol in _SYMBOLS:
+                _refuse_requirement(f"found '{symbol}', expected: ',', or identifier")
             else:
-                values.add(token)
+                values.add(symbol)
                 if self._next not in (",", ")"):
                     _refuse_requirement(f"found '{self._next}', expected: ',' or ')'")
         self._consume()

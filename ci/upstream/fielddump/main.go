@@ -32,6 +32,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -59,7 +60,8 @@ var kinds = map[string][]any{
 		resourcev1beta2.ResourceClaim{}, resourcev1beta2.ResourceClaimTemplate{},
 		resourcev1beta2.ResourceSlice{},
 	},
-	"scheduling.k8s.io/v1": {schedulingv1.PriorityClass{}},
+	"resource.k8s.io/v1alpha3": {resourcev1alpha3.DeviceTaintRule{}},
+	"scheduling.k8s.io/v1":     {schedulingv1.PriorityClass{}},
 }
 
 // special types have a form in JSON that their Go type does not show.
