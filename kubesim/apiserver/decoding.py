@@ -17,10 +17,16 @@ from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
-from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.api.quantity import NO_QUANTITY, parse_quantity
 from reference_allocator.api.schema import LIST, MAP, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
+_READ_THEMSELVES = frozenset({"quantity", "time"})
+_EMBEDDED = frozenset(
+    {"DeviceAllocationConfiguration", "DeviceClaimConfiguration", "DeviceClassConfiguration"}
+)
+"""Types that have the fields of DeviceConfiguration, which Go names in a path."""
+
 _GO_TYPES = {"time": "string", "quantity": "string"}
 
 
@@ -62,9 +68,11 @@ def decode_object(kind: Kind, obj: Obj, warn: Callable[[str], None] | None = Non
     Raises DecodingError: with the path of every unknown field.
     """
     root = schema.roots()[f"{obj['apiVersion']}/{kind.name}"]
-    for mistake in schema.find_mistakes(root, obj):
-        if isinstance(mistake, WrongType):
-            raise DecodingError(kind, obj["apiVersion"], _explain_mismatch(root, mistake))
+    mismatches = [item for item in schema.find_mistakes(root, obj) if isinstance(item, WrongType)]
+    if mismatches:
+        # What reads itself (UnmarshalJSON) ends the decoding; the first of all others is kept.
+        first = next((item for item in mismatches if item.shape in _READ_THEMSELVES), mismatches[0])
+        raise DecodingError(kind, obj["apiVersion"], _explain_mismatch(root, first))
     strict_errors = [*list_strict_errors(root, obj, "")]
     if strict_errors and warn is None:
         listed = ", ".join(strict_errors)
@@ -128,13 +136,18 @@ def _explain_mismatch(root: str, mistake: WrongType) -> str:
     """Return what Go's JSON decoder says of a value of a wrong type."""
     is_integer = mistake.shape.startswith("int")
     if mistake.shape == "time" and mistake.why:
-        return f'parsing time "{mistake.value}" as "2006-01-02T15:04:05Z07:00": {mistake.why}'
+        parsing = f'parsing time "{mistake.value}" as "2006-01-02T15:04:05Z07:00"'
+        return f'{parsing}: cannot parse "{mistake.value}" as "2006"'
+    if mistake.shape == "quantity" and not mistake.why:
+        return str(NO_QUANTITY)
     if mistake.why and not is_integer:
         return mistake.why
     value = mistake.value
     found_type = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
     if is_integer and found_type == "number":
         found_type = f"number {value}"
+    if mistake.shape == "time":
+        return f"json: cannot unmarshal {found_type} into Go value of type string"
     struct = _go_type(mistake.owner).rpartition(".")[2]
     return (
         f"json: cannot unmarshal {found_type} into Go struct field"
@@ -151,6 +164,8 @@ def _go_path(root: str, path: schema.Path) -> str:
         elif shape.startswith(MAP):
             shape = shape[len(MAP) :]
         else:
+            if segment == "opaque" and shape.rpartition(".")[2] in _EMBEDDED:
+                names.append("DeviceConfiguration")
             names.append(str(segment))
             shape = schema.types()[shape][str(segment)]
     return ".".join(names)

@@ -157,6 +157,8 @@ def _apply_operation(obj: Any, operation: Obj) -> None:
 
 
 def _split_pointer(path: str) -> list[str]:
+    if not path.startswith("/"):
+        raise ValueError(path)
     return [segment.replace("~1", "/").replace("~0", "~") for segment in path.split("/")[1:]]
 
 

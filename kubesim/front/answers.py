@@ -80,6 +80,12 @@ class Form:
                 f"(*{_internal_package(call)}.{call.kind.name})"
             )
             raise ApiError(406, "NotAcceptable", text)
+        if items is not None and self.target == "PartialObjectMetadata":
+            text = (
+                "you requested PartialObjectMetadata, but the requested object is a list "
+                f"(*{_internal_package(call)}.{call.kind.name}List)"
+            )
+            raise ApiError(406, "NotAcceptable", text)
         if items is None:
             return _partial(result) if self.target else encode_object(result)
         if self.target:

@@ -190,7 +190,9 @@ class Application:
             self.backend.handler.authorizer.check(call.user, call.attributes)
 
     def _get(self, call: Call) -> Obj:
-        parse_revision(call.query.get("resourceVersion", [""])[0], 500)
+        asked = parse_revision(call.query.get("resourceVersion", [""])[0], 500)
+        if asked > (revision := self.backend.store.revision):
+            raise answers.too_large_revision(asked, revision)
         obj = self.backend.api.get(call.ref, call.namespace)
         if obj is None:
             raise not_found(call.kind, call.name)

@@ -181,6 +181,10 @@ def decode_sent_object(
             f'no kind "{sent_kind}" is registered for version "{sent_version}" in scheme '
             '"pkg/runtime/scheme.go:111"'
         )
+        if f"{sent_version}/{sent_kind}" in schema.roots():
+            go_type = f"{sent_version.rpartition('/')[2]}.{sent_kind}"
+            internal = f"{(kind.group or 'core').partition('.')[0]}.{kind.name}"
+            why = f"converting ({go_type}) to ({internal}): unknown conversion"
         raise DecodingError(kind, sent_version, why, sent_kind)
     typed = _copy_with(body, apiVersion=sent_version, kind=kind.name)
     obj = apply_field_validation(call, typed, options, warn)

@@ -163,10 +163,10 @@ def _check_delete_body(body: Obj) -> Obj:
             '"pkg/runtime/scheme.go:111"'
         )
         raise ApiError(400, "BadRequest", text)
-    for field, shape in _DELETE_FIELDS.items():
-        value = body.get(field)
+    for field, value in body.items():
+        shape = _DELETE_FIELDS.get(field, "")
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is None or (type(value) is _JSON_TYPES[shape]):
+        if value is None or not shape or type(value) is _JSON_TYPES[shape]:
             continue
         given = f"number {value}" if is_number and shape == "int64" else _name_type(value)
         go_type = f"v1.{shape}" if shape == "Preconditions" else shape

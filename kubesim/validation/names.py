@@ -55,7 +55,7 @@ def check_metadata(kind: Kind, obj: Obj) -> Iterator[FieldError]:
                 yield required(path, "must not be empty")
     for index, finalizer in enumerate(meta.get("finalizers") or []):
         path = f"metadata.finalizers[{index}]"
-        yield from check_label_key(finalizer, path)
+        yield from check_label_key(finalizer, "metadata.finalizers")
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(path, finalizer, detail)

@@ -21,6 +21,9 @@ _MAX_EXPONENT: Final = 10_000
 
 _PARTS = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*(?:[-+]?[0-9]*))")
 _REGEXP: Final = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+NO_QUANTITY: Final = f"quantities must match the regular expression '{_REGEXP}'"
+"""What apimachinery says of a text that is none."""
+
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL: Final = dict(zip(("n", "u", "m", "", *"kMGTPE"), range(-9, 19, 3), strict=True))
 _DECIMAL_SUFFIXES: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
@@ -196,7 +199,7 @@ def parse_quantity(text: str) -> Quantity:
         return Quantity(0, 0, "DecimalSI", text=text)
     match = _PARTS.fullmatch(text) if text else None
     if match is None or len(text) > 1024:
-        raise QuantityError(f"quantities must match the regular expression '{_REGEXP}'")
+        raise QuantityError(NO_QUANTITY)
     sign, _zeros, whole, fraction, suffix = match.groups()
     if fraction is None and not whole and not suffix:
         return Quantity(0, 0, "DecimalSI")  # only zeros, or nothing after the sign

@@ -17,6 +17,10 @@
 // left out if it is empty:
 //
 //	go run ./fielddump -forms > ../../kubesim/apiserver/forms-1.37.json
+//
+// With -names it prints type -> its fields in Go, for the types of resource.k8s.io:
+//
+//	go run ./fielddump -names > ../../kubesim/apiserver/names-1.37.json
 package main
 
 import (
@@ -79,6 +83,26 @@ type table map[string]map[string]string
 
 // numbers collects the numbers of fields, beside what the table collects.
 var numbers = table{}
+
+// goNames collects the fields of the resource API in their order: the Go name of each, "=" and its
+// name in JSON where that is not the same with a small letter, ":" and the name of its type where that
+// is a named scalar.
+var goNames = map[string][]string{}
+
+func describe(field reflect.StructField, name string) string {
+	text := field.Name
+	if strings.ToLower(text[:1])+text[1:] != name {
+		text += "=" + name
+	}
+	typ := field.Type
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if _, ok := special[typ]; !ok && typ.PkgPath() != "" && typ.Kind() != reflect.Struct {
+		text += ":" + typ.Name()
+	}
+	return text
+}
 
 // forms collects how fields are written, beside what the table collects.
 var forms = table{}
@@ -159,6 +183,9 @@ func (t table) fields(typ reflect.Type, fields map[string]string) error {
 			return fmt.Errorf("%s.%s: %w", typ, field.Name, err)
 		}
 		fields[name] = text
+		if owner := typeName(typ); strings.HasPrefix(owner, "resource/") && !slices.Contains(goNames[owner], describe(field, name)) {
+			goNames[owner] = append(goNames[owner], describe(field, name))
+		}
 		if text := form(field); text != "" {
 			owner := typeName(typ)
 			if forms[owner] == nil {
@@ -203,7 +230,7 @@ func write[V any](out *bytes.Buffer, object map[string]V) error {
 }
 
 // runFields prints what was collected of every type's fields.
-func runFields(collected table) error {
+func runFields[V any](collected map[string]V) error {
 	for _, values := range kinds {
 		for _, value := range values {
 			if _, err := (table{}).name(reflect.TypeOf(value)); err != nil {
@@ -251,6 +278,9 @@ func main() {
 	dump := run
 	if slices.Contains(os.Args[1:], "-numbers") {
 		dump = func() error { return runFields(numbers) }
+	}
+	if slices.Contains(os.Args[1:], "-names") {
+		dump = func() error { return runFields(goNames) }
 	}
 	if slices.Contains(os.Args[1:], "-forms") {
 		dump = func() error { return runFields(forms) }

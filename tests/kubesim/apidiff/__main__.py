@@ -1,9 +1,9 @@
 """Asks a bare real API server and ours the same drawn requests, and compares the answers.
 
-    python -m tests.kubesim.apidiff --binaries DIR -n 2000 --seed 1
+    ci/fuzz-api -n 2000 --seed 1
 
 The seed and the number of a case name it for good. A difference that nothing explains is made small
-and written as JSON; with ``--record FILE`` real answers are kept, with which tests compare ours.
+and written as JSON; with ``--record FILE`` real answers that ours is equal to are kept, so that tests see it change.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from localkube.binaries.build import resolve_binaries
+from localkube.binaries.versions import CONTROL_PLANE_BINARIES
+from localkube.layout import default_cache
 from tests.kubesim.apidiff import recorded
 from tests.kubesim.apidiff.differences import Difference, ask, compare, explain, make_small
 from tests.kubesim.apidiff.requests import case_of
@@ -33,7 +36,7 @@ _EVERY: Final = 20.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when every difference is explained, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    server = parser.add_mutually_exclusive_group(required=True)
+    server = parser.add_mutually_exclusive_group()
     server.add_argument("--binaries", type=Path, help="folder with etcd and kube-apiserver")
     server.add_argument("--kubeconfig", type=Path, help="of a bare API server that runs")
     parser.add_argument("--kubernetes", default="1.37.1", help="its version")
@@ -47,14 +50,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     last = options.first + options.n - 1
     sys.stdout.write(f"seed {options.seed}, cases {options.first} to {last}\n")
     with ExitStack() as stack:
-        if options.binaries is None:
+        if options.kubeconfig is not None:
             real = Real(options.kubeconfig)
             create_namespace(real)
         else:
+            version = f"v{options.kubernetes}"
+            binaries = resolve_binaries(
+                options.binaries, default_cache(), CONTROL_PLANE_BINARIES, _say, version
+            )
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="apidiff-")))
-            real = stack.enter_context(bare_server(options.binaries, folder))
+            real = stack.enter_context(bare_server(binaries, folder))
         ours = stack.enter_context(closing(Ours(options.kubernetes)))
         return _run(options, real, ours)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
 
 
 def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
@@ -67,13 +78,13 @@ def _run(options: argparse.Namespace, real: Real, ours: Ours) -> int:
         case = case_of(options.seed, number)
         real_answers, our_answers = ask(real, case), ask(ours, case)
         requests += len(case.requests)
-        if recording is not None:
-            recording.add(options.seed, number, real_answers)
         for index, pair in enumerate(zip(real_answers, our_answers, strict=True)):
             why = explain(Difference(case, index, *pair)) if pair[0] != pair[1] else None
             if why is not None:
                 explained[why] += 1
         difference = compare(case, real_answers, our_answers)
+        if recording is not None and difference is None:
+            recording.add(options.seed, number, real_answers)
         if difference is not None:
             if difference.kind not in kinds:
                 _save(options.output, number, make_small(difference, real, ours))
