@@ -12,7 +12,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
-from kubesim.apiserver.goforms import is_unset, zero_of
+from kubesim.goforms import is_unset, zero_of
 from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone

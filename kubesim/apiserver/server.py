@@ -17,9 +17,14 @@ from kubesim.apiserver import conversion, decoding, defaulting, deletion, disabl
 from kubesim.apiserver.admission import Quotas, set_priority
 from kubesim.apiserver.watches import Tell, Watch, matches_fields
 from kubesim.cluster import Cluster
-from kubesim.resources import Kind, kind_of, resolve_kind
+from kubesim.goforms import encode_object, load_go_names
+from kubesim.resources import DRA_GROUP, Kind, kind_of, resolve_kind
 from kubesim.store import clone, namespace_of, new_refusal, not_found
+from kubesim.validation import declared
 from kubesim.validation.errors import FieldError, invalid, invalid_status, new_invalid
+
+DECLARED_SINCE = "1.37"
+"""The minor whose rules are declared as ``kubesim.validation.declared`` has them."""
 
 StatusCheck = Callable[[Obj, Obj], list[FieldError]]
 """From a new and an old object to what is not permitted of the difference of their status."""
@@ -75,7 +80,10 @@ class ApiServer:
         if kind.name == "Pod":
             set_priority(self._store, new)
         disabled_fields.drop_disabled_fields(self._cluster.gates, new)
-        self.admit(kind, new)
+        try:
+            self.admit(kind, new)
+        except ApiError as error:
+            raise self._arrange(kind, obj["apiVersion"], new, error) from None
         return conversion.to_version(self._store.add(new), obj["apiVersion"])
 
     def admit(self, kind: Kind, new: Obj) -> None:
@@ -102,6 +110,16 @@ class ApiServer:
         Raises ApiError: 422 with a cause for each violated rule.
         """
         validation.check_create(kind, obj, namespace_labels, self._expressions)
+
+    def _arrange(self, kind: Kind, api_version: str, obj: Obj, error: ApiError) -> ApiError:
+        """Return a refusal with its causes as they are in the version of the request."""
+        is_declared = kind.group == DRA_GROUP and self._cluster.minor >= DECLARED_SINCE
+        if not is_declared or error.code != 422 or not error.causes:
+            return error
+        sent = conversion.to_version(obj, api_version)
+        causes = declared.rearrange(error.causes, sent, encode_object, load_go_names())
+        errors = [FieldError(cause.field, cause.reason, cause.message) for cause in causes]
+        return invalid_status(kind, obj["metadata"].get("name") or "", errors)
 
     def validate_change(self, kind: Kind, new: Obj, old: Obj, *, status: bool) -> None:
         """Check a change of an object, or of its status, both in their stored version.
@@ -218,7 +236,8 @@ class ApiServer:
             if not error.causes:
                 raise
         if forbidden:
-            raise invalid_status(kind, ref.name, forbidden)
+            error = invalid_status(kind, ref.name, forbidden)
+            raise self._arrange(kind, ref.api_version, new, error)
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:

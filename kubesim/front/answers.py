@@ -14,10 +14,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from kube.errors import ApiError, Cause
 from kube.values import Obj
-from kubesim.apiserver.goforms import encode_object
 from kubesim.apiserver.server import ApiServer
 from kubesim.front import body as bodies
 from kubesim.front.call import Call
+from kubesim.goforms import encode_object
 from kubesim.resources import served_groups
 
 SUCCESS: Final[Mapping[str, Any]] = {

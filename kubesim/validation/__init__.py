@@ -50,10 +50,8 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
         lambda new, old, _: workloads.check_change(new, old),
     ),
     "PriorityClass": lambda new, old, _: workloads.check_priority_class_update(new, old),
-    **dict.fromkeys(
-        ("ResourceClaim", "ResourceClaimTemplate"),
-        lambda new, old, _: dra.check_immutable_spec(new, old),
-    ),
+    "ResourceClaim": lambda new, old, _: dra.check_immutable_spec(new, old),
+    "ResourceClaimTemplate": dra.check_template_update,
     "DeviceClass": dra.check_class,
     "ResourceSlice": lambda new, old, _: resource_slice.check_slice_update(new, old),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),

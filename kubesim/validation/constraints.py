@@ -68,9 +68,9 @@ def check_constraint(
     match, distinct = constraint.get("matchAttribute"), constraint.get("distinctAttribute")
     if match is not None:
         yield from names.check_fully_qualified_name(match, f"{path}.matchAttribute")
-    elif distinct is not None:
+    if distinct is not None:
         yield from names.check_fully_qualified_name(distinct, f"{path}.distinctAttribute")
-    else:
+    if match is None and distinct is None:
         # The text speaks of multiple fields although none is set; so does the API server.
         yield required(
             path,

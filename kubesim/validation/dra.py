@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kube.values import Obj
+from kubesim.goforms import show_internal
 from kubesim.validation import device_requests, names
 from kubesim.validation.allocation import ADMIN_LABEL, admin_refusal
 from kubesim.validation.constraints import Expressions
@@ -30,6 +31,21 @@ def check_claim(
 def check_template(
     template: Obj, namespace_labels: Labels, expressions: Expressions
 ) -> Iterator[FieldError]:
+    """Check a new ResourceClaimTemplate, in a namespace with these labels."""
+    yield from _check_template_spec(template, expressions)
+    inner = (template.get("spec") or {}).get("spec") or {}
+    yield from _check_admin_access(inner, namespace_labels)
+
+
+def check_template_update(new: Obj, old: Obj, expressions: Expressions) -> Iterator[FieldError]:
+    """Check that the spec of a ResourceClaimTemplate is one, and did not change."""
+    yield from _check_template_spec(new, expressions)
+    if new.get("spec") != old.get("spec"):
+        value = show_internal("resource/v1.ResourceClaimTemplateSpec", new.get("spec") or {})
+        yield invalid("spec", value, "field is immutable")
+
+
+def _check_template_spec(template: Obj, expressions: Expressions) -> Iterator[FieldError]:
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     yield from names.check_annotation_keys(
@@ -40,11 +56,10 @@ def check_template(
         yield forbidden(f"spec.metadata.{field}", "cannot be set")
     inner = spec.get("spec") or {}
     yield from device_requests.check_claim_spec(inner, "spec.spec", expressions)
-    yield from _check_admin_access(inner, namespace_labels)
 
 
 def check_immutable_spec(new: Obj, old: Obj) -> Iterator[FieldError]:
-    """Check that the spec of a claim or claim template did not change."""
+    """Check that the spec of a claim did not change."""
     if new.get("spec") != old.get("spec"):
         yield invalid("spec", None, "field is immutable")
 

@@ -16,11 +16,11 @@
 // null if it is nil, "null" as null if it is empty, "always" even if it is empty. Any other field is
 // left out if it is empty:
 //
-//	go run ./fielddump -forms > ../../kubesim/apiserver/forms-1.37.json
+//	go run ./fielddump -forms > ../../kubesim/forms-1.37.json
 //
 // With -names it prints type -> its fields in Go, for the types of resource.k8s.io:
 //
-//	go run ./fielddump -names > ../../kubesim/apiserver/names-1.37.json
+//	go run ./fielddump -names > ../../kubesim/names-1.37.json
 package main
 
 import (

@@ -1,7 +1,7 @@
 """Requests that once were answered otherwise than on a cluster, each by a name.
 
-Their real answers are in ``page-1.37.json``. Run as a program with ``--kubeconfig FILE`` this asks a
-bare API server for them again.
+Their real answers are in ``page-1.37.json``. As a program with ``--kubeconfig FILE`` it asks a bare
+API server for them again.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from reference_allocator.api import schema
 from reference_allocator.api.schema import LIST, MAP
 
 _TABLE: Final = "forms-1.37.json"
+_NAMES: Final = "names-1.37.json"
 _ZEROS: Final = {"int32": 0, "int64": 0, "bool": False, "string": "", "quantity": "0"}
 
 
@@ -31,6 +32,55 @@ def load_forms() -> Mapping[str, Mapping[str, str]]:
         files(__package__).joinpath(_TABLE).read_text(encoding="utf-8")
     )
     return forms
+
+
+@cache
+def load_go_names() -> Mapping[str, Mapping[str, str]]:
+    """Return type of resource.k8s.io -> its fields in their order, each with its name in Go.
+
+    Without the types of scalars; those of an embedded struct stand where it does.
+    """
+    document: dict[str, list[str]] = json.loads(
+        files(__package__).joinpath(_NAMES).read_text(encoding="utf-8")
+    )
+    names: dict[str, dict[str, str]] = {}
+    for owner, described in document.items():
+        names[owner] = {}
+        for text in described:
+            go_name, _, name = text.partition(":")[0].partition("=")
+            names[owner][name or go_name[:1].lower() + go_name[1:]] = go_name
+        if "opaque" in schema.types().get(owner, {}):
+            names[owner]["opaque"] = "Opaque"
+    return names
+
+
+def show_internal(shape: str, value: Obj) -> Obj:
+    """Return a value of a type of resource.k8s.io as errors print it: as the Go struct that it is.
+
+    All fields are there, by their names in Go; metadata, which is embedded, stands without a name.
+    """
+    shown: Obj = {}
+    for field, go_name in load_go_names()[shape].items():
+        inner, item = schema.types()[shape][field], value.get(field)
+        form = load_forms().get(shape, {}).get(field)
+        if go_name == "ObjectMeta":
+            shown |= _encode_value(inner, item or {})
+        elif item is not None:
+            shown[go_name] = _show_value(inner, item)
+        elif form in ("pointer", "nullable") or inner not in {**_ZEROS, **schema.types()}:
+            shown[go_name] = None
+        else:
+            shown[go_name] = _show_value(inner, zero_of(inner))
+    return shown
+
+
+def _show_value(shape: str, value: Any) -> Any:
+    if shape.startswith(LIST):
+        return [_show_value(shape[len(LIST) :], item) for item in value]
+    if shape.startswith(MAP):
+        inner = shape[len(MAP) :]
+        return {key: _show_value(inner, value[key]) for key in sorted(value)}
+    return show_internal(shape, value) if shape in load_go_names() else value
 
 
 def zero_of(shape: str) -> Any:

@@ -1,0 +1,159 @@
+"""The errors that Kubernetes 1.37 takes from declarative validation, and where they stand.
+
+Of resource.k8s.io a part of the rules is written as tags of the versioned types (``+k8s:...``);
+what is written by hand as well is then left out (``MarkCoveredByDeclarative`` in
+pkg/apis/resource/validation/validation.go). Such errors come after all others, in the order of the
+types, have the paths of the version that was sent, and show whole values
+(``ValidateDeclarativelyWithMigrationChecks`` of k8s.io/apiserver).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kube.errors import Cause
+from kube.values import Obj
+from reference_allocator.api import schema
+
+_FLAT: Final = "resource.k8s.io/v1beta1"
+_SIZED: Final = (
+    "requests|constraints|config|selectors|firstAvailable|reservedFor|results|sharedCounters|"
+    "consumesCounters|ips|bindingConditions|bindingFailureConditions"
+)
+_ALL: Final = "FieldValue"
+_DECLARED: Final = tuple(
+    (re.compile(path), reason)
+    for path, reason in (
+        (rf".*\.({_SIZED})", "FieldValueTooMany"),
+        (r".*\.(requests|firstAvailable|reservedFor|ips)\[\d+\]", "FieldValueDuplicate"),
+        (r".*\.(sharedCounters|consumesCounters)\[\d+\]", "FieldValueDuplicate"),
+        (r"status\.devices\[\d+\]", "FieldValueDuplicate"),
+        (r".*\.firstAvailable\[\d+\]\.deviceClassName", _ALL),
+        (r".*\.allocationMode", "FieldValueNotSupported"),
+        (r".*\.(matchAttribute|distinctAttribute)", _ALL),
+        (r".*\.opaque\.driver", _ALL),
+        (r"status\.allocation\.devices\.results\[\d+\]\.(driver|pool|shareID)", _ALL),
+        (r"status\.devices\[\d+\]\.shareID", _ALL),
+        (r".*\.source", _ALL),
+        (r"spec\.extendedResourceName", _ALL),
+        (r".*\.sharedCounters\[\d+\]\.(name|counters)", _ALL),
+        (r".*\.consumesCounters\[\d+\]\.(counterSet|counters)", _ALL),
+        (r".*\.strings\[\d+\]", "FieldValueTooLong"),
+        (r".*\.(interfaceName|hardwareAddress)", "FieldValueTooLong"),
+        (r".*\.taints?(\[\d+\])?\.effect", _ALL),
+        (r".*\.tolerations\[\d+\]\.(key|operator|effect)", _ALL),
+        (r"spec\.devices\[\d+\]\.attributes\[[^]]*\]", "FieldValueInvalid"),
+    )
+)
+"""Path and reason (or the beginning of it) of the errors that are declared."""
+
+_SEGMENT: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+
+
+def rearrange(
+    causes: Sequence[Cause],
+    sent: Obj,
+    encode: Callable[[Obj], Obj],
+    field_orders: Mapping[str, Iterable[str]],
+) -> list[Cause]:
+    """Return the causes of a refusal as Kubernetes 1.37 has them.
+
+    Args:
+        sent: the object, complete with defaults, in the version that was sent.
+        encode: from it to what is written of it.
+        field_orders: type -> its fields in their order.
+    """
+    declared = [cause for cause in causes if _is_declared(cause, sent["kind"])]
+    others = [cause for cause in causes if cause not in declared]
+    root = schema.roots()[f"{sent['apiVersion']}/{sent['kind']}"]
+    written = encode(sent) if declared else sent
+    versioned = [_in_version(cause, sent["apiVersion"]) for cause in declared]
+    versioned.sort(key=lambda cause: _rank(root, cause, field_orders))
+    return [*others, *(_with_value(cause, root, written, field_orders) for cause in versioned)]
+
+
+def _is_declared(cause: Cause, kind: str) -> bool:
+    if cause.field == "metadata.name":
+        return kind == "DeviceClass" and cause.reason == "FieldValueInvalid"
+    return any(
+        pattern.fullmatch(cause.field) and cause.reason.startswith(reason)
+        for pattern, reason in _DECLARED
+    )
+
+
+def _in_version(cause: Cause, api_version: str) -> Cause:
+    field, message = cause.field, cause.message
+    if api_version == _FLAT:
+        field = re.sub(r"^(spec\.devices\[\d+\])\.(?!name$|basic\.)", r"\1.basic.", field)
+        field = re.sub(r"(\.requests\[\d+\])\.exactly\.", r"\1.", field)
+    message = re.sub(r"(no more than \d+) characters", r"\1 bytes", message)
+    if field.endswith("opaque.driver") or ".results[" in field:
+        message = message.replace(_LOWER, _ANY_CASE).replace("'example.com'", "'Example.com'")
+    return Cause(field, cause.reason, message)
+
+
+_LOWER: Final = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric"
+_ANY_CASE: Final = "an RFC 1123 subdomain must consist of alphanumeric"
+
+
+def _split_path(path: str) -> Iterator[str | int]:
+    for name, key in _SEGMENT.findall(path):
+        yield name or (int(key) if key.isdigit() else key)
+
+
+def _rank(
+    root: str, cause: Cause, field_orders: Mapping[str, Iterable[str]]
+) -> tuple[tuple[int, str], ...]:
+    """Return where declarative validation comes to a cause: a list before its items."""
+    ranks: list[tuple[int, str]] = []
+    shape = root
+    for segment in _split_path(cause.field):
+        if shape.startswith((schema.LIST, schema.MAP)):
+            shape = shape.partition("]")[2]
+            rank = (segment, "") if isinstance(segment, int) else (0, str(segment))
+        else:
+            order = [*field_orders.get(shape, ())]
+            fields = schema.types().get(shape, {})
+            name = str(segment)
+            rank = (order.index(name) if name in order else len(order), name)
+            shape = fields.get(name, "")
+        ranks.append(rank)
+    if cause.reason == "FieldValueDuplicate":
+        ranks[-1:] = [(-1, ""), *ranks[-1:]]
+    return tuple(ranks)
+
+
+def _with_value(
+    cause: Cause, root: str, written: Obj, field_orders: Mapping[str, Iterable[str]]
+) -> Cause:
+    """Return the cause of a duplicate with the whole value."""
+    if cause.reason != "FieldValueDuplicate":
+        return cause
+    value: Any = written
+    shape = root
+    for segment in _split_path(cause.field):
+        is_item = shape.startswith(schema.LIST)
+        shape = shape.partition("]")[2] if is_item else schema.types()[shape][str(segment)]
+        value = value[segment]
+    if not isinstance(value, dict):
+        return cause
+    text = json.dumps(_in_order(shape, value, field_orders), separators=(",", ":"))
+    return Cause(cause.field, cause.reason, f"Duplicate value: {text}")
+
+
+def _in_order(shape: str, value: Any, field_orders: Mapping[str, Iterable[str]]) -> Any:
+    """Return a value whose fields are in the order in which Go writes them."""
+    if shape.startswith(schema.LIST) and isinstance(value, list):
+        return [_in_order(shape[len(schema.LIST) :], item, field_orders) for item in value]
+    if shape.startswith(schema.MAP) and isinstance(value, dict):
+        inner = shape[len(schema.MAP) :]
+        return {key: _in_order(inner, value[key], field_orders) for key in sorted(value)}
+    fields = schema.types().get(shape)
+    if fields is None or not isinstance(value, dict):
+        return value
+    order = [*field_orders.get(shape, ()), *sorted(fields)]
+    names = [name for name in dict.fromkeys(order) if name in value]
+    return {name: _in_order(fields[name], value[name], field_orders) for name in names}
