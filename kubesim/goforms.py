@@ -54,6 +54,23 @@ def load_go_names() -> Mapping[str, Mapping[str, str]]:
     return names
 
 
+@cache
+def load_go_types() -> Mapping[str, Mapping[str, str]]:
+    """Return type of resource.k8s.io -> its fields of a named scalar -> that type in Go."""
+    document: dict[str, list[str]] = json.loads(
+        files(__package__).joinpath(_NAMES).read_text(encoding="utf-8")
+    )
+    go_types: dict[str, dict[str, str]] = {}
+    for owner, described in document.items():
+        for text in described:
+            field, _, go_type = text.partition(":")
+            go_name, _, name = field.partition("=")
+            if go_type:
+                name = name or go_name[:1].lower() + go_name[1:]
+                go_types.setdefault(owner, {})[name] = go_type
+    return go_types
+
+
 def show_internal(shape: str, value: Obj) -> Obj:
     """Return a value of a type of resource.k8s.io as errors print it: as the Go struct that it is.
 

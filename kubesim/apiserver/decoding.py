@@ -12,7 +12,7 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
-from kubesim.goforms import is_unset, zero_of
+from kubesim.goforms import is_unset, load_go_types, zero_of
 from kubesim.rawjson import RawObject
 from kubesim.resources import Kind
 from kubesim.store import clone
@@ -146,12 +146,12 @@ def _explain_mismatch(root: str, mistake: WrongType) -> str:
     found_type = "bool" if isinstance(value, bool) else _GO_KINDS.get(type(value), "object")
     if is_integer and found_type == "number":
         found_type = f"number {value}"
-    if mistake.shape == "time":
-        return f"json: cannot unmarshal {found_type} into Go value of type string"
+    field = str(mistake.path[-1]) if mistake.path else ""
+    go_type = load_go_types().get(mistake.owner, {}).get(field) or _go_type(mistake.shape)
     struct = _go_type(mistake.owner).rpartition(".")[2]
     return (
         f"json: cannot unmarshal {found_type} into Go struct field"
-        f" {struct}.{_go_path(root, mistake.path)} of type {_go_type(mistake.shape)}"
+        f" {struct}.{_go_path(root, mistake.path)} of type {go_type}"
     )
 
 

@@ -125,8 +125,10 @@ def _without_type(obj: Obj) -> Obj:
     return {field: value for field, value in obj.items() if field not in ("apiVersion", "kind")}
 
 
-def negotiate(accept: str) -> Form:
+def negotiate(accept: str, *, watchable: bool = False) -> Form:
     """Return the first form that a client accepts and that can be written.
+
+    ``watchable``: what is asked for could be watched, too, in forms of their own.
 
     Raises ApiError: 406, there is none.
     """
@@ -143,7 +145,7 @@ def negotiate(accept: str) -> Form:
     if any(media_type in _TYPES for media_type, _ in clauses):
         text = f"only the following media types are accepted: {', '.join(_TYPES)}"
         raise ApiError(406, "NotAcceptable", text)
-    listed = ", ".join((*_TYPES, *_WATCH_TYPES))
+    listed = ", ".join((*_TYPES, *(_WATCH_TYPES if watchable else ())))
     text = f"406: Not Acceptable\n\nAvailable representations: {listed}"
     raise ApiError(406, "NotAcceptable", text, details={})
 

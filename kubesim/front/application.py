@@ -140,7 +140,7 @@ class Application:
             warnings.add(text)
         if call.is_watch:
             self._authorize(call)
-            form = answers.negotiate(accept)
+            form = answers.negotiate(accept, watchable=True)
             return await run_in_threadpool(self._begin_watch, call, form)
         content_type = request.headers.get("content-type", "")
         agent = request.headers.get("user-agent", "").partition("/")[0]
@@ -175,7 +175,8 @@ class Application:
     def _carry_out(self, call: Call, accept: str, sent: Sent, warnings: Warnings) -> Response:
         if call.method == "PATCH":  # before all else (``PatchResource``)
             bodies.negotiate_body("PATCH", sent.content_type)
-        form = answers.negotiate(accept)
+        watchable = call.method == "GET" and not call.name
+        form = answers.negotiate(accept, watchable=watchable)
         if call.method == "GET":
             with self.backend.lock:
                 self._authorize(call)

@@ -316,32 +316,91 @@ def check_applied(call: Call, body: Obj) -> Obj:
     named = meta if isinstance(meta, dict) else {}
     if named.get("managedFields") is not None:
         raise ApiError(400, "BadRequest", "metadata.managedFields must be nil")
+    root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
+    place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
+    place = f"({place}; {version}, Kind={kind})"
+    if errors := [f"{path}: {why}" for path, why in _list_typed_errors(root, body, "")]:
+        lines = "\n  ".join(["errors:", *errors])
+        listed = errors[0] if len(errors) == 1 else lines
+        raise ApiError(500, "", f"failed to create typed patch object {place}: {listed}")
     try:
         obj = decode_object(call.kind, body)
     except DecodingError as error:
-        place = f"{named.get('namespace') or ''}/{named.get('name') or ''}"
         text = (
-            f"failed to create typed patch object ({place}; {version}, Kind={kind}): "
-            f"{_explain_untyped(call, body, error.why)}"
+            f"failed to convert new object {place} to proper version: unable to convert "
+            f"unstructured object to {version}, Kind={kind}: {error.why}"
         )
         raise ApiError(500, "", text) from None
-    named = obj.setdefault("metadata", {})
-    named.setdefault("name", call.name)
+    sent_name = named.get("name", call.name)
+    if sent_name is not None:
+        obj.setdefault("metadata", {}).setdefault("name", call.name)
     check_names(call, obj)
     return obj
 
 
-def _explain_untyped(call: Call, body: Obj, why: str) -> str:
-    """Return what structured-merge-diff says of unknown fields, else the given reason."""
-    root = schema.roots()[f"{call.api_version}/{call.kind.name}"]
-    unknown_fields = [
-        text.removeprefix('unknown field "').removesuffix('"')
-        for text in list_strict_errors(root, body, "")
-        if text.startswith("unknown field")
-    ]
-    errors = [f".{path}: field not declared in schema" for path in unknown_fields]
-    listed = "\n  ".join(errors)
-    return listed if len(errors) == 1 else f"errors:\n  {listed}" if errors else why
+def _list_typed_errors(shape: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield path and error of what does not fit its shape (structured-merge-diff's validation)."""
+    fields = schema.types().get(shape)
+    if value is None or shape == "any":
+        return
+    if fields is not None or shape.startswith(schema.MAP):
+        if not isinstance(value, dict):
+            yield path, f"expected map, got {_show_untyped(value)}"
+            return
+        for key, item in value.items():
+            inner = shape[len(schema.MAP) :] if fields is None else fields.get(key)
+            if inner is None:
+                yield f"{path}.{key}", "field not declared in schema"
+            else:
+                yield from _list_typed_errors(inner, item, f"{path}.{key}")
+    elif shape.startswith(schema.LIST):
+        if not isinstance(value, list):
+            yield path, f"expected list, got {_show_untyped(value)}"
+            return
+        for index, item in enumerate(value):
+            yield from _list_typed_errors(shape[len(schema.LIST) :], item, f"{path}[{index}]")
+    elif (expected := _SCALARS.get(shape)) is not None and not _fits_scalar(shape, value):
+        shown = f"&value.valueUnstructured{{Value:{_show_go(value, quotes=True)}}}"
+        yield path, f"expected {expected}, got {shown}"
+
+
+_SCALARS: Final = {
+    "string": "string",
+    "time": "string",
+    "bool": "boolean",
+    "int32": "numeric (int or float)",
+    "int64": "numeric (int or float)",
+}
+
+
+def _fits_scalar(shape: str, value: Any) -> bool:
+    if shape == "bool" or isinstance(value, bool):
+        return shape == "bool" and isinstance(value, bool)
+    return isinstance(value, str if shape in ("string", "time") else int | float)
+
+
+def _show_untyped(value: Any) -> str:
+    return f"&{{{_show_go(value, quotes=False)}}}"
+
+
+def _show_go(value: Any, *, quotes: bool) -> str:
+    """Return a value as Go prints it, with ``%v`` or with ``%#v``."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return go_quote(value) if quotes else value
+        case list():
+            if quotes:
+                return "[]interface {}{" + ", ".join(_show_go(v, quotes=True) for v in value) + "}"
+            return f"[{' '.join(_show_go(item, quotes=False) for item in value)}]"
+        case dict():
+            if quotes:
+                pairs = (f"{go_quote(k)}:{_show_go(v, quotes=True)}" for k, v in value.items())
+                return "map[string]interface {}{" + ", ".join(pairs) + "}"
+            pairs = (f"{key}:{_show_go(item, quotes=False)}" for key, item in value.items())
+            return f"map[{' '.join(pairs)}]"
+    return str(value)
 
 
 def warn_of_object(obj: Obj, warn: Warn) -> None:

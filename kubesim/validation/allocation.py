@@ -146,7 +146,9 @@ def _check_report(device: Obj, path: str, allocated: set[str]) -> Iterator[Field
         detail = "must be a lowercase UUID in 8-4-4-4-12 format"
         yield invalid(f"{path}.shareID", device["shareID"], detail)
     if _device_key(device) not in allocated:
-        yield invalid(path, _device_key(device), "must be an allocated device in the claim")
+        names_of_device = ("driver", "pool", "device", "shareID")
+        shown = {name[:1].upper() + name[1:]: device.get(name) or "" for name in names_of_device}
+        yield invalid(path, shown, "must be an allocated device in the claim")
     yield from check_conditions(device.get("conditions") or [], f"{path}.conditions")
     data, network = device.get("data"), device.get("networkData") or {}
     if data is not None and len(text_of(data).encode()) > _DATA_MAX:

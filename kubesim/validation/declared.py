@@ -78,6 +78,8 @@ def rearrange(
 def _is_declared(cause: Cause, kind: str) -> bool:
     if cause.field == "metadata.name":
         return kind == "DeviceClass" and cause.reason == "FieldValueInvalid"
+    if cause.message.startswith('Unsupported value: "":'):  # an empty value is not looked at
+        return False
     return any(
         pattern.fullmatch(cause.field) and cause.reason.startswith(reason)
         for pattern, reason in _DECLARED

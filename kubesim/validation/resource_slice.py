@@ -124,8 +124,8 @@ def check_slice_update(new: Obj, old: Obj) -> Iterator[FieldError]:
     yield from check_slice(new, old)
     new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     for path, value, old_value in (
-        ("pool.name", (new_spec.get("pool") or {}).get("name"), old_spec["pool"]["name"]),
-        ("driver", new_spec.get("driver"), old_spec["driver"]),
+        ("pool.name", (new_spec.get("pool") or {}).get("name") or "", old_spec["pool"]["name"]),
+        ("driver", new_spec.get("driver") or "", old_spec["driver"]),
         ("nodeName", new_spec.get("nodeName"), old_spec.get("nodeName")),
     ):
         if value != old_value:

@@ -85,8 +85,8 @@ type table map[string]map[string]string
 var numbers = table{}
 
 // goNames collects the fields of the resource API in their order: the Go name of each, "=" and its
-// name in JSON where that is not the same with a small letter, ":" and the name of its type where that
-// is a named scalar.
+// name in JSON where that is not the same with a small letter, ":" and its type where that is a named
+// scalar.
 var goNames = map[string][]string{}
 
 func describe(field reflect.StructField, name string) string {
@@ -99,7 +99,7 @@ func describe(field reflect.StructField, name string) string {
 		typ = typ.Elem()
 	}
 	if _, ok := special[typ]; !ok && typ.PkgPath() != "" && typ.Kind() != reflect.Struct {
-		text += ":" + typ.Name()
+		text += ":" + typ.String()
 	}
 	return text
 }

@@ -3,8 +3,8 @@
     ci/fuzz-api -n 2000 --seed 1
 
 The seed and the number of a case name it for good. A difference that nothing explains is made small
-and written as JSON. With ``--record FILE`` the real answers that ours are equal to are kept, so that
-tests see a change.
+and written as JSON. With ``--record FILE`` the real answers that ours equal are kept, so that tests
+see a change.
 """
 
 from __future__ import annotations

@@ -371,6 +371,10 @@ class _Draw:
         }
         if operation["op"] in ("copy", "move"):
             operation["from"] = self._dice.choice(paths)
+        if operation["op"] == "replace" and not operation["path"]:
+            operation["path"] = (
+                "/spec"  # kube-apiserver 1.37.1 ends the connection without an answer
+            )
         if operation["op"] in ("add", "replace", "test"):
             operation["value"] = self._dice.choice(({}, {"a": "b"}, "a", None, 1, []))
         return operation

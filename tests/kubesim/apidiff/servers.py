@@ -96,7 +96,8 @@ class Real:
             f"{self._server}{sent.url}",
             body=sent.encode(),
             headers={"authorization": f"Bearer {self._token}", **_headers(sent)},
-            retries=False,
+            # It ends a connection from time to time, before it has read the request.
+            retries=urllib3.Retry(2, redirect=0, status=0, allowed_methods=None),
             timeout=20.0,
         )
         warnings = response.headers.getlist("warning")
