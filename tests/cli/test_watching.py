@@ -63,7 +63,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
 
 def give(front: Front, name: str, *devices: str) -> None:
     """Write an allocation, as a scheduler does; or take it back."""
-    client = Client(front)
+    client = Client(front.kubeconfig)
     path = f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{name}"
     obj: dict[str, Any] = client.send("GET", path).json()
     pod = {"resource": "pods", "name": name, "uid": name}

@@ -25,11 +25,11 @@ ACCOUNT = User("default", "account")
 class Client:
     """Requests with the administrator's token, or what else is given."""
 
-    def __init__(self, front: Front) -> None:
-        config = yaml.safe_load(front.kubeconfig.read_text())
+    def __init__(self, kubeconfig: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
         self.server = config["clusters"][0]["cluster"]["server"]
         self.token = config["users"][0]["user"]["token"]
-        self.pool = urllib3.PoolManager(ca_certs=str(front.kubeconfig.parent / "pki" / "ca.crt"))
+        self.pool = urllib3.PoolManager(ca_certs=str(kubeconfig.parent / "pki" / "ca.crt"))
 
     def send(
         self, method: str, path: str, body: Any = None, /, **headers: str
@@ -72,7 +72,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
 
 @pytest.fixture
 def client(front: Front) -> Iterator[Client]:
-    made = Client(front)
+    made = Client(front.kubeconfig)
     yield made
     made.pool.clear()
 
