@@ -25,7 +25,7 @@ class RawObject(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def text_of(value: Any) -> str:

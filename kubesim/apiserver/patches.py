@@ -106,7 +106,8 @@ def make_change(
 
     def change(obj: Obj) -> Obj:
         if verb == "update":
-            return clone(body)  # type: ignore[no-any-return]
+            sent: Obj = clone(body)
+            return sent
         changed: Obj = _apply_json_patch(obj, body) if isinstance(body, list) else merge(obj, body)
         return changed if decode is None else decode(changed)
 

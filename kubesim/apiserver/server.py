@@ -236,8 +236,8 @@ class ApiServer:
             if not error.causes:
                 raise
         if forbidden:
-            error = invalid_status(kind, ref.name, forbidden)
-            raise self._arrange(kind, ref.api_version, new, error)
+            refusal = invalid_status(kind, ref.name, forbidden)
+            raise self._arrange(kind, ref.api_version, new, refusal)
         return conversion.to_version(self._store.replace(new), ref.api_version)
 
     def _check_precondition(self, ref: Ref, new: Obj, old: Obj, verb: str) -> None:

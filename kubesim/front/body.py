@@ -141,8 +141,10 @@ def _note_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         # Go decodes the second into what the first has made.
         earlier_value = obj.get(key)
-        is_merged = isinstance(earlier_value, dict) and isinstance(value, dict)
-        obj[key] = {**earlier_value, **value} if is_merged else value
+        if isinstance(earlier_value, dict) and isinstance(value, dict):
+            obj[key] = {**earlier_value, **value}
+        else:
+            obj[key] = value
     if len(obj) == len(pairs):
         return obj
     repeated = RepeatedKeys(obj)

@@ -98,8 +98,9 @@ def make_small(difference: Difference, real: Server, ours: Server) -> Difference
     """Return a difference of the same kind in a smaller body."""
     smallest = difference
 
-    def still_differs(body: Any) -> bool:
+    def still_differs(problem: dict[str, Any]) -> bool:
         nonlocal smallest
+        body = problem["body"]
         sent = dataclasses.replace(difference.sent, body=body)
         requests = [*difference.case.requests[: difference.index], sent]
         case = Case(requests, difference.case.cleanup)
@@ -110,5 +111,5 @@ def make_small(difference: Difference, real: Server, ours: Server) -> Difference
         return True
 
     if isinstance(difference.sent.body, dict | list):
-        shrink(difference.sent.body, still_differs)
+        shrink({"body": difference.sent.body}, still_differs)
     return smallest

@@ -436,8 +436,8 @@ class _Draw:
             names = ("dryRun", "propagationPolicy", "gracePeriodSeconds", "orphanDependents")
             for name in names:
                 value = options.get(name, [])
-                values = value if isinstance(value, list) else [value]
-                query += [(name, str(item)) for item in values]
+                items: list[Any] = value if isinstance(value, list) else [value]
+                query += [(name, str(item)) for item in items]
             yield Sent("DELETE", path, tuple(query))
         yield Sent("GET", self._item)
 
