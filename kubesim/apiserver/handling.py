@@ -92,10 +92,8 @@ class Handler:
             raise not_found(kind, ref.name)
         self.check_preconditions(live, options.get("preconditions") or {})
         with self._cluster.store.dry_run() if options.get("dryRun") else nullcontext():
-            policy = _policy_of(options)
-            deleted = self._api.delete_stored(
-                self._find_stored(live), options.get("gracePeriodSeconds"), policy
-            )
+            policy, grace = _policy_of(options), options.get("gracePeriodSeconds")
+            deleted = self._api.delete(ref, grace, namespace, policy) or live
         is_v1_rule = kind.name == "DeviceTaintRule" and ref.api_version == kind.api_version
         by_status = kind.name in _ANSWERED_BY_STATUS or is_v1_rule
         if by_status and "deletionTimestamp" not in deleted["metadata"]:

@@ -278,15 +278,14 @@ class ApiServer:
         grace_seconds: int | None,
         default_namespace: str,
         propagation: str | None = None,
-    ) -> None:
+    ) -> Obj | None:
         """Ask for deletion: at once, after the grace period, or when finalizers are gone.
 
-        An object that is already gone is not an error. Raises:
+        Returns the object as it is then, or was last; None of one that was gone already. Raises:
             ApiError: 404 for a kind or version that is not served.
         """
         stored = self._find(ref, default_namespace)
-        if stored is not None:
-            self.delete_stored(stored, grace_seconds, propagation)
+        return None if stored is None else self.delete_stored(stored, grace_seconds, propagation)
 
     def delete_stored(
         self, obj: Obj, grace_seconds: int | None = None, propagation: str | None = None
