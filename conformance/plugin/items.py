@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from conformance.engine.run.awaiting import Divergence
+from conformance.engine.run.ending import Divergence
 from conformance.engine.run.scenario_run import run_scenario
 from conformance.plugin.session import SESSION, lock_file, open_setup
 from conformance.report.allure import apply_to_current_test

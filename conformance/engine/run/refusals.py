@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from conformance.engine.run.context import Context
+from conformance.engine.run.attempt import ScenarioAttempt
 from kube.base.redaction import redact_log
 from kube.base.text import one_line
 from kube.errors import ApiError
@@ -93,15 +93,15 @@ class Trouble:
         return meta["name"] in names or job in names
 
 
-def troubles(context: Context) -> list[Trouble]:
+def troubles(attempt: ScenarioAttempt) -> list[Trouble]:
     """Warnings about pods of the scenario's namespace that have not started."""
     waiting: dict[str, Obj] = {}
     events: Sequence[Obj] = ()
     with contextlib.suppress(ApiError):  # the role may not allow to read events
-        for pod in context.scope.find(Query("v1", "Pod")):
+        for pod in attempt.scope.find(Query("v1", "Pod")):
             if pod.get("status", {}).get("phase", "Pending") == "Pending":
                 waiting[pod["metadata"].get("uid", "")] = pod
-        events = context.scope.find(Query("v1", "Event")) if waiting else ()
+        events = attempt.scope.find(Query("v1", "Event")) if waiting else ()
     warnings = []
     for event in events:
         pod = waiting.get(event["involvedObject"].get("uid", ""), {})
@@ -113,8 +113,8 @@ def troubles(context: Context) -> list[Trouble]:
     return warnings
 
 
-def ask_again(trouble: Trouble, context: Context) -> None:
+def ask_again(trouble: Trouble, attempt: ScenarioAttempt) -> None:
     """Make the kubelet try to prepare the pod's claims now."""
     change = {"metadata": {"annotations": {ANNOTATION: str(trouble.times)}}}
     with contextlib.suppress(ApiError):  # it is gone meanwhile
-        context.scope.patch(Ref.of(trouble.pod), change)
+        attempt.scope.patch(Ref.of(trouble.pod), change)

@@ -1,4 +1,4 @@
-"""What the steps and expectations of one running scenario share."""
+"""One attempt at a scenario: what its steps, its expectations and the phases of its end share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from typing import Any, NamedTuple
 
 from conformance.engine.objects.ledger import Ledger, default_version
 from conformance.engine.run.changes import send
+from conformance.engine.run.ending import Ending, Interrupted
 from conformance.engine.schedule.loop import Slot
+from conformance.engine.schedule.pools import NodePool
+from conformance.engine.setup import Setup
+from conformance.results.events.dispatch import Event
+from conformance.results.events.scenario import Outcome, StepFinished
 from conformance.scenario.base import ObjectSelector, PodSelector, ServerSelector
 from conformance.scenario.changes import AccountName, Changes, Delete, service_account
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables
 from conformance.scenario.expectations.base import Refusal, WatchEvent
+from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.metrics import MetricOf
 from conformance.scenario.model import Scenario
 from conformance.seam.observation import Observation
 from conformance.seam.scope import Scope, T
+from conformance.seam.values import CONSTRAINTS
 from conformance.seam.watching import Watching
 from kube.base.errors import UsageError
 from kube.errors import ApiError
@@ -27,9 +34,7 @@ from kube.store import version_of
 from kube.values import Obj, Query, Ref, User
 from reference_allocator.api.schema import CLUSTER_SCOPED
 
-
-class Interrupted(Exception):  # noqa: N818 -- what the user wants, not an error
-    """The run must end; the scenario is cleaned up and counts as lost."""
+Emit = Callable[[Event], None]
 
 
 class DevicePlace(NamedTuple):
@@ -41,77 +46,126 @@ class DevicePlace(NamedTuple):
 
 
 @dataclass(slots=True)
-class Progress:
-    """What has happened in a scenario so far.
+class ScenarioAttempt:
+    """A scenario of a run as it is tried once: where it runs, and what has happened in it so far.
+
+    Its steps, its expectations and the phases of its end share it; it implements what expectations
+    ask (``Cluster``).
 
     Attributes:
+        setup: what is given for the whole run.
+        loaded: the scenario as its file has it.
+        scenario: the same with its variables replaced.
+        scope: the scenario's view of the target; who opens the attempt closes it.
+        profile: of the driver that expectations are about.
+        pool: the nodes on which the scenario runs; None is all of the target.
+        number: how many attempts there were before this one.
+        emit: takes what is to be reported.
+        ending: how it has gone.
+        steps: those that were carried out.
+        decisions: of the scheduler, where they are kept for a comparison.
+        leftovers: what the cleanup did not remove, in words.
+        noted_overlaps: those that are in the ending: driver, pool, device and version of each.
         captured: name -> an object as a step `capture` found it.
         inserted: text that was put into steps -> the variable of a captured value that it was.
         watches: name -> what a step `watch` selects, and its events.
-        began: name of a step -> `Scope.now` before its first request.
-        counted: step and metric -> node and value before the step.
-        stopped: components that a step `fault` has stopped or restarted.
+        began_at: name of a step -> `Scope.now` before its first request.
+        metrics_before: step and metric -> node and value before the step.
+        stopped_components: those that a step `fault` has stopped or restarted.
         gated: those of them that run with feature gates turned off -> these gates.
         published: nodes for which the driver had published before the first step ``fault``.
-        other_driver: another driver was started for the scenario.
+        other_driver_runs: another driver was started for the scenario.
         unhealthy: devices that a step `stimulate` has changed, as they were before.
         undecided: snapshots of pods that were seen to be pending for want of devices.
-        kept: diagnostics: name -> text.
+        diagnostics: name -> text, beside what is asked of the target.
         claim_uids: pod and name in its resourceClaims -> uid of the claim.
     """
 
+    setup: Setup
+    loaded: LoadedScenario
+    scenario: Scenario
+    variables: Variables
+    scope: Scope
+    ledger: Ledger
+    profile: DriverProfile | None
+    pool: NodePool | None = None
+    number: int = 0
+    slot: Slot = field(default_factory=Slot)
+    emit: Emit = lambda _event: None
+    ending: Ending = field(default_factory=Ending)
+    steps: list[StepFinished] = field(default_factory=list)
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    leftovers: tuple[str, ...] = ()
+    cleanup: Outcome = Outcome.SKIPPED
+    noted_overlaps: set[tuple[str, str, str, int]] = field(default_factory=set)
     captured: dict[str, Obj] = field(default_factory=dict)
     inserted: dict[str, str] = field(default_factory=dict)
     watches: dict[str, tuple[ServerSelector, Watching]] = field(default_factory=dict)
-    began: dict[str, float] = field(default_factory=dict)
-    counted: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
-    stopped: list[str] = field(default_factory=list)
+    began_at: dict[str, float] = field(default_factory=dict)
+    metrics_before: dict[tuple[str, str], tuple[str | None, float]] = field(default_factory=dict)
+    stopped_components: list[str] = field(default_factory=list)
     gated: dict[str, Mapping[str, bool]] = field(default_factory=dict)
     published: frozenset[str] | None = None
-    other_driver: bool = False
+    other_driver_runs: bool = False
     unhealthy: dict[DevicePlace, Obj] = field(default_factory=dict)
     undecided: list[dict[str, Any]] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)
+    diagnostics: dict[str, str] = field(default_factory=dict)
     claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
+    @classmethod
+    def open(
+        cls,
+        setup: Setup,
+        loaded: LoadedScenario,
+        pool: NodePool | None,
+        number: int,
+        slot: Slot,
+        emit: Emit,
+    ) -> ScenarioAttempt:
+        """Open a scope for a scenario, whose variables are replaced; nothing is made in it.
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """One scenario in one run on one target; implements what expectations ask (``Cluster``).
-
-    Attributes:
-        scenario: with its variables replaced.
-        other: profile of another driver on the same nodes.
-        node: the only one whose components the scenario disrupts; None: its faults name one.
-        churn_seconds, churn_seed: override those of a step `churn`; 0 does not.
-        record: whether decisions and snapshots are kept for a comparison.
-        stop: set when the run must end.
-        time_factor: by what time limits are multiplied.
-    """
-
-    scenario: Scenario
-    scope: Scope
-    ledger: Ledger
-    variables: Variables
-    profile: DriverProfile | None
-    other: DriverProfile | None = None
-    node: str | None = None
-    churn_seconds: float = 0.0
-    churn_seed: int = 0
-    record: bool = False
-    stop: threading.Event = field(default_factory=threading.Event)
-    slot: Slot = field(default_factory=Slot)
-    time_factor: float = 1.0
-    progress: Progress = field(default_factory=Progress)
+        Raises UsageError: a variable does not resolve.
+        """
+        variables = setup.make_variables(loaded, pool, number)
+        scenario, opened = loaded.bind(variables), setup.opened
+        scope = opened.target.scope(setup.name_namespace(loaded, number))
+        ledger = Ledger(
+            scope,
+            setup.make_labels(loaded),
+            ranges=CONSTRAINTS in opened.capabilities.served_apis,
+            nodes=pool.nodes if pool and scenario.spec.tier != "allocation" else (),
+            scheduler=opened.scheduler.name if opened.scheduler else "",
+        )
+        return cls(
+            setup,
+            loaded,
+            scenario,
+            variables,
+            scope,
+            ledger,
+            opened.profile,
+            pool,
+            number,
+            slot,
+            emit,
+            Ending(loaded.locate(())),
+        )
 
     @property
-    def captured(self) -> Mapping[str, Obj]:
-        return self.progress.captured
+    def node(self) -> str | None:
+        """The only one whose components the scenario disrupts; None: its faults name one."""
+        return self.pool.nodes[0] if self.pool and self.pool.reserved else None
 
     @property
-    def published(self) -> frozenset[str]:
-        """Nodes for which the driver had published before the first step ``fault``."""
-        return self.progress.published or frozenset()
+    def record(self) -> bool:
+        """Whether decisions and snapshots are kept for a comparison."""
+        # While churn goes on, too much changes to know what the scheduler saw when it decided.
+        churns = any(step.churn for step in self.scenario.spec.steps)
+        return self.setup.opened.options.record and not churns
+
+    @property
+    def stop(self) -> threading.Event:
+        return self.setup.stop
 
     @property
     def observe(self) -> Observation:
@@ -119,7 +173,7 @@ class Context:
 
     def limit(self, seconds: float) -> float:
         """A time limit of the scenario as it is in this run."""
-        return seconds * self.time_factor
+        return seconds * self.setup.time_factor
 
     def check(self) -> None:
         """Raise Interrupted if the run must end."""
@@ -171,11 +225,11 @@ class Context:
 
     def watch(self, name: str, selector: ServerSelector) -> None:
         """Watch from now on, for :meth:`list_watch_events`."""
-        self.progress.watches[name] = selector, self.scope.watch(_query(selector))
+        self.watches[name] = selector, self.scope.watch(_query(selector))
 
     def list_watch_events(self, name: str) -> Sequence[WatchEvent]:
         # What is in a namespace of the scenario is its own; others need its labels.
-        selector, watching = self.progress.watches[name]
+        selector, watching = self.watches[name]
         own_labels = self.ledger.labels if selector.kind in CLUSTER_SCOPED else {}
         return [
             WatchEvent(change, str(obj["metadata"]["name"]), version_of(obj))
@@ -209,13 +263,13 @@ class Context:
                 name = status.get("resourceClaimName", name)
         claim = self.get("ResourceClaim", name) if name else None
         if claim is not None:
-            self.progress.claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
+            self.claim_uids[pod, pod_claim] = claim["metadata"]["uid"]
         return claim
 
     def claim_uid(self, pod: str, pod_claim: str) -> str | None:
         if self.claim_of(pod, pod_claim) is None:
             self._remember_named(pod, pod_claim)
-        return self.progress.claim_uids.get((pod, pod_claim))
+        return self.claim_uids.get((pod, pod_claim))
 
     def _remember_named(self, pod: str, pod_claim: str) -> None:
         """Claims that the manifest of a deleted pod names may still exist."""
@@ -227,13 +281,13 @@ class Context:
                 name = entry.get("resourceClaimName") if entry["name"] == pod_claim else None
                 claim = self.get("ResourceClaim", name) if name else None
                 if claim is not None:
-                    self.progress.claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
+                    self.claim_uids.setdefault((pod, pod_claim), claim["metadata"]["uid"])
 
     def read_metric(self, wanted: MetricOf) -> float | None:
         if wanted.grown_since is None:
             node = wanted.node if wanted.node_of is None else self.node_of(wanted.node_of)
             return None if wanted.node_of and node is None else self.read(wanted, node)
-        node, value_before = self.progress.counted[wanted.grown_since, wanted.describe()]
+        node, value_before = self.metrics_before[wanted.grown_since, wanted.describe()]
         value = self.read(wanted, node)
         return None if value is None else value - value_before
 
@@ -248,12 +302,13 @@ class Context:
         node: str | None = pod_object["spec"].get("nodeName")
         return node
 
-    def of_driver(self, driver: str) -> Context:
+    def of_driver(self, driver: str) -> ScenarioAttempt:
         if self.profile is not None and self.profile.driver == driver:
             return self
-        if self.other is None or self.other.driver != driver:
+        other = self.setup.opened.other
+        if other is None or other.driver != driver:
             raise UsageError(f"the run has no driver profile of {driver}")
-        return replace(self, profile=self.other)
+        return replace(self, profile=other)
 
     def try_create(self, obj: Obj, account: AccountName | None = None) -> Refusal | None:
         return _refusal(lambda: self.ledger.create(obj, self.user(account)))
@@ -262,7 +317,7 @@ class Context:
         return _refusal(lambda: send(changes, deleted, self))
 
     def make_canonical(self, text: str) -> str:
-        for inserted, variable in self.progress.inserted.items():
+        for inserted, variable in self.inserted.items():
             text = text.replace(inserted, variable)
         return self.variables.make_canonical(text)
 
