@@ -27,13 +27,6 @@ def allows_subresource(subresource: str) -> Mutation:
     return mutate
 
 
-@instead("handler.authorizer.grant")
-def forgets_names(
-    _: World, original: Callable[..., None], user: User, rules: list[dict[str, object]]
-) -> None:
-    original(user, [{k: v for k, v in rule.items() if k != "resourceNames"} for rule in rules])
-
-
 @instead("handler.authorizer.allows")
 def every_node_is_associated(
     _: World, original: Allows, user: User, wanted: Attributes, **how: bool
@@ -45,6 +38,5 @@ def every_node_is_associated(
 DEFECTS: Defects = {
     "authorizes-every-account": check_nothing,
     "authorizes-every-binding": allows_subresource("binding"),
-    "authorizes-every-driver": forgets_names,
     "authorizes-every-node": every_node_is_associated,
 }

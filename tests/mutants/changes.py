@@ -71,11 +71,6 @@ def deletes_all_of_a_kind(
     original(changed(request, labels={}), namespace)
 
 
-@instead("api.list")
-def ignores_field_selectors(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
-    return original(*args[:4])
-
-
 def ignores_preconditions(world: World) -> None:
     replace(world.handler, "check_preconditions", lambda *_: None)
 
@@ -97,22 +92,14 @@ def ignores_versions(*subresources: str | None) -> Mutation:
 
 DEFECTS: Defects = {
     "binds-twice": binds_twice,
-    "changes-allocations": accepts_changes("ResourceClaim", "status.allocation"),
-    "changes-claims": accepts_changes("ResourceClaim", "spec"),
     "changes-templates": accepts_changes("ResourceClaimTemplate", "spec"),
     "deletes-all-of-a-kind": deletes_all_of_a_kind,
     "failed-pods-keep-claims": failed_pods_keep_claims,
     "ignores-evictions": ignores_evictions,
-    "ignores-field-selectors": ignores_field_selectors,
     "ignores-preconditions": ignores_preconditions,
     "ignores-versions-of-status": ignores_versions("status"),
-    "moves-slices": accepts_changes("ResourceSlice", "spec", "immutable"),
     "reserves-claims-without-allocation": accepts_changes(
         "ResourceClaim", "status.reservedFor", "may not be specified"
     ),
-    "reserves-claims-for-any-number": accepts_changes(
-        "ResourceClaim", "status.reservedFor", "must have at most"
-    ),
-    "takes-any-report": accepts_changes("ResourceClaim", "status.devices"),
     "takes-any-taint-rule": accepts_changes("DeviceTaintRule", "spec"),
 }

@@ -10,7 +10,6 @@ from kubesim import pods
 from kubesim.controllers.claims import ClaimController
 from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.api import lose_selectors
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 from tests.mutants.scheduler import reserve_without_pod, take_any_claim
@@ -271,5 +270,4 @@ DEFECTS: Defects = {
     "other-namespace": other_namespace,
     "releases-too-early": releases_too_early,
     "shares-template-claim": shares_template_claim,
-    "template-loses-selectors": in_new_claims(lose_selectors),
 }

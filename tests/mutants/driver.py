@@ -208,11 +208,6 @@ def publishes_once(world: World) -> None:
     publisher._gone = frozenset(kubelet.node for kubelet in world.kubelets)
 
 
-def leak_cdi(world: World) -> None:
-    for driver in drivers(world):
-        replace(driver, "unprepare", lambda *_: None)
-
-
 def drivers(world: World) -> list[NodeDriver]:
     return [kubelet.driver for kubelet in world.kubelets if kubelet.driver is not None]
 
@@ -232,7 +227,6 @@ DEFECTS: Defects = {
     "slices-have-bus-ids-as-roots": publishes(bus_ids_as_roots),
     "slices-promise-more-memory": publishes(more_memory),
     "slices-without-owner": slices_without_owner,
-    "leak-cdi": leak_cdi,
     "leaves-cdi-spec": leaves_cdi_spec,
     "wrong-device-in-container": prepares(next_device),
 }

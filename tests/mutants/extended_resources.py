@@ -31,16 +31,6 @@ def one_extended_device(_: World, original: Callable[..., Any], *args: Any) -> A
     return claim, mappings
 
 
-@instead("scheduler.filter.extended_claim")
-def shares_extended_devices(_: World, original: Callable[..., Any], *args: Any) -> Any:
-    claim, mappings = original(*args)
-    if claim is not None:
-        found = claim["spec"]["devices"]["requests"]
-        del found[1:]
-        mappings = [{**mapping, "requestName": found[0]["name"]} for mapping in mappings]
-    return claim, mappings
-
-
 @instead("scheduler.filter.extended_resources")
 def no_implicit_resources(_: World, original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     return {n: c for n, c in original().items() if not n.startswith(IMPLICIT_PREFIX)}
@@ -86,7 +76,6 @@ DEFECTS: Defects = {
     "ignores-implicit-extended-resources": no_implicit_resources,
     "init-containers-keep-extended-devices": init_containers_keep_theirs,
     "remembers-device-plugins": remembers_plugins,
-    "shares-devices-of-extended-resources": shares_extended_devices,
     "zero-of-an-extended-resource-is-one": zero_is_one,
     "one-device-for-extended-resources": one_extended_device,
 }

@@ -33,7 +33,6 @@ def count_success_as_error(
 
 DEFECTS: Defects = {
     "extended-claims-are-not-counted": forgets("kube-scheduler", CREATES),
-    "generated-claims-are-not-counted": forgets("kube-controller-manager", CREATES),
     "preparations-count-as-errors": count_success_as_error,
     "unpreparing-is-not-counted": forgets("kubelet", OPERATIONS, "UnprepareResources"),
 }

@@ -138,20 +138,6 @@ def none_after_restart(
 
 
 @instead("kubelets.dra_manager.prepare")
-def refuses_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
-    used = {
-        entry["name"]
-        for field in ("initContainers", "containers")
-        for container in pod["spec"].get(field) or []
-        for entry in (container.get("resources") or {}).get("claims") or []
-    }
-    for entry in pod["spec"].get("resourceClaims") or []:
-        if entry["name"] not in used:
-            raise NotPreparedError(f"claim {entry['name']} is used by no container")
-    original(pod)
-
-
-@instead("kubelets.dra_manager.prepare")
 def leaves_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
     """Claims that no container names are not prepared."""
     used = {
@@ -264,9 +250,7 @@ DEFECTS: Defects = {
     "no-devices-after-restart": none_after_restart,
     "mixes-up-extended-resources": gives_containers(all_of_extended_resources),
     "one-device-per-claim": gives_containers(one_device_per_claim),
-    "refuses-unused-claims": refuses_unused_claims,
     "sidecars-see-nothing": gives_containers(none_for(sidecar=True)),
     "first-container-only": gives_containers(first_container_only),
     "leaks-to-other-pods": gives_containers(others_for_pods_without_claims),
-    "sees-all-claims": gives_containers(all_claims),
 }

@@ -9,7 +9,6 @@ from kube.values import Obj
 from kubesim import pods
 from kubesim.controllers.claims import FINALIZER
 from kubesim.scheduling.binding import Plan
-from kubesim.scheduling.bindingconditions import Readiness
 from kubesim.scheduling.filtering import SchedulingError
 from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
 from kubesim.store import name_of, uid_of
@@ -71,10 +70,6 @@ def lose_finalizer(claim: Obj) -> None:
     meta["finalizers"] = [name for name in meta.get("finalizers") or [] if name != FINALIZER]
     if not meta["finalizers"]:
         del meta["finalizers"]
-
-
-def says_no_reason(world: World) -> None:
-    replace(world.scheduler.binder, "report_failure", lambda *_: None)
 
 
 @instead("scheduler.binder.report_failure")
@@ -161,10 +156,6 @@ def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) 
     return None if why == "resourceclaim in use" else why
 
 
-def ignores_node_resources(world: World) -> None:
-    replace(world.scheduler.filter, "read_node_allocatable", lambda _: None)
-
-
 class SharedNodeAllocatable(NodeAllocatable):
     """Every claim may be used by several pods."""
 
@@ -237,14 +228,6 @@ def binds_at_once(world: World) -> None:
     replace(world.scheduler.conditions, "must_wait_for", lambda *_: False)
 
 
-@instead("scheduler.conditions.read_readiness")
-def ignores_binding_failure(
-    _: World, original: Callable[[Obj], Readiness], claim: Obj
-) -> Readiness:
-    found = original(claim)
-    return Readiness.WAITING if found is Readiness.FAILED else found
-
-
 @instead("scheduler.filter.allocate")
 def ignores_declared_features(
     _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
@@ -253,22 +236,15 @@ def ignores_declared_features(
     return original(allocator, {**node, "status": status}, claims)
 
 
-def prefers_no_alternative(world: World) -> None:
-    replace(world.scheduler.filter, "score", lambda *_: 0)
-
-
 DEFECTS: Defects = {
     "takes-no-generated-claims-of-others": take_no_claim_of_others,
     "takes-deleted-claims": take_deleted_claims,
     "binds-at-once": binds_at_once,
     "compares-nodes-by-allocated-claims": compares_nodes_by_allocated_claims,
-    "ignores-binding-failure": ignores_binding_failure,
     "ignores-node-of-allocated-claims": ignores_node_of_allocated,
     "ignores-declared-features": ignores_declared_features,
-    "prefers-no-alternative": prefers_no_alternative,
     "misses-changed-node": misses("Node"),
     "ties-network-claims-to-a-node": ties_network_claims,
-    "ignores-node-resources": ignores_node_resources,
     "misses-lifted-taint": misses("DeviceTaintRule"),
     "misses-new-claim": misses_new_claim,
     "misses-changed-class": sees_only("DeviceClass", name_of),
@@ -276,16 +252,13 @@ DEFECTS: Defects = {
         "ResourceSlice", spec_without(lambda device: device.pop("capacity", None))
     ),
     "misses-taints-that-move": sees_only("ResourceSlice", tainted_devices),
-    "misses-changed-slice": sees_only("ResourceSlice", name_of),
     "misses-new-class": sees_only("DeviceClass", revision_if_changed),
-    "misses-new-slice": misses("ResourceSlice"),
     "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
     "misses-release": misses("ResourceClaim", "bound pods"),
     "no-finalizer": no_finalizer,
     "no-sharing": no_sharing,
     "schedules-beyond-the-limit": beyond_the_limit,
     "says-it-in-other-words": says_it_otherwise,
-    "says-no-reason": says_no_reason,
     "forgets-node-resources-of-others": counts_node_resources(OwnNodeAllocatable),
     "shares-node-resources": counts_node_resources(SharedNodeAllocatable),
 }

@@ -46,14 +46,6 @@ def request_before_class(view: View) -> None:
             item["selectors"] = [*item["selectors"], *(own[name] or [])]
 
 
-def request_instead_of_class(view: View) -> None:
-    """Selectors of a class hold for requests that have none."""
-    with_bare_classes(view)
-    for item in [one for claim in view.wanted for one in wanted(claim)]:
-        if item.get("selectors"):
-            item["deviceClassName"] += BARE
-
-
 def selectors(view: View) -> Iterator[list[Obj]]:
     for claim in view.wanted:
         yield from (item["selectors"] for item in wanted(claim) if item.get("selectors"))
@@ -167,12 +159,6 @@ def without_own_domain(driver: str, name: str) -> str | None:
     return None if name.startswith(f"{driver}/") else name
 
 
-def no_capacity(resource_slice: Obj) -> None:
-    for device in devices(resource_slice):
-        if not device.get("allowMultipleAllocations"):
-            device.pop("capacity", None)
-
-
 def decimal(value: Any) -> None:
     """Wherever there is an amount in an object, Gi is read as G, Mi as M."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -228,10 +214,8 @@ DEFECTS: Defects = {
     "lists-are-their-first-value": attributes(first_of_list),
     "own-domain-is-not-known": reads("resource_slices", renamed(without_own_domain)),
     "request-selectors-go-before-class": sees(request_before_class),
-    "request-selectors-replace-class": sees(request_instead_of_class),
     "rounds-large-integers": attributes(as_float),
     "selectors-are-evaluated-backwards": sees(backwards),
-    "selectors-see-no-capacity": reads("resource_slices", no_capacity),
     "selectors-see-no-sharing": rewritten(
         lambda text: text.replace("device.allowMultipleAllocations", "false")
     ),

@@ -188,7 +188,6 @@ DEFECTS: Defects = {
     "first-of-counter-sets-of-a-name": reads_all("resource_slices", first_of_a_name),
     "groups-agree-in-pairs": sees(in_pairs),
     "groups-reach-other-counter-sets": sees(one_set_for_all),
-    "ignores-unknown-counter-sets": without_unknown(lambda wanted, known: True),
     "last-of-counters-is-kept": reads("resource_slices", less),
     "no-groups-go-with-all": sees(none_is_all),
     "one-slice-of-counter-sets": reads_all("resource_slices", first_slice_of_counters),

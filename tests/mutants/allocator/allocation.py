@@ -117,12 +117,10 @@ DEFECTS: Defects = {
     "ignores-device-taints": reads("resource_slices", without_device_field("taints")),
     "ignores-request-policy": reads("resource_slices", no_request_policies),
     "ignores-taint-rules": ignores_taint_rules,
-    "ignores-tolerations": reads_claims(without_request_field("tolerations")),
     "ignore-match-attribute": reads_claims(no_constraints),
     "ignore-selectors": ignore_selectors,
     "loses-admin-access": writes(lose_admin_access),
     "loses-config": writes(lose_config),
     "no-node-selector": writes(lose_node_selector),
     "one-device-for-all-requests": writes(first_device_for_all),
-    "selectors-see-no-attributes": reads("resource_slices", without_device_field("attributes")),
 }

@@ -78,14 +78,11 @@ def copy_config(allocation: Obj, found: list[Obj]) -> None:
 
 DEFECTS: Defects = {
     "alternatives-lose-count": alternatives_lose("count"),
-    "alternatives-lose-mode": alternatives_lose("allocationMode"),
     "later-alternatives-lose-mode": reads_claims(later_alternatives_lose_mode),
     "constraints-spare-alternatives": reads_claims(constraints_spare_alternatives),
     "alternatives-lose-tolerations": alternatives_lose("tolerations"),
     "config-of-all-alternatives": config_of_all,
     "last-alternative-first": reads_claims(last_alternative_first),
     "loses-chosen-alternative": writes(lose_alternative),
-    "only-first-alternative": only_first(1),
     "only-first-alternatives-count": reads_claims(only_first_alternatives_count),
-    "only-two-alternatives": only_first(2),
 }

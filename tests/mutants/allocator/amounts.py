@@ -156,10 +156,6 @@ def at_most_32(claim: Obj) -> None:
         item["count"] = min(item.get("count", 1), 32)
 
 
-def more_than_16_devices(world: World) -> None:
-    refuses(lambda allocation: len(results(allocation)) > 16, world)
-
-
 def two_drivers(world: World) -> None:
     refuses(lambda allocation: len({item["driver"] for item in results(allocation)}) > 1, world)
 
@@ -201,6 +197,5 @@ DEFECTS: Defects = {
     "cuts-requests-to-32-devices": reads_claims(at_most_32),
     "count-is-a-maximum": count_is_a_maximum,
     "ignores-count": reads_claims(one_device),
-    "refuses-more-than-16-devices": more_than_16_devices,
     "refuses-two-drivers": two_drivers,
 }

@@ -11,10 +11,8 @@ from tests.mutants.allocator.inputs import (
     devices,
     reads,
     reads_claims,
-    results,
     wanted,
     without_device_field,
-    writes,
 )
 from tests.mutants.replacing import Defects, Mutation
 
@@ -87,19 +85,10 @@ def all_shareable(resource_slice: Obj) -> None:
         device["allowMultipleAllocations"] = True
 
 
-def lose_consumed_capacity(allocation: Obj) -> None:
-    for result in results(allocation):
-        result.pop("consumedCapacity", None)
-
-
 DEFECTS: Defects = {
     "cuts-requests-to-policy-maximum": cut_to_maximum,
-    "ignores-capacity-requests": reads_claims(no_capacity_requests),
     "ignores-policy-default": policies(lambda policy: policy.pop("default", None)),
-    "ignores-policy-maximum": without_range("max"),
     "ignores-policy-step": without_range("step"),
-    "ignores-valid-values": policies(lambda policy: policy.pop("validValues", None)),
-    "loses-consumed-capacity": writes(lose_consumed_capacity),
     "ignores-capacity-requests-for-whole-devices": no_capacity_requests_of_whole_devices,
     "only-first-counter": reads("resource_slices", first_counter),
     "only-first-counter-set": reads("resource_slices", first_counter_set),

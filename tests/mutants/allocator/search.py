@@ -90,5 +90,4 @@ DEFECTS: Defects = {
     "all-leaves-out-devices-of-other-claims": all_of_what_is_left,
     "cel-errors-are-no-match": errors_are_no_match,
     "keeps-first-choice-of-claims": keeps_first_choice(first_claim),
-    "keeps-first-choice-of-requests": keeps_first_choice(first_request),
 }

@@ -130,13 +130,8 @@ def _status_by_rights_to_claims(world: World) -> None:
 
 
 DEFECTS: Defects = {
-    "claim-configs-can-change": may_change(CLAIM, "spec.devices.config"),
     "claim-constraints-can-change": may_change(CLAIM, "spec.devices.constraints"),
     "claim-counts-can-change": may_change(CLAIM, "spec.devices.requests.*.exactly.count"),
-    "claim-tolerations-can-change": may_change(
-        CLAIM, "spec.devices.requests.*.exactly.tolerations"
-    ),
-    "claim-alternatives-can-change": may_change(CLAIM, "spec.devices.requests.*.firstAvailable"),
     "claim-requests-can-be-added": _ignores_lists_of_other_length,
     "unallocated-claims-can-change": _only_allocated,
     "template-metadata-can-change": may_change(TEMPLATE, "spec.metadata"),
@@ -148,7 +143,6 @@ DEFECTS: Defects = {
     "allocation-of-unknown-request": overlooks(r"results\[\d+\]\.request"),
     "allocation-driver-of-any-form": overlooks(r"results\[\d+\]\.(driver|pool|device): "),
     "allocation-share-of-any-form": overlooks(r"results\[\d+\]\.shareID"),
-    "allocation-config-without-source": overlooks(r"config\[\d+\]\.source: Required"),
     "allocation-config-of-unknown-source": overlooks(r"config\[\d+\]\.source: Unsupported"),
     "allocation-config-is-not-checked": overlooks(r"allocation\.devices\.config\[\d+\]\.(req|opa)"),
     "allocation-node-selector-without-terms": overlooks("nodeSelectorTerms: Required"),

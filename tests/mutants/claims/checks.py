@@ -69,7 +69,6 @@ _NAMES: Defects = {
     "alternatives-of-one-name": overlooks(r"firstAvailable\[\d+\]: Duplicate"),
     "constraint-names-unknown-request": overlooks(OF_CONSTRAINT + ".*" + REFERENCE),
     "config-names-unknown-request": overlooks(OF_CONFIG + ".*" + REFERENCE),
-    "constraint-names-unknown-alternative": overlooks(OF_CONSTRAINT + ALTERNATIVE + REFERENCE),
     "config-names-unknown-alternative": overlooks(OF_CONFIG + ALTERNATIVE + REFERENCE),
     "reference-of-three-parts": overlooks(r'"[^"]*/[^"]*/[^"]*": ' + REFERENCE),
     "constraint-lists-request-twice": overlooks(OF_CONSTRAINT + r"\.requests\[\d+\]: Duplicate"),

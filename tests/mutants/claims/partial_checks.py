@@ -141,7 +141,6 @@ DEFECTS: Defects = {
     "reports-of-two-shares-are-one": _one_report_for("shareID"),
     "first-quota-counts-alone": _first_quota_only,
     "quota-counts-pods-that-have-ended": _counts_ended_pods,
-    "quota-forgets-init-containers": _counts_pods(lambda spec: spec.pop("initContainers", None)),
     "quota-takes-sidecars-for-init-containers": _counts_pods(_sidecars_end),
     "v1beta1-hides-taints": hides(OLD, _without_taints, "ResourceSlice"),
     "template-annotations-of-any-form": overlooks(r"^spec\.metadata\.annotations", TEMPLATE),

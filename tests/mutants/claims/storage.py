@@ -202,9 +202,6 @@ DEFECTS: Defects = {
     "status-updates-take-finalizers": after_change(
         CLAIM, takes("metadata", "finalizers"), "status"
     ),
-    "updates-lose-finalizers": after_change(
-        CLAIM, lambda stored, *_: stored["metadata"].pop("finalizers", None), "status"
-    ),
     "class-generation-stays": after_change(CLASS, keeps_generation, ""),
     "class-generation-counts-labels": after_change(CLASS, counts_every_change, ""),
     "templates-get-no-defaults": after_creation(TEMPLATE, lose("allocationMode", "count")),

@@ -165,17 +165,11 @@ DEFECTS: Defects = {
     "v1beta1-classes-lose-extended-resource-names": loses(
         OLD, of_kind(CLASS, without_spec("extendedResourceName"))
     ),
-    "v1beta1-classes-lose-selectors": loses(OLD, of_kind(CLASS, without_spec("selectors"))),
-    "v1beta1-classes-lose-configs": loses(OLD, of_kind(CLASS, without_spec("config"))),
-    "v1beta2-loses-tolerations": loses("v1beta2", without("tolerations")),
     "v1beta2-loses-capacity-requests": loses("v1beta2", of_kind(CLAIM, without("capacity"))),
     "v1beta1-takes-no-alternatives": with_exactly,
     "v1beta1-hides-alternatives": hides(
         OLD, lambda o: [r.pop("firstAvailable", None) for r in conversion.device_requests(o)]
     ),
-    "v1beta1-hides-capacity-requests": hides(OLD, without("capacity")),
-    "v1beta1-hides-tolerations": hides(OLD, without("tolerations")),
-    "v1beta1-hides-status": hides(OLD, lambda obj: obj.pop("status", None)),
     "v1beta1-hides-shares": hides(OLD, _result_fields("shareID", "consumedCapacity")),
     "v1beta1-claims-cannot-change": no_old_updates,
     "lists-are-in-stored-form": lists_stored_form,

@@ -115,10 +115,6 @@ def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
     claim["status"].pop("reservedFor", None)
 
 
-def unreserve_none(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
-    claim["status"]["reservedFor"] = users
-
-
 def extended_claims_stay(world: World) -> None:
     """What was made for extended resources stays when binding fails, or the scheduler restarts."""
     store = world.cluster.store
@@ -161,7 +157,6 @@ DEFECTS: Defects = {
     "deallocation-keeps-reports-of-devices": deallocates_for(lambda users: not users, "devices"),
     "devices-are-ready-by-any-status": judged(ready=all),
     "extended-claims-outlive-attempts": extended_claims_stay,
-    "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),

@@ -34,10 +34,6 @@ def losing(field: str) -> Mutation:
     return in_new_claims(lambda claim: claim["spec"].get("devices", {}).pop(field, None))
 
 
-def first_request_only(claim: Obj) -> None:
-    del claim["spec"]["devices"]["requests"][1:]
-
-
 def lose_annotations(claim: Obj) -> None:
     annotations = claim["metadata"]["annotations"]
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
@@ -78,12 +74,6 @@ def adopts(which: Callable[[Obj, Obj, str], bool]) -> Mutation:
 
 def says(claim: Obj, entry: str) -> bool:
     return (claim["metadata"].get("annotations") or {}).get(POD_CLAIM_ANNOTATION) == entry
-
-
-def adopts_claims_of_others(world: World) -> None:
-    adopts(lambda claim, _, entry: says(claim, entry))(world)
-    take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
 
 
 def trusts_names_in_status(world: World) -> None:
@@ -137,7 +127,6 @@ DEFECTS: Defects = {
     "adopts-claims-of-other-entries": adopts(
         lambda claim, pod, _: pods.is_controlled_by(claim, pod)
     ),
-    "adopts-claims-of-others": adopts_claims_of_others,
     "adopts-no-claims": adopts(lambda *_: False),
     "bound-pods-get-no-claims-from-templates": skips_bound_pods,
     "generated-claims-name-the-first-entry": named_after_first_entry,
@@ -151,8 +140,6 @@ DEFECTS: Defects = {
     "takes-templates-of-other-namespaces": trusts_templates_of_one_name,
     "template-gives-its-own-labels": take_labels_of_template,
     "template-loses-annotations": in_new_claims(lose_annotations),
-    "template-loses-configuration": losing("config"),
     "template-loses-constraints": losing("constraints"),
-    "template-loses-later-requests": in_new_claims(first_request_only),
     "trusts-names-in-the-status-of-pods": trusts_names_in_status,
 }

@@ -31,17 +31,6 @@ def reserved(claim: Obj) -> list[Obj]:
     return found
 
 
-def ending_pods_lose_claims(world: World) -> None:
-    """A claim is released as soon as its pod is to be deleted, though its containers run."""
-    store = world.cluster.store
-
-    def kept(_: Obj, remaining: Sequence[Obj]) -> list[Obj]:
-        found = [(user, store.by_uid(user["uid"])) for user in remaining]
-        return [user for user, pod in found if pod is None or not pods.is_deleted(pod)]
-
-    users(world, kept)
-
-
 def unscheduled_pods_keep_claims(world: World) -> None:
     """A pod that was deleted before it got a node counts as one that may run."""
     controller, store = part(world, ClaimController), world.cluster.store
@@ -172,7 +161,6 @@ DEFECTS: Defects = {
     "claims-of-extended-resources-outlive-finished-pods": spares(is_extended),
     "deallocates-claims-that-nobody-uses": deallocates_unused,
     "deletes-claims-of-users": deletes_named_claims,
-    "ending-pods-lose-claims": ending_pods_lose_claims,
     "leaves-unallocated-claims-protected": leaves_unallocated_protected,
     "mistakes-new-pods-for-old-ones": mistakes_new_pods_for_old,
     "released-claims-keep-the-finalizer": keeps_finalizer,

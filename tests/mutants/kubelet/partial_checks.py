@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
 
-from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
 from kubesim.world import World
 from nvml_driver.model.prepared import ClaimRecord
@@ -24,16 +23,6 @@ def _names_that_begin_so(
                 yield from device.cdi_device_ids
 
 
-@instead("managers.list_drivers_to_call")
-def _last_device_decides(
-    _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
-) -> list[str]:
-    """Of several devices of a driver the last says what is skipped."""
-    found = (allocation.get("devices") or {}).get("results") or []
-    last = {result["driver"]: result for result in found}
-    return original({"devices": {"results": [*last.values()]}}, operation)
-
-
 def _metadata_of_first_request(world: World) -> None:
     """The file of the first request is all that containers get."""
 
@@ -49,6 +38,5 @@ def _metadata_of_first_request(world: World) -> None:
 
 DEFECTS: Defects = {
     "requests-are-found-by-their-beginning": _names_that_begin_so,
-    "last-device-decides-on-skips": _last_device_decides,
     "metadata-of-the-first-request-alone": _metadata_of_first_request,
 }

@@ -78,12 +78,6 @@ def pooled(claim: Obj) -> None:
         item["tolerations"] = every
 
 
-def no_counters(resource_slice: Obj) -> None:
-    for device in devices(resource_slice):
-        if device.get("taints"):
-            device.pop("consumesCounters", None)
-
-
 def tainted(world: World) -> set[tuple[str, str]]:
     return {
         (item["spec"]["pool"]["name"], device["name"])
@@ -152,7 +146,6 @@ DEFECTS: Defects = {
     "monitors-stay-on-tainted-devices": evicts(spares_monitors),
     "rules-are-for-every-driver": evicts(by_name_only),
     "tainted-devices-forget-their-shares": forgets_shares,
-    "tainted-partitions-give-counters-back": reads("resource_slices", no_counters),
     "tolerations-keep-pods-on-other-requests-devices": evicts(who_tolerates_once),
     "tolerations-of-a-claim-are-for-all-requests": reads_claims(pooled),
 }

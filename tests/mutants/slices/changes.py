@@ -75,10 +75,6 @@ def _counts_everything(new: Obj, before: Obj | None) -> None:
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
 
 
-def _without_generation(new: Obj, before: Obj | None) -> None:
-    new["metadata"].pop("generation", None)
-
-
 def _taints_of_old(new: Obj, before: Obj | None) -> None:
     for device in list_devices(new):
         for taint in device.get("taints") or ():
@@ -205,7 +201,6 @@ DEFECTS: Defects = {
     "generation-of-slices-stays": stores("ResourceSlice", _stays),
     "generation-of-slices-counts-everything": stores("ResourceSlice", _counts_everything),
     "generation-of-rules-stays": stores("DeviceTaintRule", _stays),
-    "slices-have-no-generation": stores("ResourceSlice", _without_generation),
     "taints-of-slices-have-no-time": stores("ResourceSlice", _taints_of_old),
     "rules-keep-the-time-of-the-old-effect": stores("DeviceTaintRule", _keeps_time),
     "rules-get-a-new-time-with-each-change": stores("DeviceTaintRule", _new_time),
@@ -223,11 +218,7 @@ DEFECTS: Defects = {
     ),
     "watches-all-drivers": without_field("spec.driver"),
     "watches-all-slices": without_field("metadata.name"),
-    "loses-counters-of-v1beta1": loses("v1beta1", lose_of_basic("consumesCounters")),
-    "loses-taints-of-v1beta1": loses("v1beta1", lose_of_basic("taints")),
     "loses-nodes-of-devices-of-v1beta1": loses("v1beta1", lose_of_basic("nodeName", "allNodes")),
-    "loses-attributes-of-v1beta1": loses("v1beta1", lose_of_basic("attributes")),
-    "loses-sharing-of-v1beta1": loses("v1beta1", lose_of_basic("allowMultipleAllocations")),
     "loses-binding-conditions-of-v1beta1": loses(
         "v1beta1", lose_of_basic("bindingConditions", "bindingFailureConditions", "bindsToNode")
     ),
