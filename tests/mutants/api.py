@@ -9,6 +9,7 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj, Ref
 from kubesim.apiserver import conversion
+from kubesim.apiserver.server import ApiServer
 from kubesim.resources import DRA_GROUP
 from kubesim.store import clone
 from kubesim.world import World
@@ -40,7 +41,7 @@ def lose_selectors(claim: Obj) -> None:
 def accept_in_spite_of(field: str, message: str = "") -> Mutation:
     """What is wrong with a field is not looked at."""
 
-    @instead("api.validate_new")
+    @instead(ApiServer.validate_new)
     def mutate(_: World, original: Callable[..., None], *args: Any) -> None:
         try:
             original(*args)
@@ -54,7 +55,7 @@ def accept_in_spite_of(field: str, message: str = "") -> Mutation:
 def ignores_unknown_fields(*below: str) -> Mutation:
     """Fields that it does not know are dropped, everywhere or in objects below these fields."""
 
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
         known = clone(obj)
         root = schema.root_of(obj["kind"], obj["apiVersion"])
@@ -78,7 +79,7 @@ def holder_of(mistake: schema.UnknownField) -> str:
 def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     """Objects that are written in a version lose something."""
 
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
         new = clone(obj)
         if str(new.get("apiVersion")).endswith(f"/{version}"):
@@ -94,7 +95,7 @@ def lose_capacity(resource_slice: Obj) -> None:
             body.pop("capacity", None)
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def no_request_defaults(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
     created = original(obj, namespace)
     stored = world.cluster.store.by_uid(created["metadata"]["uid"])
@@ -129,9 +130,9 @@ def take_retired(world: World, kinds: Collection[str]) -> None:
             ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
         return original(ref, *args)
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", by_ref)
-    replace(world.api, "delete", by_ref)
+    replace(world.api.create, create)
+    replace(world.api.get, by_ref)
+    replace(world.api.delete, by_ref)
 
 
 def serves_claims_of_v1alpha3(world: World) -> None:
@@ -148,9 +149,9 @@ def serves_claims_of_v1alpha3(world: World) -> None:
             ref = changed(ref, api_version=successor)
         return original(ref, *args)
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", by_ref)
-    replace(world.api, "delete", by_ref)
+    replace(world.api.create, create)
+    replace(world.api.get, by_ref)
+    replace(world.api.delete, by_ref)
 
 
 def spec_today(obj: Obj) -> Obj:
@@ -182,11 +183,11 @@ def shows_new_form_to_old_clients(world: World) -> None:
         stored = world.cluster.store.by_uid(found["metadata"]["uid"])
         return stored and {**stored, "apiVersion": ref.api_version}
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", get)
+    replace(world.api.create, create)
+    replace(world.api.get, get)
 
 
-@instead("api.delete_stored")
+@instead(ApiServer.delete_stored)
 def deletes_claims_in_use(
     world: World, original: Callable[..., None], obj: Obj, *args: Any
 ) -> None:
@@ -196,7 +197,7 @@ def deletes_claims_in_use(
         original(obj, *args)
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def keeps_disabled_fields(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
     created = original(obj, namespace)
     stored = world.cluster.store.by_uid(created["metadata"]["uid"])

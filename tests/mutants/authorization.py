@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace as changed
 
 from kube.values import User
-from kubesim.apiserver.authorization import Attributes
+from kubesim.apiserver.authorization import Attributes, Authorizer
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -14,20 +14,20 @@ Allows = Callable[..., bool]
 
 
 def check_nothing(world: World) -> None:
-    replace(world.handler.authorizer, "check", lambda *_: None)
+    replace(world.handler.authorizer.check, lambda *_: None)
 
 
 def allows_subresource(subresource: str) -> Mutation:
     """Who may write the status may do what needs a subresource of its own, too."""
 
-    @instead("handler.authorizer.allows")
+    @instead(Authorizer.allows)
     def mutate(_: World, original: Allows, user: User, wanted: Attributes, **how: bool) -> bool:
         return wanted.subresource == subresource or original(user, wanted, **how)
 
     return mutate
 
 
-@instead("handler.authorizer.allows")
+@instead(Authorizer.allows)
 def every_node_is_associated(
     _: World, original: Allows, user: User, wanted: Attributes, **how: bool
 ) -> bool:

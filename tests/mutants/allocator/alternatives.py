@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
+from kubesim.scheduling.binding import Binder
 from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
@@ -58,7 +59,7 @@ def lose_alternative(allocation: Obj) -> None:
         result["request"] = result["request"].partition("/")[0]
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def config_of_all(
     _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
 ) -> Obj:

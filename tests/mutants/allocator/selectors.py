@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.replacing import Defects, Mutation
@@ -93,12 +94,12 @@ def no_versions(world: World) -> None:
 
 
 DEFECTS: Defects = {
-    "class-selectors-see-no-attributes": reads("device_classes", no_attributes_in_class),
-    "classes-without-selectors-are-empty": reads("device_classes", nothing_without_selectors),
+    "class-selectors-see-no-attributes": reads(Listers.device_classes, no_attributes_in_class),
+    "classes-without-selectors-are-empty": reads(Listers.device_classes, nothing_without_selectors),
     "constraints-ignore-versions": no_versions,
     "constraints-hold-for-all-requests": constraints(of_all_requests),
     "constraints-hold-within-requests-only": reads_claims(within_requests),
-    "only-first-class-selector": reads("device_classes", first_class_selector),
+    "only-first-class-selector": reads(Listers.device_classes, first_class_selector),
     "only-first-constraint": reads_claims(only_first_constraint),
     "only-first-selector": reads_claims(first_request_selector),
 }

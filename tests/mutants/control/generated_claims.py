@@ -20,7 +20,7 @@ Find = Callable[[Obj, str], Obj | None]
 def named(name: Callable[[Obj, str, Obj], str]) -> Mutation:
     """Claims get another `generateName`, made of pod, entry and template."""
 
-    @instead("ClaimController.new_claim")
+    @instead(ClaimController.new_claim)
     def mutate(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
         claim = original(pod, entry, template)
         claim["metadata"]["generateName"] = name(pod, entry, template)
@@ -39,7 +39,7 @@ def lose_annotations(claim: Obj) -> None:
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
 
 
-@instead("ClaimController.new_claim")
+@instead(ClaimController.new_claim)
 def take_labels_of_template(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
     """Labels and annotations of the template itself are copied, not those of spec.metadata."""
     claim = original(pod, entry, template)
@@ -57,14 +57,14 @@ def named_after_first_entry(world: World) -> None:
         return claim
 
     controller = part(world, ClaimController)
-    replace(controller, "new_claim", new_claim)
-    replace(controller, "find_generated_claim", lambda *_: None)
+    replace(controller.new_claim, new_claim)
+    replace(controller.find_generated_claim, lambda *_: None)
 
 
 def adopts(which: Callable[[Obj, Obj, str], bool]) -> Mutation:
     """Which claim, that the pod's status does not name, is taken for one made before."""
 
-    @instead("ClaimController.find_generated_claim")
+    @instead(ClaimController.find_generated_claim)
     def mutate(world: World, _: Find, pod: Obj, entry: str) -> Obj | None:
         claims = world.cluster.store.all("ResourceClaim", namespace_of(pod))
         return next((claim for claim in claims if which(claim, pod, entry)), None)
@@ -79,10 +79,10 @@ def says(claim: Obj, entry: str) -> bool:
 def trusts_names_in_status(world: World) -> None:
     """A claim that the pod's status names is taken for the pod's, whoever owns it."""
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
+    replace(part(world, ClaimController).belongs_to_pod, lambda *_: True)
 
 
-@instead("ClaimController.create_claim")
+@instead(ClaimController.create_claim)
 def trusts_templates_of_one_name(
     world: World, original: Callable[..., Obj | None], pod: Obj, entry: str, name: str
 ) -> Obj | None:
@@ -112,11 +112,11 @@ def makes_for_deleted_pods(world: World) -> None:
         if uid_of(claim) not in kept:
             original(claim)
 
-    replace(controller, "sync", sync)
-    replace(controller, "_delete_unneeded", delete)
+    replace(controller.sync, sync)
+    replace(controller._delete_unneeded, delete)
 
 
-@instead("ClaimController._sync_pod")
+@instead(ClaimController._sync_pod)
 def skips_bound_pods(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     """A pod that got its node without the scheduler gets no claim from a template."""
     if not pod["spec"].get("nodeName"):

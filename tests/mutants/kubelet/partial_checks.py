@@ -12,7 +12,7 @@ from tests.mutants.driver import in_each_core
 from tests.mutants.replacing import Defects, instead, replace
 
 
-@instead("managers.devices_of")
+@instead(DRAManager.devices_of)
 def _names_that_begin_so(
     manager: DRAManager, _: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
 ) -> Iterator[str]:
@@ -33,7 +33,7 @@ def _metadata_of_first_request(world: World) -> None:
         bare = [changed(one, cdi_device_ids=one.cdi_device_ids[:1]) for one in others]
         return changed(record, devices=(first, *bare))
 
-    in_each_core(world, lambda core: replace(core._preparation, "_with_metadata", first_alone))
+    in_each_core(world, lambda core: replace(core._preparation._with_metadata, first_alone))
 
 
 DEFECTS: Defects = {

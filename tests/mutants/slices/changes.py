@@ -8,6 +8,7 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj, Ref
 from kubesim.apiserver.conversion import list_devices
+from kubesim.apiserver.server import ApiServer
 from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
@@ -47,13 +48,13 @@ def stores(kind_name: str, wrong: Callable[[Obj, Obj | None], None]) -> Mutation
             before = clone(store.get(ref.kind, "", ref.name)) if ref.kind == kind_name else None
             return put(original(ref, make, *args), before)
 
-        replace(world.api, "create", create)
-        replace(world.api, "change", change)
+        replace(world.api.create, create)
+        replace(world.api.change, change)
 
     return mutate
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def keeps_partition_types(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
     """The attribute of a slice that tells the type of partitions is behind no gate."""
     created = original(obj, *args)
@@ -91,7 +92,7 @@ def _new_time(new: Obj, before: Obj | None) -> None:
         new["spec"]["taint"]["timeAdded"] = LATE
 
 
-@instead("api.change")
+@instead(ApiServer.change)
 def _status_changes_spec(
     world: World,
     original: Callable[..., Obj],
@@ -117,7 +118,7 @@ def _status_changes_spec(
     return original(ref, make, subresource, *args)
 
 
-@instead("api.change")
+@instead(ApiServer.change)
 def _spec_changes_status(
     world: World,
     original: Callable[..., Obj],
@@ -136,7 +137,7 @@ def _spec_changes_status(
 
 
 def _takes_status(kind_name: str) -> Mutation:
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
         made = original(obj, *args)
         if made["kind"] == kind_name and obj.get("status"):
@@ -153,7 +154,7 @@ def _takes_status(kind_name: str) -> Mutation:
 def lists_without(forgotten: str) -> Mutation:
     """A list is not narrowed by a field, as if nobody had asked for it."""
 
-    @instead("api.list")
+    @instead(ApiServer.list)
     def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
         fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
         kept = {name: value for name, value in fields.items() if name != forgotten}
@@ -165,7 +166,7 @@ def lists_without(forgotten: str) -> Mutation:
 def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], bool]) -> Mutation:
     """A list by fields lacks some objects of a kind."""
 
-    @instead("api.list")
+    @instead(ApiServer.list)
     def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
         found = original(*args)
         fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
@@ -176,7 +177,7 @@ def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], b
     return mutate
 
 
-@instead("api.validate_change")
+@instead(ApiServer.validate_change)
 def never_goes_back(
     _: World, original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any
 ) -> None:

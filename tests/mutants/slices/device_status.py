@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj, Ref
+from kubesim.apiserver.server import ApiServer
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.changes import Change
@@ -34,7 +35,7 @@ def in_status(wrong: Callable[[Obj, Obj], None]) -> Mutation:
         wrong: changes what is stored; knows what the client wanted.
     """
 
-    @instead("api.change")
+    @instead(ApiServer.change)
     def mutate(
         world: World,
         original: Callable[..., Obj],
