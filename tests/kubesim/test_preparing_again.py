@@ -25,8 +25,8 @@ class Asked:
         self._names: dict[str, str] = {}
         [kubelet] = target.world.kubelets
         assert kubelet.driver is not None
-        replace(kubelet.driver, "prepare", self._prepare)
-        replace(kubelet.driver, "unprepare", self._unprepare)
+        replace(kubelet.driver.prepare, self._prepare)
+        replace(kubelet.driver.unprepare, self._unprepare)
 
     def _prepare(self, original: Any, claim: Obj) -> Any:
         name = claim["metadata"]["name"]

@@ -9,11 +9,11 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj, Ref
 from kubesim.apiserver import conversion
-from kubesim.resources import DRA_GROUP, KINDS
+from kubesim.apiserver.server import ApiServer
+from kubesim.resources import DRA_GROUP
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.api import schema
-from reference_allocator.api.limits import REQUESTS_MAX
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"
@@ -41,7 +41,7 @@ def lose_selectors(claim: Obj) -> None:
 def accept_in_spite_of(field: str, message: str = "") -> Mutation:
     """What is wrong with a field is not looked at."""
 
-    @instead("api.validate_new")
+    @instead(ApiServer.validate_new)
     def mutate(_: World, original: Callable[..., None], *args: Any) -> None:
         try:
             original(*args)
@@ -55,7 +55,7 @@ def accept_in_spite_of(field: str, message: str = "") -> Mutation:
 def ignores_unknown_fields(*below: str) -> Mutation:
     """Fields that it does not know are dropped, everywhere or in objects below these fields."""
 
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
         known = clone(obj)
         root = schema.root_of(obj["kind"], obj["apiVersion"])
@@ -79,7 +79,7 @@ def holder_of(mistake: schema.UnknownField) -> str:
 def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     """Objects that are written in a version lose something."""
 
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
         new = clone(obj)
         if str(new.get("apiVersion")).endswith(f"/{version}"):
@@ -89,26 +89,13 @@ def loses(version: str, lose: Callable[[Obj], None]) -> Mutation:
     return mutate
 
 
-@instead("api.create")
-def loses_scheduling_gates(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
-    new = clone(obj)
-    if new["kind"] == "Pod":
-        new["spec"].pop("schedulingGates", None)
-    return original(new, namespace)
-
-
-def lose_alternatives(claim: Obj) -> None:
-    for request in conversion.device_requests(claim):
-        del (request.get("firstAvailable") or [])[1:]
-
-
 def lose_capacity(resource_slice: Obj) -> None:
     for device in conversion.list_devices(resource_slice):
         for body in (device, device.get("basic") or {}):
             body.pop("capacity", None)
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def no_request_defaults(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
     created = original(obj, namespace)
     stored = world.cluster.store.by_uid(created["metadata"]["uid"])
@@ -122,17 +109,6 @@ def lose_defaults(claim: Obj) -> None:
         for field, default in (("allocationMode", "ExactCount"), ("count", 1)):
             if wanted.get(field) == default:
                 del wanted[field]
-
-
-@instead("api.get")
-def returns_stored_form(
-    _: World, original: Callable[..., Obj | None], ref: Ref, namespace: str
-) -> Obj | None:
-    kind = KINDS[ref.kind]
-    if ref.api_version not in kind.api_versions:
-        return original(ref, namespace)
-    found = original(changed(ref, api_version=kind.api_version), namespace)
-    return found and {**found, "apiVersion": ref.api_version}
 
 
 def serves_retired(*kinds: str) -> Mutation:
@@ -154,9 +130,9 @@ def take_retired(world: World, kinds: Collection[str]) -> None:
             ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
         return original(ref, *args)
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", by_ref)
-    replace(world.api, "delete", by_ref)
+    replace(world.api.create, create)
+    replace(world.api.get, by_ref)
+    replace(world.api.delete, by_ref)
 
 
 def serves_claims_of_v1alpha3(world: World) -> None:
@@ -173,9 +149,9 @@ def serves_claims_of_v1alpha3(world: World) -> None:
             ref = changed(ref, api_version=successor)
         return original(ref, *args)
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", by_ref)
-    replace(world.api, "delete", by_ref)
+    replace(world.api.create, create)
+    replace(world.api.get, by_ref)
+    replace(world.api.delete, by_ref)
 
 
 def spec_today(obj: Obj) -> Obj:
@@ -207,11 +183,11 @@ def shows_new_form_to_old_clients(world: World) -> None:
         stored = world.cluster.store.by_uid(found["metadata"]["uid"])
         return stored and {**stored, "apiVersion": ref.api_version}
 
-    replace(world.api, "create", create)
-    replace(world.api, "get", get)
+    replace(world.api.create, create)
+    replace(world.api.get, get)
 
 
-@instead("api.delete_stored")
+@instead(ApiServer.delete_stored)
 def deletes_claims_in_use(
     world: World, original: Callable[..., None], obj: Obj, *args: Any
 ) -> None:
@@ -221,7 +197,7 @@ def deletes_claims_in_use(
         original(obj, *args)
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def keeps_disabled_fields(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
     created = original(obj, namespace)
     stored = world.cluster.store.by_uid(created["metadata"]["uid"])
@@ -235,42 +211,21 @@ def mistake_driver(obj: Obj) -> None:
         obj["spec"]["deviceSelector"] = {"driver": "other.example.com"}
 
 
-@instead("api.create")
-def limits_are_one_less(_: World, original: Create, obj: Obj, namespace: str) -> Obj:
-    """Lists of a claim that are as long as they may be are refused."""
-    if obj.get("kind") == "ResourceClaim":
-        devices = obj["spec"].get("devices") or {}
-        lists = [devices.get(name) or [] for name in ("requests", "constraints", "config")]
-        lists += [wanted.get("selectors") or [] for wanted in alternatives(obj)]
-        if any(len(found) == REQUESTS_MAX for found in lists):
-            raise ApiError(422, "Invalid", f"must have at most {REQUESTS_MAX - 1} items")
-    return original(obj, namespace)
-
-
 DEFECTS: Defects = {
-    "limits-are-one-less": limits_are_one_less,
     "admin-access-anywhere": accept_in_spite_of("adminAccess"),
     "accepts-pod-claim-without-source": accept_in_spite_of("spec.resourceClaims", "must specify"),
-    "accepts-pod-claim-with-two-sources": accept_in_spite_of("spec.resourceClaims", "at most"),
     "deletes-claims-in-use": deletes_claims_in_use,
     "ignores-unknown-fields-of-claims": ignores_unknown_fields("spec"),
     "ignores-unknown-fields-of-pod-claims": ignores_unknown_fields("resourceClaims"),
     "ignores-unknown-fields-of-requests": ignores_unknown_fields("requests"),
-    "loses-capacity-of-v1beta1": loses("v1beta1", lose_capacity),
-    "loses-alternatives-of-v1beta2": loses("v1beta2", lose_alternatives),
     "keeps-fields-of-disabled-features": keeps_disabled_fields,
     "mistakes-rules-of-v1beta2": loses("v1beta2", mistake_driver),
-    "takes-any-number-of-alternatives": accept_in_spite_of("firstAvailable"),
     "takes-any-node-operations": accept_in_spite_of("spec.skipNodeOperations"),
     "takes-any-number-of-taints": accept_in_spite_of("spec.devices[0].taints", "must have at"),
     "takes-any-pool-name": accept_in_spite_of("spec.pool.name"),
     "takes-any-resource-name": accept_in_spite_of("spec.extendedResourceName"),
-    "takes-lists-of-any-length": accept_in_spite_of("spec.devices", "must have at most"),
-    "takes-unknown-values": accept_in_spite_of("spec.devices", "Unsupported value"),
-    "loses-scheduling-gates": loses_scheduling_gates,
     "loses-capacity": loses("v1beta2", lose_capacity),
     "no-request-defaults": no_request_defaults,
-    "returns-stored-form": returns_stored_form,
     "serves-claims-of-v1alpha3": serves_claims_of_v1alpha3,
     "serves-retired-classes": serves_retired("ResourceClass"),
     "serves-retired-templates": serves_retired("ResourceClaimTemplate"),

@@ -10,11 +10,12 @@ from kube.cdi.reading import ContainerEdits
 from kube.observations import ListedClaim
 from kube.values import Obj
 from kubesim.nodes.driver import NodeDriver
+from kubesim.nodes.podstatus import PodResources
 from tests.mutants.driver import writes
 from tests.mutants.replacing import Defects, instead
 
 
-@instead("kubelets.pod_resources.list_claims")
+@instead(PodResources.list_claims)
 def lists_ids_of_nothing(
     _: object, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
 ) -> Sequence[ListedClaim] | None:
@@ -31,7 +32,7 @@ def lists_ids_of_nothing(
     ]
 
 
-@instead("drivers.edits")
+@instead(NodeDriver.edits)
 def without_common_edits(
     driver: NodeDriver, original: Callable[..., ContainerEdits], ids: Iterable[str]
 ) -> ContainerEdits:

@@ -7,10 +7,10 @@ from typing import Any
 
 from kube.values import POD_CLAIM_ANNOTATION, Obj
 from kubesim import pods
+from kubesim.cluster import Cluster
 from kubesim.controllers.claims import ClaimController
 from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.api import lose_selectors
 from tests.mutants.nodes import take_any_reservation
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 from tests.mutants.scheduler import reserve_without_pod, take_any_claim
@@ -19,7 +19,7 @@ from tests.mutants.scheduler import reserve_without_pod, take_any_claim
 def in_new_claims(change: Callable[[Obj], None]) -> Mutation:
     """Something is wrong in every claim that is made from a template."""
 
-    @instead("ClaimController.new_claim")
+    @instead(ClaimController.new_claim)
     def mutate(_: World, original: Callable[..., Obj], *args: Any) -> Obj:
         claim = original(*args)
         change(claim)
@@ -36,7 +36,7 @@ def lose_labels(claim: Obj) -> None:
     claim["metadata"].pop("labels", None)
 
 
-@instead("cluster.record_event")
+@instead(Cluster.record_event)
 def says_nothing_of_claims(
     _: World, original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any
 ) -> None:
@@ -47,7 +47,7 @@ def says_nothing_of_claims(
 def no_owner_reference(world: World) -> None:
     in_new_claims(lose_owner)(world)
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
+    replace(part(world, ClaimController).belongs_to_pod, lambda *_: True)
 
 
 def shares_template_claim(world: World) -> None:
@@ -66,8 +66,8 @@ def shares_template_claim(world: World) -> None:
         return found
 
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
-    replace(part(world, ClaimController), "find_generated_claim", find)
+    replace(part(world, ClaimController).belongs_to_pod, lambda *_: True)
+    replace(part(world, ClaimController).find_generated_claim, find)
 
 
 def misses_new_template(world: World) -> None:
@@ -81,7 +81,7 @@ def misses_new_template(world: World) -> None:
             missed.add(uid_of(pod))
         return made
 
-    replace(part(world, ClaimController), "create_claim", make)
+    replace(part(world, ClaimController).create_claim, make)
 
 
 def misses_claims_of_a_burst(world: World) -> None:
@@ -98,31 +98,31 @@ def misses_claims_of_a_burst(world: World) -> None:
         made.clear()
         original()
 
-    replace(part(world, ClaimController), "create_claim", make)
-    replace(part(world, ClaimController), "sync", sync)
+    replace(part(world, ClaimController).create_claim, make)
+    replace(part(world, ClaimController).sync, sync)
 
 
 def forgets_reservation(world: World) -> None:
     reserve_without_pod(world)
     take_any_reservation(world)
-    replace(part(world, ClaimController), "reserve_for_pod", lambda *_: None)
+    replace(part(world, ClaimController).reserve_for_pod, lambda *_: None)
 
 
-@instead("ClaimController.remaining_users")
+@instead(ClaimController.remaining_users)
 def releases_too_early(_: World, original: Callable[..., list[Obj]], claim: Obj) -> list[Obj]:
     remaining = original(claim)
     users = claim["status"].get("reservedFor") or []
     return remaining if len(remaining) == len(users) else []
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def never_release(
     _: World, original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool
 ) -> Obj:
     return original(claim, users, release=release and pods.is_deleted(claim))
 
 
-@instead("ClaimController.remaining_users")
+@instead(ClaimController.remaining_users)
 def finished_pods_keep_claims(
     world: World, original: Callable[..., list[Obj]], claim: Obj
 ) -> list[Obj]:
@@ -149,8 +149,8 @@ def reserves_for_ended_pods(world: World) -> None:
                 again.add(uid_of(pod))
                 controller.reserve_for_pod(pod)
 
-    replace(controller, "remaining_users", remaining_users)
-    replace(controller, "sync", sync)
+    replace(controller.remaining_users, remaining_users)
+    replace(controller.sync, sync)
 
 
 def forced_pods_keep_claims(world: World) -> None:
@@ -167,7 +167,7 @@ def forced_pods_keep_claims(world: World) -> None:
                 remaining.append(user)
         return remaining
 
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    replace(part(world, ClaimController).remaining_users, remaining_users)
 
 
 def allocates_without_pod(world: World) -> None:
@@ -189,10 +189,10 @@ def allocates_without_pod(world: World) -> None:
             store.modify(claim, lambda new: new["status"].update(allocation=nothing))
         return original(claim)
 
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    replace(part(world, ClaimController).remaining_users, remaining_users)
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def keeps_device_status(
     world: World, original: Callable[..., Obj], claim: Obj, *args: Any, **kwargs: Any
 ) -> Obj:
@@ -203,7 +203,7 @@ def keeps_device_status(
     return world.cluster.store.modify(claim, lambda new: new["status"].update(devices=reported))
 
 
-@instead("ClaimController.create_claim")
+@instead(ClaimController.create_claim)
 def refuses_long_names(
     _: World, original: Callable[..., Obj | None], pod: Obj, pod_claim: str, *args: str
 ) -> Any:
@@ -211,7 +211,7 @@ def refuses_long_names(
     return None if too_long else original(pod, pod_claim, *args)
 
 
-@instead("cluster.claims_of")
+@instead(Cluster.claims_of)
 def waits_for_unneeded_claims(_: World, original: Callable[..., Any], pod: Obj) -> Any:
     """An entry of a pod's claims waits for a claim, though the pod's status says there is none."""
     found = {entry["name"]: claim for entry, claim in original(pod)}
@@ -234,11 +234,11 @@ def other_namespace(world: World) -> None:
         found = [(user, world.cluster.store.by_uid(user["uid"])) for user in users]
         return [user for user, pod in found if pod is not None and not pods.will_not_run(pod)]
 
-    replace(world.cluster, "claims_of", claims_of)
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    replace(world.cluster.claims_of, claims_of)
+    replace(part(world, ClaimController).remaining_users, remaining_users)
 
 
-@instead("ClaimController.sync")
+@instead(ClaimController.sync)
 def deletes_claims_at_restarts(world: World, original: Callable[[], None]) -> None:
     """A claim that was made for a pod is deleted when a container of the pod starts again."""
     original()
@@ -271,5 +271,4 @@ DEFECTS: Defects = {
     "other-namespace": other_namespace,
     "releases-too-early": releases_too_early,
     "shares-template-claim": shares_template_claim,
-    "template-loses-selectors": in_new_claims(lose_selectors),
 }

@@ -24,11 +24,11 @@ def releases_without_class(world: World) -> None:
         return original(claim) if known else []
 
     controller = part(world, ClaimController)
-    replace(controller, "remaining_users", remaining_users)
+    replace(controller.remaining_users, remaining_users)
     controller.watches |= {"DeviceClass"}
 
 
-@instead("GarbageCollector.is_ownerless")
+@instead(GarbageCollector.is_ownerless)
 def deletes_templates(world: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     """With a pod the templates go from which its claims were made."""
     store = world.cluster.store
@@ -38,18 +38,18 @@ def deletes_templates(world: World, original: Callable[[Obj], bool], obj: Obj) -
     return original(obj)
 
 
-@instead("GarbageCollector.is_ownerless")
+@instead(GarbageCollector.is_ownerless)
 def extended_claims_outlive_pods(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     generated = POD_CLAIM_ANNOTATION in (obj["metadata"].get("annotations") or {})
     return (obj["kind"] != "ResourceClaim" or generated) and original(obj)
 
 
-@instead("GarbageCollector.is_ownerless")
+@instead(GarbageCollector.is_ownerless)
 def claims_outlive_pods(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     return obj["kind"] != "ResourceClaim" and original(obj)
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def claims_outlive_namespaces(
     world: World, original: Callable[..., Obj], claim: Obj, users: Obj, *, release: bool
 ) -> Obj:
@@ -77,7 +77,7 @@ def releases_without_template(world: World) -> None:
         return original(claim) if all(present) else []
 
     controller = part(world, ClaimController)
-    replace(controller, "remaining_users", remaining_users)
+    replace(controller.remaining_users, remaining_users)
 
 
 def releases_withdrawn(world: World) -> None:
@@ -95,17 +95,17 @@ def releases_withdrawn(world: World) -> None:
         return [] if gone else original(claim)
 
     controller = part(world, ClaimController)
-    replace(controller, "remaining_users", remaining_users)
+    replace(controller.remaining_users, remaining_users)
     controller.watches |= {"ResourceSlice"}
 
 
-@instead("GarbageCollector.is_ownerless")
+@instead(GarbageCollector.is_ownerless)
 def pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     return obj["kind"] != "Pod" and original(obj)
 
 
 def orphaned_pods_stay(world: World) -> None:
-    replace(part(world, GarbageCollector), "_collect_orphaned_pods", lambda *_: None)
+    replace(part(world, GarbageCollector)._collect_orphaned_pods, lambda *_: None)
 
 
 def in_the_background(world: World, policy: str) -> None:
@@ -114,7 +114,7 @@ def in_the_background(world: World, policy: str) -> None:
     def delete(original: Callable[..., None], ref: Ref, *args: Any) -> None:
         original(ref, *("Background" if arg == policy else arg for arg in args))
 
-    replace(world.api, "delete", delete)
+    replace(world.api.delete, delete)
 
 
 DEFECTS: Defects = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kube.cdi.reading import ContainerEdits
+from kubesim.nodes.driver import NodeDriver
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -14,7 +15,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, replace
 def given_with(**changed: Any) -> Mutation:
     """The driver's device files are given to containers otherwise."""
 
-    @instead("drivers.edits")
+    @instead(NodeDriver.edits)
     def mutate(
         _: Any, original: Callable[..., ContainerEdits], ids: Iterable[str]
     ) -> ContainerEdits:
@@ -30,7 +31,7 @@ def given_with(**changed: Any) -> Mutation:
 
 def open_every_device(world: World) -> None:
     for kubelet in world.kubelets:
-        replace(kubelet.device_cgroup, "permits", lambda *_: True)
+        replace(kubelet.device_cgroup.permits, lambda *_: True)
 
 
 DEFECTS: Defects = {

@@ -14,6 +14,7 @@ from kubesim.nodes.dra_manager import NotPreparedError
 from kubesim.nodes.driver import NodeDriver
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.scheduling import nodefit
+from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import uid_of
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
@@ -22,7 +23,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 def when_started(change: Callable[[Kubelet], None]) -> Mutation:
     """A kubelet does something wrong when it starts."""
 
-    @instead("kubelets.start")
+    @instead(Kubelet.start)
     def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
         change(kubelet)
         original()
@@ -49,7 +50,7 @@ def restart_containers(kubelet: Kubelet) -> None:
             current.ends_at = kubelet._cluster.clock.now
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def keeps_slices_of_gone_drivers(
     _: Kubelet, original: Callable[[], None], driver: str = ""
 ) -> None:
@@ -57,7 +58,7 @@ def keeps_slices_of_gone_drivers(
         original()
 
 
-@instead("kubelets.stop_driver")
+@instead(Kubelet.stop_driver)
 def wipes_slices_at_once(
     kubelet: Kubelet, original: Callable[[str], None], role: str = "driver"
 ) -> None:
@@ -83,7 +84,7 @@ def gives_up_unregistered_drivers(world: World) -> None:
                     given_up.add(uid_of(pod))
                 raise
 
-        replace(kubelet.dra_manager, "prepare", prepare)
+        replace(kubelet.dra_manager.prepare, prepare)
 
 
 def loses_cdi_specs(world: World) -> None:
@@ -101,11 +102,11 @@ def loses_cdi_specs(world: World) -> None:
                 raise UnresolvableError("unresolvable CDI devices")
             return original(ids)
 
-        replace(kubelet.driver, "reboot", reboot)
-        replace(kubelet.driver, "edits", edits)
+        replace(kubelet.driver.reboot, reboot)
+        replace(kubelet.driver.edits, edits)
 
 
-@instead("scheduler.restart")
+@instead(Scheduler.restart)
 def frees_half_bound(world: World, original: Callable[[], None]) -> None:
     """A scheduler that starts takes back what pods have that are not bound yet."""
     original()
@@ -132,8 +133,8 @@ def only_new_pods(world: World) -> None:
     def ready_claims(original: Callable[..., Any], pod: Obj) -> Any:
         return None if uid_of(pod) in old else original(pod)
 
-    replace(world.scheduler, "restart", restart)
-    replace(world.scheduler, "ready_claims", ready_claims)
+    replace(world.scheduler.restart, restart)
+    replace(world.scheduler.ready_claims, ready_claims)
 
 
 def misses_what_happened(world: World) -> None:
@@ -151,11 +152,11 @@ def misses_what_happened(world: World) -> None:
         old = [user for user in kept.get(uid_of(claim), ()) if user not in users]
         return users + [user for user in old if store.by_uid(user["uid"]) is None]
 
-    replace(controller, "restart", restart)
-    replace(controller, "remaining_users", remaining_users)
+    replace(controller.restart, restart)
+    replace(controller.remaining_users, remaining_users)
 
 
-@instead("ClaimController.remaining_users")
+@instead(ClaimController.remaining_users)
 def releases_on_lost_nodes(
     world: World, original: Callable[[Obj], list[Obj]], claim: Obj
 ) -> list[Obj]:
@@ -173,10 +174,10 @@ def releases_on_lost_nodes(
 
 
 def leaves_pods_on_lost_nodes(world: World) -> None:
-    replace(part(world, NodeLifecycleController), "_evict", lambda *_: None)
+    replace(part(world, NodeLifecycleController)._evict, lambda *_: None)
 
 
-@instead("scheduler._nodes")
+@instead(Scheduler._nodes)
 def uses_nodes_that_are_not_ready(_: World, original: Callable[[], list[Obj]]) -> list[Obj]:
     """The scheduler looks neither at a node's condition nor at the taint for it."""
     return [believed_ready(node) for node in original()]

@@ -22,7 +22,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
     """The driver prepares something else than what the claim says."""
 
-    @instead("drivers.prepare")
+    @instead(NodeDriver.prepare)
     def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
         other = clone(claim)
         change(driver, other["status"]["allocation"]["devices"])
@@ -50,7 +50,7 @@ def config_of_all_requests(_driver: NodeDriver, allocated: Obj) -> None:
         item["requests"] = [result["request"] for result in allocated["results"]]
 
 
-@instead("drivers.unprepare")
+@instead(NodeDriver.unprepare)
 def leaves_cdi_spec(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     names = driver.spec_files().get(uid, [])
     kept = {name: (driver._cdi_root / name).read_bytes() for name in names}
@@ -77,11 +77,11 @@ def slices_without_owner(world: World) -> None:
                 store.modify(item, lambda new: new["metadata"].pop("ownerReferences"))
 
     publisher = part(world, SlicePublisher)
-    replace(publisher, "sync", sync)
+    replace(publisher.sync, sync)
     publisher.sync()
 
 
-@instead("drivers.prepare")
+@instead(NodeDriver.prepare)
 def gives_others_when_asked_again(
     driver: NodeDriver, original: Callable[..., Any], claim: Obj
 ) -> Any:
@@ -91,7 +91,7 @@ def gives_others_when_asked_again(
     return original(claim)
 
 
-@instead("drivers.unprepare")
+@instead(NodeDriver.unprepare)
 def refuses_unknown_claims(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     if uid not in driver.spec_files():
         raise DriverError(f"claim {uid} is not prepared")
@@ -108,11 +108,11 @@ def in_each_core(world: World, change: Callable[[DriverCore], None]) -> None:
             original()
             change(driver._core)
 
-        replace(driver, "restart", restart)
+        replace(driver.restart, restart)
 
 
 def prepares_devices_in_use(world: World) -> None:
-    in_each_core(world, lambda core: replace(core._preparation, "_refuse_overlap", lambda *_: None))
+    in_each_core(world, lambda core: replace(core._preparation._refuse_overlap, lambda *_: None))
 
 
 def keeps_old_devices(world: World) -> None:
@@ -123,7 +123,7 @@ def keeps_old_devices(world: World) -> None:
         def prepare(original: Callable[..., Any], claim: Obj, old: dict[str, Obj] = old) -> Any:
             return original(old.setdefault(uid_of(claim), clone(claim)))
 
-        replace(driver, "prepare", prepare)
+        replace(driver.prepare, prepare)
 
 
 def loses_its_memory(world: World) -> None:
@@ -134,7 +134,7 @@ def loses_its_memory(world: World) -> None:
             driver._core._checkpoint.path.unlink()
             original()
 
-        replace(driver, "restart", restart)
+        replace(driver.restart, restart)
 
 
 def publishes(change: Callable[[list[Obj]], None]) -> Mutation:
@@ -175,7 +175,7 @@ def metadata_of_another_claim(world: World) -> None:
                 if owner == record.uid:
                     path.write_text(path.read_text().replace(record.uid, f"{uuid.UUID(int=0)}"))
 
-        replace(files, "write", write)
+        replace(files.write, write)
 
     in_each_core(world, change)
 
@@ -183,7 +183,7 @@ def metadata_of_another_claim(world: World) -> None:
 def writes(change: Callable[[str], str]) -> Mutation:
     """The driver writes something else into its CDI specs: from the text that is right."""
 
-    @instead("drivers.prepare")
+    @instead(NodeDriver.prepare)
     def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
         found = original(claim)
         for path in driver._cdi_root.glob("*.json"):
@@ -208,11 +208,6 @@ def publishes_once(world: World) -> None:
     publisher._gone = frozenset(kubelet.node for kubelet in world.kubelets)
 
 
-def leak_cdi(world: World) -> None:
-    for driver in drivers(world):
-        replace(driver, "unprepare", lambda *_: None)
-
-
 def drivers(world: World) -> list[NodeDriver]:
     return [kubelet.driver for kubelet in world.kubelets if kubelet.driver is not None]
 
@@ -232,7 +227,6 @@ DEFECTS: Defects = {
     "slices-have-bus-ids-as-roots": publishes(bus_ids_as_roots),
     "slices-promise-more-memory": publishes(more_memory),
     "slices-without-owner": slices_without_owner,
-    "leak-cdi": leak_cdi,
     "leaves-cdi-spec": leaves_cdi_spec,
     "wrong-device-in-container": prepares(next_device),
 }

@@ -39,9 +39,9 @@ def leaves_claims_of_the_old(world: World) -> None:
             if uid not in of_the_old:
                 original(uid)
 
-        replace(driver, "start_next", start_next)
-        replace(driver, "end_next", end_next)
-        replace(driver, "unprepare", unprepare)
+        replace(driver.start_next, start_next)
+        replace(driver.end_next, end_next)
+        replace(driver.unprepare, unprepare)
 
 
 def wipes_slices_of_updated_drivers(world: World) -> None:
@@ -52,7 +52,7 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
         original(name)
         due[name] = world.clock.wake_in(_WIPING_DELAY)
 
-    replace(world.components, "replace_driver", driver_replaced)
+    replace(world.components.replace_driver, driver_replaced)
     for kubelet in world.kubelets:
 
         def sync(original: Callable[[], None], kubelet: Kubelet = kubelet) -> None:
@@ -62,7 +62,7 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
                 kubelet.wipe_slices(kubelet.driver.name)
             original()
 
-        replace(kubelet, "sync", sync)
+        replace(kubelet.sync, sync)
 
 
 def asks_every_instance(world: World) -> None:
@@ -76,7 +76,7 @@ def asks_every_instance(world: World) -> None:
                     original(*asked)
             return original(*asked)
 
-        replace(kubelet.dra_manager, "_prepare", prepare)
+        replace(kubelet.dra_manager._prepare, prepare)
 
 
 def asks_crashed_instances(world: World) -> None:
@@ -94,8 +94,8 @@ def asks_crashed_instances(world: World) -> None:
                 raise NotPreparedError("connect: connection refused")
             return original(*asked)
 
-        replace(kubelet, "lose_next_driver", lose)
-        replace(kubelet.dra_manager, "_prepare", prepare)
+        replace(kubelet.lose_next_driver, lose)
+        replace(kubelet.dra_manager._prepare, prepare)
 
 
 def takes_over_unregistered(world: World) -> None:
@@ -112,8 +112,8 @@ def takes_over_unregistered(world: World) -> None:
             kubelets[name].start_driver()
         original(name)
 
-    replace(world.components, "start_next", start_next)
-    replace(world.components, "kill_next", kill_next)
+    replace(world.components.start_next, start_next)
+    replace(world.components.kill_next, kill_next)
 
 
 DEFECTS: Defects = {

@@ -7,19 +7,20 @@ from dataclasses import replace as changed
 
 from kube.slices import results_of
 from kube.values import Obj
+from kubesim.controllers.eviction import EvictionController, RuleReporter
 from kubesim.controllers.evictor import Eviction, Evictor
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
 
-@instead("EvictionController.list_evictions")
+@instead(EvictionController.list_evictions)
 def evicts_at_once(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
     return [changed(eviction, when=0.0) for eviction in original(evictor, pod)]
 
 
-@instead("EvictionController.list_evictions")
+@instead(EvictionController.list_evictions)
 def evicts_who_tolerates_for_ever(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
@@ -38,7 +39,7 @@ def evicts_who_tolerates_for_ever(
 def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     """Pods are evicted for some reasons only."""
 
-    @instead("EvictionController.list_evictions")
+    @instead(EvictionController.list_evictions)
     def mutate(
         _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
     ) -> list[Eviction]:
@@ -47,7 +48,7 @@ def only_by(kept: Callable[[Eviction], bool]) -> Mutation:
     return mutate
 
 
-@instead("EvictionController.list_evictions")
+@instead(EvictionController.list_evictions)
 def by_named_claims_only(
     _: World, original: Callable[..., list[Eviction]], evictor: Evictor, pod: Obj
 ) -> list[Eviction]:
@@ -58,7 +59,7 @@ def as_created(eviction: Eviction) -> bool:
     return eviction.rule is None or eviction.rule["metadata"].get("generation", 1) == 1
 
 
-@instead("EvictionController.reporter.build_condition")
+@instead(RuleReporter.build_condition)
 def no_dry_run(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
     if rule["spec"]["taint"]["effect"] != "None":
         return original(rule)

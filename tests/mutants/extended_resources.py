@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.filtering import Filter
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.extended import IMPLICIT_PREFIX
@@ -13,17 +14,17 @@ from tests.mutants.replacing import Defects, instead, replace
 
 
 def ignores_extended_resources(world: World) -> None:
-    replace(world.scheduler.filter, "extended_resources", lambda _: {})
+    replace(world.scheduler.filter.extended_resources, lambda _: {})
 
 
-@instead("scheduler.filter.extended_claim")
+@instead(Filter.extended_claim)
 def ignores_device_plugins(
     _: World, original: Callable[..., Any], pod: Obj, node: Obj, *args: Any
 ) -> Any:
     return original(pod, {**node, "status": {}}, *args)
 
 
-@instead("scheduler.filter.extended_claim")
+@instead(Filter.extended_claim)
 def one_extended_device(_: World, original: Callable[..., Any], *args: Any) -> Any:
     claim, mappings = original(*args)
     for request in claim["spec"]["devices"]["requests"] if claim else ():
@@ -31,22 +32,12 @@ def one_extended_device(_: World, original: Callable[..., Any], *args: Any) -> A
     return claim, mappings
 
 
-@instead("scheduler.filter.extended_claim")
-def shares_extended_devices(_: World, original: Callable[..., Any], *args: Any) -> Any:
-    claim, mappings = original(*args)
-    if claim is not None:
-        found = claim["spec"]["devices"]["requests"]
-        del found[1:]
-        mappings = [{**mapping, "requestName": found[0]["name"]} for mapping in mappings]
-    return claim, mappings
-
-
-@instead("scheduler.filter.extended_resources")
+@instead(Filter.extended_resources)
 def no_implicit_resources(_: World, original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     return {n: c for n, c in original().items() if not n.startswith(IMPLICIT_PREFIX)}
 
 
-@instead("scheduler.filter.extended_claim")
+@instead(Filter.extended_claim)
 def zero_is_one(_: World, original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
     asks = clone(pod)
     for container in asks["spec"]["containers"]:
@@ -68,10 +59,10 @@ def remembers_plugins(world: World) -> None:
         allocatable = {**(status.get("allocatable") or {}), **known}
         return original(pod, {**node, "status": {**status, "allocatable": allocatable}}, *args)
 
-    replace(world.scheduler.filter, "extended_claim", extended_claim)
+    replace(world.scheduler.filter.extended_claim, extended_claim)
 
 
-@instead("scheduler.filter.extended_claim")
+@instead(Filter.extended_claim)
 def init_containers_keep_theirs(
     _: World, original: Callable[..., Any], pod: Obj, *args: Any
 ) -> Any:
@@ -86,7 +77,6 @@ DEFECTS: Defects = {
     "ignores-implicit-extended-resources": no_implicit_resources,
     "init-containers-keep-extended-devices": init_containers_keep_theirs,
     "remembers-device-plugins": remembers_plugins,
-    "shares-devices-of-extended-resources": shares_extended_devices,
     "zero-of-an-extended-resource-is-one": zero_is_one,
     "one-device-for-extended-resources": one_extended_device,
 }

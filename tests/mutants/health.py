@@ -22,7 +22,7 @@ def shows(change: Callable[[Status, Obj, Obj], list[Obj]]) -> Mutation:
 
     def mutate(world: World) -> None:
         for kubelet in world.kubelets:
-            replace(kubelet.dra_manager, "allocated_resources_status", change)
+            replace(kubelet.dra_manager.allocated_resources_status, change)
 
     return mutate
 
@@ -57,17 +57,15 @@ def never_healthy_again(world: World) -> None:
                 seen[device] = found
             return seen.get(device, found)
 
-        replace(driver, "health", health)
+        replace(driver.health, health)
 
 
 def outlives_drivers(world: World) -> None:
     for driver in drivers(world):
-        replace(
-            driver, "health", lambda _original, device, driver=driver: driver.known_health(device)
-        )
+        replace(driver.health, lambda _original, device, driver=driver: driver.known_health(device))
 
 
-@instead("drivers.health")
+@instead(NodeDriver.health)
 def worst_of_the_node(
     driver: NodeDriver, original: Callable[[str], tuple[str, str]], device: str
 ) -> tuple[str, str]:
@@ -97,7 +95,7 @@ def to_the_first_pod(world: World) -> None:
                 return found
             return told.setdefault((own, container["name"]), found)
 
-        replace(manager, "allocated_resources_status", status)
+        replace(manager.allocated_resources_status, status)
 
 
 def restarts_containers(world: World) -> None:
@@ -114,12 +112,12 @@ def restarts_containers(world: World) -> None:
                         run.runs[container["name"]].ends_at = world.clock.now
             return found
 
-        replace(kubelet.dra_manager, "allocated_resources_status", status)
+        replace(kubelet.dra_manager.allocated_resources_status, status)
 
 
 def offers_unhealthy_devices(world: World) -> None:
     for driver in drivers(world):
-        replace(driver, "_publish", lambda original, _taints: original({}))
+        replace(driver._publish, lambda original, _taints: original({}))
 
 
 DEFECTS: Defects = {

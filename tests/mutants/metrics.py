@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.observations import CREATES, OPERATIONS
+from kubesim.cluster import Counts
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
@@ -12,7 +13,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def forgets(component: str, metric: str, operation: str = "") -> Mutation:
     """A component of a role does not count something."""
 
-    @instead("cluster.counts.count")
+    @instead(Counts.count)
     def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
         same = of.endswith(component) and name == metric
         if not same or labels.get("operation_name", "") != operation:
@@ -21,7 +22,7 @@ def forgets(component: str, metric: str, operation: str = "") -> Mutation:
     return mutate
 
 
-@instead("cluster.counts.count")
+@instead(Counts.count)
 def count_success_as_error(
     _: World, original: Callable[..., None], of: str, name: str, **labels: str
 ) -> None:
@@ -33,7 +34,6 @@ def count_success_as_error(
 
 DEFECTS: Defects = {
     "extended-claims-are-not-counted": forgets("kube-scheduler", CREATES),
-    "generated-claims-are-not-counted": forgets("kube-controller-manager", CREATES),
     "preparations-count-as-errors": count_success_as_error,
     "unpreparing-is-not-counted": forgets("kubelet", OPERATIONS, "UnprepareResources"),
 }

@@ -16,8 +16,8 @@ from tests.mutants.replacing import Defects, Mutation, instead, replace
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
 
-@instead("kubelets.dra_manager.claims_of")
-def take_any_reservation(_: Kubelet, original: Callable[..., Any], pod: Obj) -> Any:
+@instead(DRAManager.claims_of)
+def take_any_reservation(_: DRAManager, original: Callable[..., Any], pod: Obj) -> Any:
     """The kubelet does not look whether a claim is reserved for the pod."""
     for name, claim in original(pod):
         status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]} if claim else {}
@@ -29,12 +29,7 @@ def gives_containers(
 ) -> Mutation:
     """Containers get other CDI devices than those of the claims that they name."""
 
-    @instead("kubelets.dra_manager.cdi_device_ids")
-    def mutate(kubelet: Kubelet, original: Ids, pod: Obj, container: Obj) -> Iterator[str]:
-        manager = kubelet.dra_manager
-        return ids(manager, original, pod, container)
-
-    return mutate
+    return instead(DRAManager.cdi_device_ids)(ids)
 
 
 def first_container_only(
@@ -129,7 +124,7 @@ def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
     return ids
 
 
-@instead("kubelets._start")
+@instead(Kubelet._start)
 def none_after_restart(
     _: Kubelet, original: Callable[..., None], run: Any, container: Obj, restarts: int
 ) -> None:
@@ -137,22 +132,8 @@ def none_after_restart(
     original(run, bare if restarts else container, restarts)
 
 
-@instead("kubelets.dra_manager.prepare")
-def refuses_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
-    used = {
-        entry["name"]
-        for field in ("initContainers", "containers")
-        for container in pod["spec"].get(field) or []
-        for entry in (container.get("resources") or {}).get("claims") or []
-    }
-    for entry in pod["spec"].get("resourceClaims") or []:
-        if entry["name"] not in used:
-            raise NotPreparedError(f"claim {entry['name']} is used by no container")
-    original(pod)
-
-
-@instead("kubelets.dra_manager.prepare")
-def leaves_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
+@instead(DRAManager.prepare)
+def leaves_unused_claims(_: DRAManager, original: Callable[[Obj], None], pod: Obj) -> None:
     """Claims that no container names are not prepared."""
     used = {
         entry["name"]
@@ -164,8 +145,10 @@ def leaves_unused_claims(_: Kubelet, original: Callable[[Obj], None], pod: Obj) 
     original({**pod, "spec": {**pod["spec"], "resourceClaims": claims}})
 
 
-@instead("kubelets.dra_manager.prepare")
-def waits_for_entries_without_claim(_: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
+@instead(DRAManager.prepare)
+def waits_for_entries_without_claim(
+    _: DRAManager, original: Callable[[Obj], None], pod: Obj
+) -> None:
     for entry in pods.claim_statuses(pod):
         if not entry.get("resourceClaimName"):
             raise NotPreparedError("ResourceClaim not created yet")
@@ -202,10 +185,9 @@ def with_admin_access(_entry: Obj, result: Obj) -> bool:
     return bool(result.get("adminAccess"))
 
 
-@instead("kubelets.dra_manager.prepare")
-def runs_without_allocation(kubelet: Kubelet, original: Callable[[Obj], None], pod: Obj) -> None:
+@instead(DRAManager.prepare)
+def runs_without_allocation(manager: DRAManager, original: Callable[[Obj], None], pod: Obj) -> None:
     """A pod is run though a claim of it has no device yet."""
-    manager = kubelet.dra_manager
     claims = [claim for _, claim in manager.claims_of(pod) if claim is not None]
     if all("allocation" in claim["status"] for claim in claims):
         original(pod)
@@ -222,28 +204,28 @@ def forgets_force_deleted(world: World) -> None:
             if world.cluster.store.by_uid(pod_uid) is not None:
                 original(pod_uid)
 
-        replace(kubelet.dra_manager, "unprepare", unprepare)
+        replace(kubelet.dra_manager.unprepare, unprepare)
 
 
 def never_unprepares(world: World) -> None:
     for kubelet in world.kubelets:
-        replace(kubelet.dra_manager, "unprepare", lambda *_: None)
+        replace(kubelet.dra_manager.unprepare, lambda *_: None)
 
 
-@instead("kubelets.dra_manager.unprepare")
+@instead(DRAManager.unprepare)
 def unprepares_with_first_pod(
-    kubelet: Kubelet, original: Callable[[str], None], pod_uid: str
+    manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:
-    for uid, prepared in kubelet.dra_manager.prepared.items():
-        if pod_uid in prepared.pods and kubelet.driver is not None:
-            kubelet.driver.unprepare(uid)
+    for uid, prepared in manager.prepared.items():
+        if pod_uid in prepared.pods and manager.drivers:
+            manager.drivers[0].unprepare(uid)
             prepared.complete = False
     original(pod_uid)
 
 
-@instead("kubelets.dra_manager.list_drivers_to_call")
+@instead(DRAManager.list_drivers_to_call)
 def prepares_what_is_skipped(
-    _: Kubelet, _original: object, allocation: Obj, _operation: str
+    _: DRAManager, _original: object, allocation: Obj, _operation: str
 ) -> list[str]:
     return [result["driver"] for result in allocation["devices"]["results"]]
 
@@ -264,9 +246,7 @@ DEFECTS: Defects = {
     "no-devices-after-restart": none_after_restart,
     "mixes-up-extended-resources": gives_containers(all_of_extended_resources),
     "one-device-per-claim": gives_containers(one_device_per_claim),
-    "refuses-unused-claims": refuses_unused_claims,
     "sidecars-see-nothing": gives_containers(none_for(sidecar=True)),
     "first-container-only": gives_containers(first_container_only),
     "leaks-to-other-pods": gives_containers(others_for_pods_without_claims),
-    "sees-all-claims": gives_containers(all_claims),
 }

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj
+from kubesim.nodes.podstatus import PodResources
 from tests.mutants.replacing import Defects, instead
 
 
-@instead("kubelets.pod_resources.claims_of")
-def all_for_each_container(kubelet: Any, _original: object, pod: Obj, _container: Obj) -> list[Obj]:
-    manager = kubelet.dra_manager
-    return [claim for _, claim in manager.claims_of(pod) if claim is not None]
+@instead(PodResources.claims_of)
+def all_for_each_container(
+    own: PodResources, _original: object, pod: Obj, _container: Obj
+) -> list[Obj]:
+    return [claim for _, claim in own._manager.claims_of(pod) if claim is not None]
 
 
-@instead("kubelets.pod_resources.claims_of")
+@instead(PodResources.claims_of)
 def none_of_templates(
     _: Any, original: Callable[..., list[Obj]], pod: Obj, container: Obj
 ) -> list[Obj]:

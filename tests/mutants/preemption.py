@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from kube.values import Obj
 from kubesim import pods
 from kubesim.scheduling.nodefit import Misfit
+from kubesim.scheduling.preemption import Preemption
 from kubesim.world import World
 from tests.mutants.replacing import Defects, instead, replace
 
 
 def preempts_nobody(world: World) -> None:
-    replace(world.scheduler.preemption, "preempt", lambda *_: "")
+    replace(world.scheduler.preemption.preempt, lambda *_: "")
 
 
-@instead("scheduler.preemption.preempt")
+@instead(Preemption.preempt)
 def preempts_for_devices(
     world: World,
     original: Callable[..., str],

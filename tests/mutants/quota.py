@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
-from kubesim.apiserver.admission import Usage
+from kubesim.apiserver.admission import Quotas, Usage
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
@@ -13,7 +13,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def forgets(kind: str, prefix: str) -> Mutation:
     """Objects of a kind do not count for what begins so."""
 
-    @instead("api.quotas.usage_of")
+    @instead(Quotas.usage_of)
     def mutate(_: World, original: Callable[[Obj], Usage], obj: Obj) -> Usage:
         used = original(obj)
         if obj["kind"] == kind:

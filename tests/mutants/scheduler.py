@@ -8,10 +8,10 @@ from typing import Any
 from kube.values import Obj
 from kubesim import pods
 from kubesim.controllers.claims import FINALIZER
-from kubesim.scheduling.binding import Plan
-from kubesim.scheduling.bindingconditions import Readiness
-from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.binding import Binder, Plan
+from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
+from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import name_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices
@@ -20,7 +20,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, replace
 Ready = Callable[[Obj], list[Obj] | None]
 
 
-@instead("scheduler.ready_claims")
+@instead(Scheduler.ready_claims)
 def take_any_claim(world: World, _original: Ready, pod: Obj) -> list[Obj] | None:
     """The scheduler does not care whether a generated claim is the pod's own."""
     found = [claim for _, claim in world.cluster.claims_of(pod)]
@@ -28,7 +28,7 @@ def take_any_claim(world: World, _original: Ready, pod: Obj) -> list[Obj] | None
     return ready if len(ready) == len(found) else None
 
 
-@instead("scheduler.ready_claims")
+@instead(Scheduler.ready_claims)
 def take_deleted_claims(world: World, original: Ready, pod: Obj) -> list[Obj] | None:
     found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
     if found and any(map(pods.is_deleted, found)):
@@ -36,7 +36,7 @@ def take_deleted_claims(world: World, original: Ready, pod: Obj) -> list[Obj] | 
     return original(pod)
 
 
-@instead("scheduler.ready_claims")
+@instead(Scheduler.ready_claims)
 def take_no_claim_of_others(_: World, original: Ready, pod: Obj) -> list[Obj] | None:
     found = original(pod)
     owners = [owner for one in found or () for owner in one["metadata"].get("ownerReferences", ())]
@@ -44,7 +44,7 @@ def take_no_claim_of_others(_: World, original: Ready, pod: Obj) -> list[Obj] | 
     return None if others else found
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def reserve_without_pod(
     world: World, original: Callable[..., Obj], pod: Obj, claim: Obj, *args: Any
 ) -> Obj:
@@ -61,7 +61,7 @@ def lose_user(claim: Obj, uid: str) -> None:
         del claim["status"]["reservedFor"]
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def no_finalizer(world: World, original: Callable[..., Obj], *args: Any) -> Obj:
     return world.cluster.store.modify(original(*args), lose_finalizer)
 
@@ -73,11 +73,7 @@ def lose_finalizer(claim: Obj) -> None:
         del meta["finalizers"]
 
 
-def says_no_reason(world: World) -> None:
-    replace(world.scheduler.binder, "report_failure", lambda *_: None)
-
-
-@instead("scheduler.binder.report_failure")
+@instead(Binder.report_failure)
 def says_it_otherwise(
     _: World, original: Callable[..., None], pod: Obj, reason: str, _message: str
 ) -> None:
@@ -93,7 +89,7 @@ def misses_new_claim(world: World) -> None:
             missed.add(uid_of(pod))
         return None if uid_of(pod) in missed else claims
 
-    replace(world.scheduler, "ready_claims", ready_claims)
+    replace(world.scheduler.ready_claims, ready_claims)
 
 
 def misses(*events: str) -> Mutation:
@@ -104,7 +100,7 @@ def misses(*events: str) -> Mutation:
             return {event: seen for event, seen in original().items() if event not in events}
 
         assert set(events) <= set(world.scheduler.observe_cluster())
-        replace(world.scheduler, "observe_cluster", state)
+        replace(world.scheduler.observe_cluster, state)
 
     return mutate
 
@@ -112,7 +108,7 @@ def misses(*events: str) -> Mutation:
 def sees_only(event: str, change: Callable[[Obj], object]) -> Mutation:
     """Of a kind, only these changes make the scheduler try again."""
 
-    @instead("scheduler.observe_cluster")
+    @instead(Scheduler.observe_cluster)
     def mutate(world: World, original: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         seen = [change(obj) for obj in world.cluster.store.all(event)]
         return {**original(), event: sorted(filter(None, map(str, seen)))}
@@ -145,7 +141,7 @@ def tainted_devices(resource_slice: Obj) -> object:
     return spec_without(lambda device: device.pop("taints", None))(resource_slice), tainted
 
 
-@instead("scheduler.filter.pre_filter")
+@instead(Filter.pre_filter)
 def no_sharing(
     _: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
 ) -> str | None:
@@ -155,14 +151,10 @@ def no_sharing(
     return original(pod, claims)
 
 
-@instead("scheduler.filter.pre_filter")
+@instead(Filter.pre_filter)
 def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) -> str | None:
     why = original(*args)
     return None if why == "resourceclaim in use" else why
-
-
-def ignores_node_resources(world: World) -> None:
-    replace(world.scheduler.filter, "read_node_allocatable", lambda _: None)
 
 
 class SharedNodeAllocatable(NodeAllocatable):
@@ -184,7 +176,7 @@ class OwnNodeAllocatable(NodeAllocatable):
 def counts_node_resources(kind: Callable[..., NodeAllocatable]) -> Mutation:
     """What devices take of a node's own resources is counted in another way."""
 
-    @instead("scheduler.filter.read_node_allocatable")
+    @instead(Filter.read_node_allocatable)
     def mutate(_: World, original: Callable[[], NodeAllocatable | None]) -> NodeAllocatable | None:
         found = original()
         return found and kind(found.slices)
@@ -202,10 +194,10 @@ def ignores_node_of_allocated(world: World) -> None:
         plan.unavailable += other.unavailable
         return found
 
-    replace(world.scheduler.filter, "_unavailable", unavailable)
+    replace(world.scheduler.filter._unavailable, unavailable)
 
 
-@instead("scheduler.filter.allocate")
+@instead(Filter.allocate)
 def ties_network_claims(
     _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
 ) -> Any:
@@ -219,7 +211,7 @@ def ties_network_claims(
     return allocations, found
 
 
-@instead("scheduler.filter.filter")
+@instead(Filter.filter)
 def compares_nodes_by_allocated_claims(
     _: World, original: Callable[..., Any], pod: Obj, plan: Plan, nodes: Sequence[Obj]
 ) -> Any:
@@ -234,18 +226,10 @@ def compares_nodes_by_allocated_claims(
 
 
 def binds_at_once(world: World) -> None:
-    replace(world.scheduler.conditions, "must_wait_for", lambda *_: False)
+    replace(world.scheduler.conditions.must_wait_for, lambda *_: False)
 
 
-@instead("scheduler.conditions.read_readiness")
-def ignores_binding_failure(
-    _: World, original: Callable[[Obj], Readiness], claim: Obj
-) -> Readiness:
-    found = original(claim)
-    return Readiness.WAITING if found is Readiness.FAILED else found
-
-
-@instead("scheduler.filter.allocate")
+@instead(Filter.allocate)
 def ignores_declared_features(
     _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
 ) -> Any:
@@ -253,22 +237,15 @@ def ignores_declared_features(
     return original(allocator, {**node, "status": status}, claims)
 
 
-def prefers_no_alternative(world: World) -> None:
-    replace(world.scheduler.filter, "score", lambda *_: 0)
-
-
 DEFECTS: Defects = {
     "takes-no-generated-claims-of-others": take_no_claim_of_others,
     "takes-deleted-claims": take_deleted_claims,
     "binds-at-once": binds_at_once,
     "compares-nodes-by-allocated-claims": compares_nodes_by_allocated_claims,
-    "ignores-binding-failure": ignores_binding_failure,
     "ignores-node-of-allocated-claims": ignores_node_of_allocated,
     "ignores-declared-features": ignores_declared_features,
-    "prefers-no-alternative": prefers_no_alternative,
     "misses-changed-node": misses("Node"),
     "ties-network-claims-to-a-node": ties_network_claims,
-    "ignores-node-resources": ignores_node_resources,
     "misses-lifted-taint": misses("DeviceTaintRule"),
     "misses-new-claim": misses_new_claim,
     "misses-changed-class": sees_only("DeviceClass", name_of),
@@ -276,16 +253,13 @@ DEFECTS: Defects = {
         "ResourceSlice", spec_without(lambda device: device.pop("capacity", None))
     ),
     "misses-taints-that-move": sees_only("ResourceSlice", tainted_devices),
-    "misses-changed-slice": sees_only("ResourceSlice", name_of),
     "misses-new-class": sees_only("DeviceClass", revision_if_changed),
-    "misses-new-slice": misses("ResourceSlice"),
     "misses-added-slice": sees_only("ResourceSlice", revision_if_changed),
     "misses-release": misses("ResourceClaim", "bound pods"),
     "no-finalizer": no_finalizer,
     "no-sharing": no_sharing,
     "schedules-beyond-the-limit": beyond_the_limit,
     "says-it-in-other-words": says_it_otherwise,
-    "says-no-reason": says_no_reason,
     "forgets-node-resources-of-others": counts_node_resources(OwnNodeAllocatable),
     "shares-node-resources": counts_node_resources(SharedNodeAllocatable),
 }

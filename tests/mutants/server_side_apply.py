@@ -22,11 +22,11 @@ def applies_over_changes(world: World) -> None:
         alone = FieldManager(request.manager.name, request.manager.force or len(known) == 1)
         return original(changed(request, manager=alone))
 
-    replace(fields, "change", change)
+    replace(fields.change, change)
 
 
 def applies_without_memory(world: World) -> None:
-    replace(world.handler.fields, "record_applied", lambda *_: None)
+    replace(world.handler.fields.record_applied, lambda *_: None)
 
 
 DEFECTS: Defects = {

@@ -21,7 +21,7 @@ def of_each(mutate: Callable[[DRAManager], None]) -> Mutation:
     return mutation
 
 
-@instead("managers.unprepare")
+@instead(DRAManager.unprepare)
 def unprepares_first(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """Of a pod's claims only those of the drivers of the first are unprepared; the pod goes."""
     own = {uid: one for uid, one in manager.prepared.items() if pod_uid in one.pods}
@@ -33,7 +33,7 @@ def unprepares_first(manager: DRAManager, original: Callable[[str], None], pod_u
     manager.prepared.update(left)
 
 
-@instead("managers.devices_of")
+@instead(DRAManager.devices_of)
 def gives_first(
     manager: DRAManager, original: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
 ) -> Iterator[str]:
@@ -46,7 +46,7 @@ def gives_first(
         yield from device.cdi_device_ids
 
 
-@instead("managers.prepare")
+@instead(DRAManager.prepare)
 def waits_for_all(manager: DRAManager, original: Callable[[Obj], None], pod: Obj) -> None:
     """While a driver of the node does not run no pod of the node starts."""
     for driver in manager.drivers[1:]:
@@ -55,7 +55,7 @@ def waits_for_all(manager: DRAManager, original: Callable[[Obj], None], pod: Obj
     original(pod)
 
 
-@instead("managers.unprepare")
+@instead(DRAManager.unprepare)
 def forgets_refused(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What a driver has prepared stays where another one has refused the claim."""
     for uid, one in list(manager.prepared.items()):
@@ -64,7 +64,7 @@ def forgets_refused(manager: DRAManager, original: Callable[[str], None], pod_ui
     original(pod_uid)
 
 
-@instead("kubelets.start")
+@instead(Kubelet.start)
 def knows_who_runs(kubelet: Kubelet, original: Callable[[], None]) -> None:
     """A kubelet that starts forgets of its claims the drivers that do not run."""
     original()

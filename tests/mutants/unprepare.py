@@ -50,8 +50,8 @@ def refuses_devices(world: World, taken: Taken, wants: Wants = every_device) -> 
             holders.update(dict.fromkeys(taken(driver, uid), uid))
             original(uid)
 
-        replace(driver, "prepare", prepare)
-        replace(driver, "unprepare", unprepare)
+        replace(driver.prepare, prepare)
+        replace(driver.unprepare, unprepare)
 
 
 def all_but_one_of_a_request(driver: NvmlDriver, uid: str) -> set[str]:

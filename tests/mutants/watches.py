@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kube.values import Obj
+from kubesim.apiserver.server import ApiServer
 from kubesim.apiserver.watches import Tell, Watch
 from kubesim.store import uid_of
 from kubesim.world import World
@@ -17,7 +18,7 @@ Open = Callable[[str, str, str, Selected, Selected, Tell], Watch]
 def without_field(forgotten: str) -> Mutation:
     """A watch is not narrowed by a field, as if nobody had asked for it."""
 
-    @instead("api.watch")
+    @instead(ApiServer.watch)
     def mutate(
         _: World,
         original: Open,
@@ -37,7 +38,7 @@ def without_field(forgotten: str) -> Mutation:
 def telling(told: Callable[[World, Tell], Tell]) -> Mutation:
     """What a watch tells goes through something else."""
 
-    @instead("api.watch")
+    @instead(ApiServer.watch)
     def mutate(
         world: World,
         original: Open,

@@ -7,34 +7,36 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kube.values import Obj
+from kubesim.controllers.daemonsets import DaemonSetController
 from kubesim.controllers.deployments import DeploymentController
+from kubesim.controllers.garbage_collection import GarbageCollector
 from kubesim.controllers.statefulsets import StatefulSetController
 from kubesim.store import name_of, uid_of
 from kubesim.world import World
 from tests.mutants.replacing import Defects, instead, part, replace
 
 
-@instead("DaemonSetController.list_nodes")
+@instead(DaemonSetController.list_nodes)
 def daemon_sets_run_once(
     _: World, original: Callable[[Obj], list[str]], daemon_set: Obj
 ) -> list[str]:
     return original(daemon_set)[:1]
 
 
-@instead("DeploymentController.reconcile")
+@instead(DeploymentController.reconcile)
 def deployments_keep_their_pods(_: World, original: Callable[[Obj], None], deployment: Obj) -> None:
     if deployment["spec"]["replicas"]:
         original(deployment)
 
 
-@instead("DeploymentController.resolve_fenceposts")
+@instead(DeploymentController.resolve_fenceposts)
 def rolls_without_waiting(
     _: World, original: Callable[[Obj], tuple[int, int]], deployment: Obj
 ) -> tuple[int, int]:
     return original(deployment)[0], deployment["spec"]["replicas"]
 
 
-@instead("DeploymentController.rollout_recreate")
+@instead(DeploymentController.rollout_recreate)
 def recreates_while_old_pods_run(
     world: World, _: Callable[..., None], deployment: Obj, *sets: Any
 ) -> None:
@@ -54,7 +56,7 @@ def stateful_pods_get_new_names(world: World) -> None:
         made.add(key)
         return original(stateful_set, ordinal)
 
-    replace(part(world, StatefulSetController), "pod_name", pod_name)
+    replace(part(world, StatefulSetController).pod_name, pod_name)
 
 
 def stateful_sets_count_on(world: World) -> None:
@@ -70,10 +72,10 @@ def stateful_sets_count_on(world: World) -> None:
         last[uid] = max(last[uid], shifted.stop)
         return shifted
 
-    replace(part(world, StatefulSetController), "list_ordinals", ordinals)
+    replace(part(world, StatefulSetController).list_ordinals, ordinals)
 
 
-@instead("GarbageCollector.is_ownerless")
+@instead(GarbageCollector.is_ownerless)
 def running_pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Obj) -> bool:
     """Nobody takes the Job controller's finalizer from a pod that runs when its Job is deleted."""
     owners = obj["metadata"].get("ownerReferences") or []
@@ -82,10 +84,10 @@ def running_pods_outlive_jobs(_: World, original: Callable[[Obj], bool], obj: Ob
 
 
 def stateful_sets_keep_old_pods(world: World) -> None:
-    replace(part(world, StatefulSetController), "replace_outdated", lambda *_: None)
+    replace(part(world, StatefulSetController).replace_outdated, lambda *_: None)
 
 
-@instead("StatefulSetController.update_stateful_set")
+@instead(StatefulSetController.update_stateful_set)
 def stateful_sets_keep_their_pods(
     _: World, original: Callable[..., None], stateful_set: Obj, there: Any
 ) -> None:
@@ -94,10 +96,10 @@ def stateful_sets_keep_their_pods(
 
 
 def stateful_sets_wait_for_no_pod(world: World) -> None:
-    replace(part(world, StatefulSetController), "in_order", lambda *_: False)
+    replace(part(world, StatefulSetController).in_order, lambda *_: False)
 
 
-@instead("StatefulSetController.end_last")
+@instead(StatefulSetController.end_last)
 def stateful_sets_end_first_pods_first(
     _: World, original: Callable[[Sequence[Obj]], None], over: Sequence[Obj]
 ) -> None:

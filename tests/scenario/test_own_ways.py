@@ -89,7 +89,7 @@ def shows(pattern: str, new: str) -> Mutation:
                 lines = (re.sub(pattern, new, f"{key}={env}") for key, env in found.env.items())
                 return changed(found, env=dict(line.split("=", 1) for line in lines))
 
-            replace(driver, "edits", edits)
+            replace(driver.edits, edits)
 
     return mutate
 

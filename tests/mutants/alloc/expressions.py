@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from kube.values import Obj
-from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.filtering import Filter, SchedulingError
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.alloc.views import View, sees
@@ -46,14 +47,6 @@ def request_before_class(view: View) -> None:
             item["selectors"] = [*item["selectors"], *(own[name] or [])]
 
 
-def request_instead_of_class(view: View) -> None:
-    """Selectors of a class hold for requests that have none."""
-    with_bare_classes(view)
-    for item in [one for claim in view.wanted for one in wanted(claim)]:
-        if item.get("selectors"):
-            item["deviceClassName"] += BARE
-
-
 def selectors(view: View) -> Iterator[list[Obj]]:
     for claim in view.wanted:
         yield from (item["selectors"] for item in wanted(claim) if item.get("selectors"))
@@ -80,7 +73,7 @@ def rewritten(change: Callable[[str], str]) -> Mutation:
 def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: True) -> Mutation:
     """Expressions in which this is found cannot be evaluated."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         world: World,
         original: Callable[..., Answer],
@@ -124,7 +117,7 @@ def attributes(change: Callable[[str, Obj], Obj | None]) -> Mutation:
                 if new is None:
                     del device["attributes"][name]
 
-    return reads("resource_slices", read)
+    return reads(Listers.resource_slices, read)
 
 
 def unless(kind: str, empty: object, _name: str, value: Obj) -> Obj | None:
@@ -167,12 +160,6 @@ def without_own_domain(driver: str, name: str) -> str | None:
     return None if name.startswith(f"{driver}/") else name
 
 
-def no_capacity(resource_slice: Obj) -> None:
-    for device in devices(resource_slice):
-        if not device.get("allowMultipleAllocations"):
-            device.pop("capacity", None)
-
-
 def decimal(value: Any) -> None:
     """Wherever there is an amount in an object, Gi is read as G, Mi as M."""
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -183,9 +170,9 @@ def decimal(value: Any) -> None:
 
 
 def all_decimal(world: World) -> None:
-    reads("resource_slices", decimal)(world)
+    reads(Listers.resource_slices, decimal)(world)
     reads_claims(lambda claim: decimal(claim["spec"]))(world)
-    reads("resource_claims", lambda claim: decimal(claim.get("status") or {}))(world)
+    reads(Listers.resource_claims, lambda claim: decimal(claim.get("status") or {}))(world)
 
 
 def as_decimal(version: str) -> str:
@@ -224,14 +211,12 @@ DEFECTS: Defects = {
     "drops-empty-attributes": attributes(partial(unless, "string", "")),
     "drops-false-attributes": attributes(partial(unless, "bool", False)),
     "drops-zero-attributes": attributes(partial(unless, "int", 0)),
-    "foreign-domains-are-the-drivers": reads("resource_slices", renamed(without_domain)),
+    "foreign-domains-are-the-drivers": reads(Listers.resource_slices, renamed(without_domain)),
     "lists-are-their-first-value": attributes(first_of_list),
-    "own-domain-is-not-known": reads("resource_slices", renamed(without_own_domain)),
+    "own-domain-is-not-known": reads(Listers.resource_slices, renamed(without_own_domain)),
     "request-selectors-go-before-class": sees(request_before_class),
-    "request-selectors-replace-class": sees(request_instead_of_class),
     "rounds-large-integers": attributes(as_float),
     "selectors-are-evaluated-backwards": sees(backwards),
-    "selectors-see-no-capacity": reads("resource_slices", no_capacity),
     "selectors-see-no-sharing": rewritten(
         lambda text: text.replace("device.allowMultipleAllocations", "false")
     ),

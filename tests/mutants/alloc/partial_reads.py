@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.constraints import names
 from tests.mutants.alloc.pools import generation, selectors
@@ -73,7 +74,7 @@ DEFECTS: Defects = {
     "attributes-without-domain-are-in-every-one": sees(_in_every_domain),
     "tolerations-without-value-cover-every-one": each(_whatever_its_value),
     "pools-that-begin-with-an-old-slice-are-not-used": reads_all(
-        "resource_slices", _first_slice_decides
+        Listers.resource_slices, _first_slice_decides
     ),
-    "not-in-needs-the-label": reads_all("resource_slices", _not_in_needs_the_label),
+    "not-in-needs-the-label": reads_all(Listers.resource_slices, _not_in_needs_the_label),
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.alloc.shares import number, stays_used, text
 from tests.mutants.alloc.views import View, sees
@@ -60,7 +61,7 @@ def without_unknown(is_ignored: Callable[[Key, set[Key]], bool]) -> Mutation:
                 ]
         return copies
 
-    return reads_all("resource_slices", change)
+    return reads_all(Listers.resource_slices, change)
 
 
 def in_another_pool(wanted: Key, known: set[Key]) -> bool:
@@ -185,12 +186,11 @@ DEFECTS: Defects = {
     "counters-of-other-nodes-are-free": sees(free_elsewhere),
     "counters-stay-used": stays_used("consumesCounters"),
     "faults-of-slices-of-other-nodes-are-ignored": sees(elsewhere_ignored),
-    "first-of-counter-sets-of-a-name": reads_all("resource_slices", first_of_a_name),
+    "first-of-counter-sets-of-a-name": reads_all(Listers.resource_slices, first_of_a_name),
     "groups-agree-in-pairs": sees(in_pairs),
     "groups-reach-other-counter-sets": sees(one_set_for_all),
-    "ignores-unknown-counter-sets": without_unknown(lambda wanted, known: True),
-    "last-of-counters-is-kept": reads("resource_slices", less),
+    "last-of-counters-is-kept": reads(Listers.resource_slices, less),
     "no-groups-go-with-all": sees(none_is_all),
-    "one-slice-of-counter-sets": reads_all("resource_slices", first_slice_of_counters),
+    "one-slice-of-counter-sets": reads_all(Listers.resource_slices, first_slice_of_counters),
     "used-up-counters-block-pools": refuses(beside_used_up),
 }

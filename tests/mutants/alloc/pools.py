@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.alloc.views import View, answers, sees
 from tests.mutants.allocator.inputs import (
@@ -57,7 +58,7 @@ def without(wrong: Callable[[list[Obj]], bool]) -> Mutation:
             newest[pool_of(item)] = [*kept, item]
         return [item for pool in newest.values() if not wrong(pool) for item in pool]
 
-    return reads_all("resource_slices", change)
+    return reads_all(Listers.resource_slices, change)
 
 
 def is_incomplete(pool: list[Obj]) -> bool:
@@ -111,7 +112,7 @@ def without_driver(world: World) -> None:
             for driver in sorted(drivers - {result["driver"]})
         ]
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 def spans(key: Callable[[World, Obj], object]) -> Mutation:
@@ -131,14 +132,14 @@ def backwards(item: Obj) -> None:
 DEFECTS: Defects = {
     "all-ignores-incomplete-pools": without(is_incomplete),
     "all-ignores-invalid-pools": without(has_duplicates),
-    "compares-generations-as-text": reads_all("resource_slices", generations_as_text),
+    "compares-generations-as-text": reads_all(Listers.resource_slices, generations_as_text),
     "count-stays-within-a-pool": spans(lambda _, result: (result["driver"], result["pool"])),
-    "ignores-binds-to-node": reads("resource_slices", without_device_field("bindsToNode")),
+    "ignores-binds-to-node": reads(Listers.resource_slices, without_device_field("bindsToNode")),
     "keeps-one-node-requirement": answers(one_requirement),
     "names-devices-without-driver": without_driver,
     "network-allocations-name-one-node": answers(on_one_node),
     "network-devices-free-from-nodes": answers(everywhere_with_a_network_device),
     "newer-generations-elsewhere-are-not-seen": sees(newest_of_node),
-    "slices-without-devices-do-not-count": reads_all("resource_slices", full_slices_only),
-    "takes-last-device-first": reads("resource_slices", backwards),
+    "slices-without-devices-do-not-count": reads_all(Listers.resource_slices, full_slices_only),
+    "takes-last-device-first": reads(Listers.resource_slices, backwards),
 }

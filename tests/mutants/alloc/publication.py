@@ -7,6 +7,7 @@ from typing import Any
 
 from kube.values import Obj
 from kubesim.nodes.driver import SlicePublisher
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone, name_of, uid_of
 from kubesim.world import World
 from tests.mutants.alloc.pools import generation, has_duplicates
@@ -68,7 +69,7 @@ def taints_slices(world: World) -> None:
             stored, lambda new: new["spec"].update(devices=[clone(device) for device in wanted])
         )
 
-    replace(world.scheduler.filter.listers, "resource_slices", resource_slices)
+    replace(world.scheduler.filter.listers.resource_slices, resource_slices)
 
 
 def overlooks_slices_of(version: str) -> Mutation:
@@ -83,9 +84,9 @@ def overlooks_slices_of(version: str) -> Mutation:
                 others.add(created["metadata"]["uid"])
             return created
 
-        replace(world.api, "create", create)
+        replace(world.api.create, create)
         told = reads_all(
-            "resource_slices", lambda slices: [x for x in slices if uid_of(x) not in others]
+            Listers.resource_slices, lambda slices: [x for x in slices if uid_of(x) not in others]
         )
         told(world)
 
@@ -93,9 +94,9 @@ def overlooks_slices_of(version: str) -> Mutation:
 
 
 DEFECTS: Defects = {
-    "counters-are-free-before-eviction": reads("resource_slices", evicted_is_gone),
+    "counters-are-free-before-eviction": reads(Listers.resource_slices, evicted_is_gone),
     "invalid-pools-stay-invalid": invalid_for_ever,
-    "one-node-per-slice": reads("resource_slices", one_node),
+    "one-node-per-slice": reads(Listers.resource_slices, one_node),
     "rules-are-written-into-slices": taints_slices,
     "slices-of-v1beta1-are-not-watched": overlooks_slices_of("v1beta1"),
     "slices-of-v1beta2-are-not-watched": overlooks_slices_of("v1beta2"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from kube.values import Obj
 from kubesim import pods
 from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.filtering import Filter
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
@@ -111,14 +112,14 @@ def of_different_places(_world: World, claim: Obj, allocation: Obj) -> bool:
     return len(places) > 1
 
 
-@instead("scheduler.filter.score")
+@instead(Filter.score)
 def score_of_first_claim(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
     first = Plan(plan.claims)
     first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
     return original(first)
 
 
-@instead("scheduler.filter.score")
+@instead(Filter.score)
 def score_of_first_request(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
     first = Plan(plan.claims)
     first.to_allocate, first.allocations = [*map(clone, plan.to_allocate)], plan.allocations

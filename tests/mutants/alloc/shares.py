@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.alloc.requests import split, where
@@ -165,13 +166,13 @@ def stays_used(field: str) -> Mutation:
             }
             return claims + [x for x in past.values() if x["metadata"]["uid"] not in now]
 
-        reads_all("resource_claims", change)(world)
+        reads_all(Listers.resource_claims, change)(world)
 
         def sync(original: Callable[[], None]) -> None:
             world.scheduler.filter.listers.resource_claims()
             original()
 
-        replace(world.scheduler, "sync", sync)
+        replace(world.scheduler.sync, sync)
 
     return mutate
 
@@ -210,5 +211,5 @@ DEFECTS: Defects = {
     "rounds-fractions-of-ranges-up": ranges(whole_numbers),
     "shares-first-device-only": refuses(not_first_shared),
     "takes-greatest-valid-value": policies(greatest_value),
-    "unrequested-capacity-is-free": reads("resource_slices", free_unless_requested),
+    "unrequested-capacity-is-free": reads(Listers.resource_slices, free_unless_requested),
 }

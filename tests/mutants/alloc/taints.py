@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.rules.taints import apply_taint_rules
@@ -16,7 +18,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def tolerations(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
     """Tolerations mean something else; the allocation tells what was said."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
     ) -> Answer:
@@ -66,7 +68,7 @@ def rules(change: Callable[[Obj], Any], *, sole: bool = False) -> Mutation:
         sole: where a rule taints a device, its own taints are gone.
     """
 
-    @instead("scheduler.filter.listers.resource_slices")
+    @instead(Listers.resource_slices)
     def mutate(world: World, original: Callable[[], list[Obj]]) -> list[Obj]:
         store = world.cluster.store
         found = changed(store.all("DeviceTaintRule"), change)

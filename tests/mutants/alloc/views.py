@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kube.values import Obj
-from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.allocator import Allocator
@@ -40,7 +40,7 @@ class View:
 def sees(change: Callable[[View], object]) -> Mutation:
     """Each attempt sees something else than there is."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         world: World,
         original: Callable[..., Answer],
@@ -67,7 +67,7 @@ def sees(change: Callable[[View], object]) -> Mutation:
 def answers(change: Callable[[World, Obj, Obj, Obj], object]) -> Mutation:
     """What is found is changed: called with the node, and each claim with its allocation."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         world: World,
         original: Callable[..., Answer],
@@ -87,7 +87,7 @@ def answers(change: Callable[[World, Obj, Obj, Obj], object]) -> Mutation:
 def allows(other: Callable[[Alone, Sequence[Obj]], Sequence[Obj]]) -> Mutation:
     """Where nothing can be had, something is taken that is wrong."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         _: World,
         original: Callable[..., Answer],

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import (
     devices,
@@ -131,7 +132,7 @@ def values_beside_lists_are_unknown(world: World) -> None:
                 if not any(isinstance(value, list) for value in found[name].values()):
                     del found[name]
 
-    reads("resource_slices", change)(world)
+    reads(Listers.resource_slices, change)(world)
 
 
 def without_derived(is_lost: Callable[[World, Obj], bool]) -> Mutation:
@@ -182,7 +183,7 @@ def all_grows(world: World) -> None:
                 if device["name"] not in known:
                     found.append({**found[0], "device": device["name"]})
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 DEFECTS: Defects = {
@@ -193,7 +194,7 @@ DEFECTS: Defects = {
     "constraints-hold-within-a-slice": refuses(of_two_slices),
     "constraints-spare-all": reads_claims(constraints_spare_all),
     "derived-lists-are-nothing": without_derived(is_list),
-    "devices-with-conditions-go-first": reads_all("resource_slices", conditions_first),
+    "devices-with-conditions-go-first": reads_all(Listers.resource_slices, conditions_first),
     "keeps-first-alternative": keeps_first_choice(first_of_alternatives),
     "lists-need-not-differ": lists_need_not_differ,
     "published-goes-before-derived": without_derived(is_published),

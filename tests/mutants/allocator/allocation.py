@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import (
     devices,
@@ -38,14 +39,14 @@ def forgets_unpublished(world: World) -> None:
                     forgotten.add(claim["metadata"]["uid"])
         return [claim for claim in original() if claim["metadata"]["uid"] not in forgotten]
 
-    replace(world.scheduler.filter.listers, "resource_claims", claims)
+    replace(world.scheduler.filter.listers.resource_claims, claims)
 
     def sync(original: Callable[[], None]) -> None:
         # A real scheduler looks all the time, the reference's only when it has a pod to place.
         world.scheduler.filter.listers.resource_claims()
         original()
 
-    replace(world.scheduler, "sync", sync)
+    replace(world.scheduler.sync, sync)
 
 
 def no_class_selectors(device_class: Obj) -> None:
@@ -54,7 +55,7 @@ def no_class_selectors(device_class: Obj) -> None:
 
 def ignore_selectors(world: World) -> None:
     reads_claims(without_request_field("selectors"))(world)
-    reads("device_classes", no_class_selectors)(world)
+    reads(Listers.device_classes, no_class_selectors)(world)
 
 
 def any_node(resource_slice: Obj) -> None:
@@ -70,11 +71,11 @@ def no_request_policies(resource_slice: Obj) -> None:
 
 def ignores_taint_rules(world: World) -> None:
     listers, store = world.scheduler.filter.listers, world.cluster.store
-    replace(listers, "resource_slices", lambda _: store.all("ResourceSlice"))
+    replace(listers.resource_slices, lambda _: store.all("ResourceSlice"))
 
 
 def double_allocation(world: World) -> None:
-    replace(world.scheduler.filter.listers, "resource_claims", lambda _: [])
+    replace(world.scheduler.filter.listers.resource_claims, lambda _: [])
 
 
 def no_consumed_capacity(claim: Obj) -> None:
@@ -109,20 +110,18 @@ def lose_node_selector(allocation: Obj) -> None:
 DEFECTS: Defects = {
     "forgets-devices-without-slice": forgets_unpublished,
     "admin-access-needs-free-device": reads_claims(without_request_field("adminAccess")),
-    "any-node": reads("resource_slices", any_node),
+    "any-node": reads(Listers.resource_slices, any_node),
     "claim-config-first": writes(claim_config_first),
     "double-allocation": double_allocation,
-    "ignores-consumed-capacity": reads("resource_claims", no_consumed_capacity),
-    "ignores-counters": reads("resource_slices", without_device_field("consumesCounters")),
-    "ignores-device-taints": reads("resource_slices", without_device_field("taints")),
-    "ignores-request-policy": reads("resource_slices", no_request_policies),
+    "ignores-consumed-capacity": reads(Listers.resource_claims, no_consumed_capacity),
+    "ignores-counters": reads(Listers.resource_slices, without_device_field("consumesCounters")),
+    "ignores-device-taints": reads(Listers.resource_slices, without_device_field("taints")),
+    "ignores-request-policy": reads(Listers.resource_slices, no_request_policies),
     "ignores-taint-rules": ignores_taint_rules,
-    "ignores-tolerations": reads_claims(without_request_field("tolerations")),
     "ignore-match-attribute": reads_claims(no_constraints),
     "ignore-selectors": ignore_selectors,
     "loses-admin-access": writes(lose_admin_access),
     "loses-config": writes(lose_config),
     "no-node-selector": writes(lose_node_selector),
     "one-device-for-all-requests": writes(first_device_for_all),
-    "selectors-see-no-attributes": reads("resource_slices", without_device_field("attributes")),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
+from kubesim.scheduling.binding import Binder
 from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocator.inputs import changed, reads_claims, requests, results, writes
@@ -58,7 +59,7 @@ def lose_alternative(allocation: Obj) -> None:
         result["request"] = result["request"].partition("/")[0]
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def config_of_all(
     _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
 ) -> Obj:
@@ -78,14 +79,11 @@ def copy_config(allocation: Obj, found: list[Obj]) -> None:
 
 DEFECTS: Defects = {
     "alternatives-lose-count": alternatives_lose("count"),
-    "alternatives-lose-mode": alternatives_lose("allocationMode"),
     "later-alternatives-lose-mode": reads_claims(later_alternatives_lose_mode),
     "constraints-spare-alternatives": reads_claims(constraints_spare_alternatives),
     "alternatives-lose-tolerations": alternatives_lose("tolerations"),
     "config-of-all-alternatives": config_of_all,
     "last-alternative-first": reads_claims(last_alternative_first),
     "loses-chosen-alternative": writes(lose_alternative),
-    "only-first-alternative": only_first(1),
     "only-first-alternatives-count": reads_claims(only_first_alternatives_count),
-    "only-two-alternatives": only_first(2),
 }

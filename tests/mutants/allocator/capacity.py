@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from reference_allocator.api.quantity import Quantity, parse_quantity
 from tests.mutants.allocator.inputs import (
     devices,
     reads,
     reads_claims,
-    results,
     wanted,
     without_device_field,
-    writes,
 )
 from tests.mutants.replacing import Defects, Mutation
 
@@ -28,7 +27,7 @@ def policies(change: Callable[[Obj], object]) -> Mutation:
                 if capacity.get("requestPolicy"):
                     change(capacity["requestPolicy"])
 
-    return reads("resource_slices", read)
+    return reads(Listers.resource_slices, read)
 
 
 def without_range(field: str) -> Mutation:
@@ -87,24 +86,15 @@ def all_shareable(resource_slice: Obj) -> None:
         device["allowMultipleAllocations"] = True
 
 
-def lose_consumed_capacity(allocation: Obj) -> None:
-    for result in results(allocation):
-        result.pop("consumedCapacity", None)
-
-
 DEFECTS: Defects = {
     "cuts-requests-to-policy-maximum": cut_to_maximum,
-    "ignores-capacity-requests": reads_claims(no_capacity_requests),
     "ignores-policy-default": policies(lambda policy: policy.pop("default", None)),
-    "ignores-policy-maximum": without_range("max"),
     "ignores-policy-step": without_range("step"),
-    "ignores-valid-values": policies(lambda policy: policy.pop("validValues", None)),
-    "loses-consumed-capacity": writes(lose_consumed_capacity),
     "ignores-capacity-requests-for-whole-devices": no_capacity_requests_of_whole_devices,
-    "only-first-counter": reads("resource_slices", first_counter),
-    "only-first-counter-set": reads("resource_slices", first_counter_set),
+    "only-first-counter": reads(Listers.resource_slices, first_counter),
+    "only-first-counter-set": reads(Listers.resource_slices, first_counter_set),
     "never-shares-devices": reads(
-        "resource_slices", without_device_field("allowMultipleAllocations")
+        Listers.resource_slices, without_device_field("allowMultipleAllocations")
     ),
-    "shares-all-devices": reads("resource_slices", all_shareable),
+    "shares-all-devices": reads(Listers.resource_slices, all_shareable),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
@@ -48,7 +49,7 @@ def consumption(change: Callable[[dict[str, str], Obj], None]) -> Mutation:
                     change(there.get((pool_of(item), consumed["counterSet"]), {}), consumed)
         return slices
 
-    return reads_all("resource_slices", lambda slices: read([*map(clone, slices)]))
+    return reads_all(Listers.resource_slices, lambda slices: read([*map(clone, slices)]))
 
 
 def known_only(there: dict[str, str], consumed: Obj) -> None:
@@ -90,7 +91,7 @@ def each_share_pays(world: World) -> None:
             if counter_sets([device]) and (*pool_of(resource_slice), device["name"]) in taken:
                 device["allowMultipleAllocations"] = False
 
-    reads("resource_slices", change)(world)
+    reads(Listers.resource_slices, change)(world)
 
 
 def one_device_pays(world: World) -> None:
@@ -106,7 +107,7 @@ def one_device_pays(world: World) -> None:
             if (*pool_of(resource_slice), device["name"]) in free:
                 device.pop("consumesCounters", None)
 
-    reads("resource_slices", change)(world)
+    reads(Listers.resource_slices, change)(world)
 
 
 def first_choice_with_counters(world: World) -> None:
@@ -132,7 +133,7 @@ def where_they_were(world: World) -> None:
                 key = (*pool_of(resource_slice), device["name"])
                 device["nodeName"] = first.setdefault(key, name)
 
-    reads("resource_slices", change)(world)
+    reads(Listers.resource_slices, change)(world)
 
 
 def alternatives_for_nothing(claim: Obj) -> None:
@@ -159,7 +160,7 @@ DEFECTS: Defects = {
     "distinct-spares-alternatives": reads_claims(distinct_spares_alternatives),
     "distinct-spares-shares": reads_claims(distinct_spares_shares),
     "each-share-consumes-counters": each_share_pays,
-    "ignores-node-selectors-per-device": reads("resource_slices", any_node_of_selectors),
+    "ignores-node-selectors-per-device": reads(Listers.resource_slices, any_node_of_selectors),
     "ignores-unknown-counters": consumption(known_only),
     "keeps-first-choice-with-counters": first_choice_with_counters,
     "mixes-up-counters-of-pools": refuses_all(counters_of_two_pools),

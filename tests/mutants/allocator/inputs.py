@@ -9,13 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.binding import Binder
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.listers import Listers
 from kubesim.scheduling.nodefit import Misfit
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.replacing import Mutation, instead, replace
+from tests.mutants.replacing import Mutation, instead
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]
 Change = Callable[[Obj], None]
+Lister = Callable[[Listers], list[Obj]]
 
 
 def wanted(claim: Obj) -> Iterator[Obj]:
@@ -45,7 +49,7 @@ def changed(objects: Sequence[Obj], change: Change) -> list[Obj]:
 def reads_claims(change: Change) -> Mutation:
     """The scheduler reads something else in the claims that it allocates."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
     ) -> Answer:
@@ -62,7 +66,7 @@ def refuses(wrong: Callable[[World, Obj, Obj], bool]) -> Mutation:
 def refuses_all(wrong: Callable[[World, list[tuple[Obj, Obj]]], bool]) -> Mutation:
     """The same, where it shows in all claims of a pod, each with what it would get."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         world: World,
         original: Callable[..., Answer],
@@ -77,24 +81,21 @@ def refuses_all(wrong: Callable[[World, list[tuple[Obj, Obj]]], bool]) -> Mutati
     return mutate
 
 
-def reads(lister: str, change: Change) -> Mutation:
+def reads(lister: Lister, change: Change) -> Mutation:
     """The scheduler reads something else in the objects of one of its listers."""
     return reads_all(lister, lambda objects: changed(objects, change))
 
 
-def reads_all(lister: str, change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
+def reads_all(lister: Lister, change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
     """The scheduler reads other objects from one of its listers."""
 
-    def mutate(world: World) -> None:
-        replace(world.scheduler.filter.listers, lister, lambda original: change(original()))
-
-    return mutate
+    return instead(lister)(lambda _, original: change(original()))
 
 
 def writes(change: Change) -> Mutation:
     """The scheduler writes something else than the allocation that was found."""
 
-    @instead("scheduler.binder.reserve_claim")
+    @instead(Binder.reserve_claim)
     def mutate(
         _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
     ) -> Obj:

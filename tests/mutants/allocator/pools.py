@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
 from tests.mutants.replacing import Defects, Mutation
@@ -14,7 +15,7 @@ def without_slices(field: str) -> Mutation:
     def change(slices: list[Obj]) -> list[Obj]:
         return [item for item in slices if not item["spec"].get(field)]
 
-    return reads_all("resource_slices", change)
+    return reads_all(Listers.resource_slices, change)
 
 
 def pool_of(resource_slice: Obj) -> tuple[str, str]:
@@ -117,16 +118,16 @@ def by_name_alone(world: World) -> None:
                 if same and result["pool"] != pool_of(item)[1]:
                     found.append({**result, "pool": pool_of(item)[1]})
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 DEFECTS: Defects = {
     "ignores-network-devices": without_slices("allNodes"),
     "names-devices-without-pool": by_name_alone,
-    "no-pools-over-several-nodes": reads_all("resource_slices", no_pools_over_nodes),
-    "only-first-slice": reads_all("resource_slices", first_of_pool),
-    "invalid-pools-stop-all": reads_all("resource_slices", nothing_beside_duplicates),
-    "uses-incomplete-pools": reads_all("resource_slices", complete),
-    "uses-pools-with-duplicates": reads_all("resource_slices", without_duplicates),
-    "uses-old-generations": reads_all("resource_slices", all_generations),
+    "no-pools-over-several-nodes": reads_all(Listers.resource_slices, no_pools_over_nodes),
+    "only-first-slice": reads_all(Listers.resource_slices, first_of_pool),
+    "invalid-pools-stop-all": reads_all(Listers.resource_slices, nothing_beside_duplicates),
+    "uses-incomplete-pools": reads_all(Listers.resource_slices, complete),
+    "uses-pools-with-duplicates": reads_all(Listers.resource_slices, without_duplicates),
+    "uses-old-generations": reads_all(Listers.resource_slices, all_generations),
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.store import name_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocator.inputs import changed, devices, reads, reads_all, results
@@ -33,7 +34,7 @@ def without_counters_once_tainted(world: World) -> None:
         for device in devices(resource_slice) if pool_of(resource_slice) in tainted else ():
             device.pop("consumesCounters", None)
 
-    reads_all("resource_slices", change)(world)
+    reads_all(Listers.resource_slices, change)(world)
 
 
 def forgets(world: World, is_forgotten: Callable[[Obj], bool]) -> None:
@@ -44,7 +45,7 @@ def forgets(world: World, is_forgotten: Callable[[Obj], bool]) -> None:
         asked = [(claim, bool(used(claim)) and is_forgotten(claim)) for claim in claims]
         return [{**claim, "status": {}} if forgotten else claim for claim, forgotten in asked]
 
-    reads_all("resource_claims", change)(world)
+    reads_all(Listers.resource_claims, change)(world)
 
 
 def forgets_withdrawn(world: World) -> None:
@@ -86,7 +87,7 @@ def known_by_slice(world: World) -> None:
         world.scheduler.filter.listers.resource_claims()
         original()
 
-    replace(world.scheduler, "sync", sync)
+    replace(world.scheduler.sync, sync)
 
 
 def frees_with_first_pod(world: World) -> None:
@@ -160,7 +161,7 @@ def charges_monitors(world: World, field: str) -> None:
             if place(result) in charged:
                 result.pop("adminAccess", None)
 
-    reads("resource_claims", change)(world)
+    reads(Listers.resource_claims, change)(world)
 
 
 def used(claim: Obj) -> list[Device]:
@@ -175,7 +176,7 @@ DEFECTS: Defects = {
     "admin-access-consumes-capacity": partial(charges_monitors, field="allowMultipleAllocations"),
     "admin-access-consumes-counters": partial(charges_monitors, field="consumesCounters"),
     "frees-devices-with-monitor": frees_with_monitor,
-    "claims-of-one-name-are-one": reads_all("resource_claims", one_of_each_name),
+    "claims-of-one-name-are-one": reads_all(Listers.resource_claims, one_of_each_name),
     "counters-end-with-taints": without_counters_once_tainted,
     "devices-in-use-are-known-by-their-slice": known_by_slice,
     "forgets-withdrawn-devices": forgets_withdrawn,

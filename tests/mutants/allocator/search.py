@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kube.values import Obj
-from kubesim.scheduling.filtering import SchedulingError
+from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.scheduling.nodefit import Misfit
 from kubesim.world import World
 from tests.mutants.allocator.inputs import Answer, changed, requests, results, wanted
@@ -17,7 +17,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def keeps_first_choice(first: Callable[[Sequence[Obj]], list[Obj]]) -> Mutation:
     """What the first part of a pod's claims would get alone is all that is tried for it."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
     ) -> Answer:
@@ -52,7 +52,7 @@ def first_request(claims: Sequence[Obj]) -> list[Obj]:
     return changed(claims, cut)
 
 
-@instead("scheduler.filter.allocate")
+@instead(Filter.allocate)
 def all_of_what_is_left(
     _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
 ) -> Answer:
@@ -76,7 +76,7 @@ def exactly(count: int) -> Callable[[Obj], None]:
     return change
 
 
-@instead("scheduler.filter.allocate")
+@instead(Filter.allocate)
 def errors_are_no_match(
     _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
 ) -> Answer:
@@ -90,5 +90,4 @@ DEFECTS: Defects = {
     "all-leaves-out-devices-of-other-claims": all_of_what_is_left,
     "cel-errors-are-no-match": errors_are_no_match,
     "keeps-first-choice-of-claims": keeps_first_choice(first_claim),
-    "keeps-first-choice-of-requests": keeps_first_choice(first_request),
 }

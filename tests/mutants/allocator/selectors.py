@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from kube.values import Obj
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import Change, devices, reads, reads_claims, requests, wanted
 from tests.mutants.replacing import Defects, Mutation
@@ -24,11 +23,6 @@ def no_attributes_in_class(device_class: Obj) -> None:
     ]
 
 
-def no_derived_attributes(claim: Obj) -> None:
-    for item in wanted(claim):
-        item.pop("derivedAttributes", None)
-
-
 def nothing_without_selectors(device_class: Obj) -> None:
     spec = device_class.setdefault("spec", {})
     if not spec.get("selectors"):
@@ -38,14 +32,6 @@ def nothing_without_selectors(device_class: Obj) -> None:
 def first_request_selector(claim: Obj) -> None:
     for item in wanted(claim):
         item["selectors"] = (item.get("selectors") or [])[:1]
-
-
-def versions_as_text(resource_slice: Obj) -> None:
-    """10.0.0 comes after 1.0.0 and before 7.0.0."""
-    for device in devices(resource_slice):
-        for value in (device.get("attributes") or {}).values():
-            if "version" in value:
-                value["version"] = re.sub(r"(\d)\d+", r"\1", value["version"])
 
 
 def constraints(change: Change) -> Mutation:
@@ -87,11 +73,6 @@ def no_distinct_attribute(claim: Obj) -> None:
     found[:] = [item for item in found if "distinctAttribute" not in item]
 
 
-def distinct_across_requests(claim: Obj) -> None:
-    if len(requests(claim)) == 1:
-        no_distinct_attribute(claim)
-
-
 def no_versions(world: World) -> None:
     """A constraint on an attribute that is a version is not looked at."""
     store = world.cluster.store
@@ -113,16 +94,12 @@ def no_versions(world: World) -> None:
 
 
 DEFECTS: Defects = {
-    "class-selectors-see-no-attributes": reads("device_classes", no_attributes_in_class),
-    "classes-without-selectors-are-empty": reads("device_classes", nothing_without_selectors),
-    "compares-versions-as-text": reads("resource_slices", versions_as_text),
+    "class-selectors-see-no-attributes": reads(Listers.device_classes, no_attributes_in_class),
+    "classes-without-selectors-are-empty": reads(Listers.device_classes, nothing_without_selectors),
     "constraints-ignore-versions": no_versions,
     "constraints-hold-for-all-requests": constraints(of_all_requests),
     "constraints-hold-within-requests-only": reads_claims(within_requests),
-    "ignores-derived-attributes": reads_claims(no_derived_attributes),
-    "ignores-distinct-attribute": reads_claims(no_distinct_attribute),
-    "distinct-across-requests-only": reads_claims(distinct_across_requests),
-    "only-first-class-selector": reads("device_classes", first_class_selector),
+    "only-first-class-selector": reads(Listers.device_classes, first_class_selector),
     "only-first-constraint": reads_claims(only_first_constraint),
     "only-first-selector": reads_claims(first_request_selector),
 }

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from tests.mutants.allocator.inputs import (
     Answer,
@@ -24,7 +26,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def tolerations(change: Change) -> Mutation:
     """Tolerations of requests cover more than they say."""
 
-    @instead("scheduler.filter.allocate")
+    @instead(Filter.allocate)
     def mutate(
         _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
     ) -> Answer:
@@ -100,7 +102,7 @@ DEFECTS: Defects = {
     "ignores-toleration-key": tolerations(of_any_key),
     "ignores-toleration-value": tolerations(of_any_value),
     "loses-tolerations": writes(lose_tolerations),
-    "noexecute-admits-pods": reads("resource_slices", read_as("NoExecute", "None")),
-    "none-keeps-pods-away": reads("resource_slices", read_as("None", "NoSchedule")),
-    "only-first-taint": reads("resource_slices", first_taint),
+    "noexecute-admits-pods": reads(Listers.resource_slices, read_as("NoExecute", "None")),
+    "none-keeps-pods-away": reads(Listers.resource_slices, read_as("None", "NoSchedule")),
+    "only-first-taint": reads(Listers.resource_slices, first_taint),
 }

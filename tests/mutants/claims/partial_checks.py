@@ -7,7 +7,10 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj, Request, User
-from kubesim.apiserver.admission import Usage
+from kubesim.apiserver.admission import Quotas, Usage
+from kubesim.apiserver.authorization import Authorizer
+from kubesim.apiserver.fieldmanagers import FieldManagers
+from kubesim.apiserver.handling import Handler
 from kubesim.store import clone, name_of, namespace_of
 from kubesim.validation.errors import FieldError
 from kubesim.world import World
@@ -26,7 +29,7 @@ def _names_whole_claim_first(pod: Obj) -> bool:
                for claims in found)  # fmt: skip
 
 
-@instead("handler.authorizer._check_device_reports")
+@instead(Authorizer._check_device_reports)
 def _first_driver_decides(
     _: World,
     original: Callable[..., list[FieldError]],
@@ -43,7 +46,7 @@ def _first_driver_decides(
     return [error for error in original(user, wanted, new, old) if f'"{first}"' in error.body]
 
 
-@instead("handler._bind")
+@instead(Handler._bind)
 def _binds_gated_pods(_: World, original: Callable[..., None], pod: Obj, binding: Obj) -> None:
     spec = {field: value for field, value in pod["spec"].items() if field != "schedulingGates"}
     original({**pod, "spec": spec}, binding)
@@ -52,7 +55,7 @@ def _binds_gated_pods(_: World, original: Callable[..., None], pod: Obj, binding
 def _one_report_for(forgotten: str) -> Mutation:
     """Server-side apply takes reports for one that differ in nothing but this field."""
 
-    @instead("handler.fields.change")
+    @instead(FieldManagers.change)
     def mutate(
         _: World, original: Callable[..., Callable[[Obj], Obj]], request: Request
     ) -> Callable[[Obj], Obj]:
@@ -76,7 +79,7 @@ def _one_report_for(forgotten: str) -> Mutation:
     return mutate
 
 
-@instead("api.quotas.admit")
+@instead(Quotas.admit)
 def _first_quota_only(world: World, original: Callable[[Obj], None], obj: Obj) -> None:
     """Of several quotas of a namespace the first is asked."""
     try:
@@ -87,7 +90,7 @@ def _first_quota_only(world: World, original: Callable[[Obj], None], obj: Obj) -
             raise
 
 
-@instead("api.quotas.used_in")
+@instead(Quotas.used_in)
 def _counts_ended_pods(world: World, original: Callable[[str], Usage], namespace: str) -> Usage:
     used = original(namespace)
     for pod in world.cluster.store.all("Pod", namespace):
@@ -99,7 +102,7 @@ def _counts_ended_pods(world: World, original: Callable[[str], Usage], namespace
 def _counts_pods(change: Callable[[Obj], object]) -> Mutation:
     """Pods count in a quota as if they were others. ``change`` makes the other's spec."""
 
-    @instead("api.quotas.usage_of")
+    @instead(Quotas.usage_of)
     def mutate(_: World, original: Callable[[Obj], Usage], obj: Obj) -> Usage:
         if obj["kind"] == "Pod":
             obj = clone(obj)
@@ -141,7 +144,6 @@ DEFECTS: Defects = {
     "reports-of-two-shares-are-one": _one_report_for("shareID"),
     "first-quota-counts-alone": _first_quota_only,
     "quota-counts-pods-that-have-ended": _counts_ended_pods,
-    "quota-forgets-init-containers": _counts_pods(lambda spec: spec.pop("initContainers", None)),
     "quota-takes-sidecars-for-init-containers": _counts_pods(_sidecars_end),
     "v1beta1-hides-taints": hides(OLD, _without_taints, "ResourceSlice"),
     "template-annotations-of-any-form": overlooks(r"^spec\.metadata\.annotations", TEMPLATE),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj
-from kubesim.apiserver.admission import Usage
+from kubesim.apiserver.admission import Quotas, Usage
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.quota import forgets
@@ -19,7 +19,7 @@ Measure = Callable[[Obj], Usage]
 def sees(change: Callable[[Obj], None]) -> Mutation:
     """Claims are counted as if they were others. ``change`` makes the other, in place."""
 
-    @instead("api.quotas.usage_of")
+    @instead(Quotas.usage_of)
     def mutate(_: World, original: Measure, obj: Obj) -> Usage:
         if obj["kind"] == "ResourceClaim":
             obj = clone(obj)
@@ -58,7 +58,7 @@ def _no_monitors(claim: Obj) -> None:
             request.pop("exactly")
 
 
-@instead("api.quotas.usage_of")
+@instead(Quotas.usage_of)
 def counts_allocated_only(_: World, original: Measure, obj: Obj) -> Usage:
     """A claim counts for its class once it is allocated, or when it is new."""
     used = original(obj)
@@ -87,13 +87,13 @@ def admits_by(difference: int) -> Mutation:
                 used.update(dict.fromkeys(quotas.usage_of(obj), difference))
             return used
 
-        replace(quotas, "admit", admit)
-        replace(quotas, "used_in", used_in)
+        replace(quotas.admit, admit)
+        replace(quotas.used_in, used_in)
 
     return mutate
 
 
-@instead("api.quotas.usage_of")
+@instead(Quotas.usage_of)
 def spares_generated(_: World, original: Measure, obj: Obj) -> Usage:
     if obj["kind"] == "ResourceClaim" and obj["metadata"].get("ownerReferences"):
         return Counter()

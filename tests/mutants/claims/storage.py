@@ -7,6 +7,8 @@ from typing import Any
 
 from kube.values import Obj, Ref
 from kubesim.apiserver import conversion
+from kubesim.apiserver.fieldmanagers import FieldManagers
+from kubesim.apiserver.server import ApiServer
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.api import alternatives
@@ -20,7 +22,7 @@ Changed = Callable[[Obj, Obj, Obj], None]
 def after_creation(kind: str, change: Callable[[Obj, Obj], None]) -> Mutation:
     """What is stored of a new object of a kind differs. ``change``: stored, as it was sent."""
 
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(world: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
         created = original(obj, namespace)
         stored = world.cluster.store.by_uid(created["metadata"]["uid"])
@@ -35,7 +37,7 @@ def after_creation(kind: str, change: Callable[[Obj, Obj], None]) -> Mutation:
 def after_change(kind: str, change: Changed, *subresources: str) -> Mutation:
     """What is stored of a changed object, or of one whose status was written, differs."""
 
-    @instead("api.change")
+    @instead(ApiServer.change)
     def mutate(
         world: World, original: Callable[..., Obj], ref: Ref, wish: Callable[[Obj], Obj], *args: Any
     ) -> Obj:
@@ -156,7 +158,7 @@ def _status_loses(*fields: str) -> Changed:
     return change
 
 
-@instead("handler.fields.change")
+@instead(FieldManagers.change)
 def _reserved_for_atomic(
     _: World, original: Callable[..., Callable[[Obj], Obj]], request: Any
 ) -> object:
@@ -173,7 +175,7 @@ def _reserved_for_atomic(
     return changed
 
 
-@instead("handler.fields.change")
+@instead(FieldManagers.change)
 def _selectors_merged(
     _: World, original: Callable[..., Callable[[Obj], Obj]], request: Any
 ) -> object:
@@ -201,9 +203,6 @@ DEFECTS: Defects = {
     ),
     "status-updates-take-finalizers": after_change(
         CLAIM, takes("metadata", "finalizers"), "status"
-    ),
-    "updates-lose-finalizers": after_change(
-        CLAIM, lambda stored, *_: stored["metadata"].pop("finalizers", None), "status"
     ),
     "class-generation-stays": after_change(CLASS, keeps_generation, ""),
     "class-generation-counts-labels": after_change(CLASS, counts_every_change, ""),

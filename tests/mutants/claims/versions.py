@@ -8,6 +8,7 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj, Ref
 from kubesim.apiserver import conversion
+from kubesim.apiserver.server import ApiServer
 from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
@@ -32,8 +33,8 @@ def hides(version: str, hide: Callable[[Obj], object], kind: str = CLAIM) -> Mut
             found = original(*args)
             return None if found is None else shown(found)
 
-        replace(world.api, "get", get)
-        replace(world.api, "list", lambda original, *args: [shown(o) for o in original(*args)])
+        replace(world.api.get, get)
+        replace(world.api.list, lambda original, *args: [shown(o) for o in original(*args)])
 
     return mutate
 
@@ -69,7 +70,7 @@ def without_template_selectors(obj: Obj) -> None:
         without("selectors")(obj)
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def with_exactly(_: World, original: Callable[..., Obj], obj: Obj, namespace: str) -> Obj:
     """A request for alternatives in v1beta1 gets the defaults of a single one beside them."""
     if obj.get("apiVersion", "").endswith(OLD) and any(
@@ -89,7 +90,7 @@ def _result_fields(*fields: str) -> Callable[[Obj], None]:
     return hide
 
 
-@instead("api.change")
+@instead(ApiServer.change)
 def no_old_updates(_: World, original: Callable[..., Obj], ref: Ref, wish: Any, *args: Any) -> Obj:
     """Who has read a claim in v1beta1 cannot write it back."""
     if ref.kind == CLAIM and ref.api_version.endswith(f"/{OLD}") and not args[0]:
@@ -97,7 +98,7 @@ def no_old_updates(_: World, original: Callable[..., Obj], ref: Ref, wish: Any, 
     return original(ref, wish, *args)
 
 
-@instead("api.list")
+@instead(ApiServer.list)
 def lists_stored_form(
     _: World, original: Callable[..., list[Obj]], version: str, kind: str, *args: Any
 ) -> Any:
@@ -107,7 +108,7 @@ def lists_stored_form(
     return [{**obj, "apiVersion": version} for obj in found]
 
 
-@instead("api.list")
+@instead(ApiServer.list)
 def no_selecting_by_name(
     _: World,
     original: Callable[..., list[Obj]],
@@ -124,7 +125,7 @@ def no_selecting_by_name(
 def prints(kind: str, change: Callable[[Obj, list[str]], None]) -> Mutation:
     """Cells of a table differ. ``change``: an object's metadata, and its cells."""
 
-    @instead("api.build_table")
+    @instead(ApiServer.build_table)
     def mutate(
         _: World, original: Callable[..., Obj | None], of: str, objects: list[Obj], meta: Obj
     ) -> Obj | None:
@@ -165,17 +166,11 @@ DEFECTS: Defects = {
     "v1beta1-classes-lose-extended-resource-names": loses(
         OLD, of_kind(CLASS, without_spec("extendedResourceName"))
     ),
-    "v1beta1-classes-lose-selectors": loses(OLD, of_kind(CLASS, without_spec("selectors"))),
-    "v1beta1-classes-lose-configs": loses(OLD, of_kind(CLASS, without_spec("config"))),
-    "v1beta2-loses-tolerations": loses("v1beta2", without("tolerations")),
     "v1beta2-loses-capacity-requests": loses("v1beta2", of_kind(CLAIM, without("capacity"))),
     "v1beta1-takes-no-alternatives": with_exactly,
     "v1beta1-hides-alternatives": hides(
         OLD, lambda o: [r.pop("firstAvailable", None) for r in conversion.device_requests(o)]
     ),
-    "v1beta1-hides-capacity-requests": hides(OLD, without("capacity")),
-    "v1beta1-hides-tolerations": hides(OLD, without("tolerations")),
-    "v1beta1-hides-status": hides(OLD, lambda obj: obj.pop("status", None)),
     "v1beta1-hides-shares": hides(OLD, _result_fields("shareID", "consumedCapacity")),
     "v1beta1-claims-cannot-change": no_old_updates,
     "lists-are-in-stored-form": lists_stored_form,

@@ -7,7 +7,7 @@ from functools import partial
 
 from kube.values import Obj
 from kubesim import pods
-from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.binding import Binder, Plan
 from kubesim.scheduling.bindingconditions import Readiness
 from kubesim.store import uid_of
 from kubesim.world import World
@@ -64,13 +64,13 @@ def judged(
                 found = Readiness.WAITING
         return found
 
-    return lambda world: replace(world.scheduler.conditions, "read_readiness", readiness)
+    return lambda world: replace(world.scheduler.conditions.read_readiness, readiness)
 
 
 def written(change: Callable[[World, Obj, bool], None]) -> Mutation:
     """Something is wrong in a claim once it is reserved; told whether it was allocated with it."""
 
-    @instead("scheduler.binder.reserve_claim")
+    @instead(Binder.reserve_claim)
     def mutate(
         world: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
     ) -> Obj:
@@ -107,7 +107,7 @@ def unreserving(world: World, change: Callable[..., None]) -> None:
             if claim is not None:
                 store.modify(claim, partial(change, pod, users=users))
 
-    replace(world.scheduler.binder, "unreserve", unreserve)
+    replace(world.scheduler.binder.unreserve, unreserve)
 
 
 def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
@@ -115,14 +115,10 @@ def unreserve_all(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
     claim["status"].pop("reservedFor", None)
 
 
-def unreserve_none(_: Obj, claim: Obj, *, users: list[Obj]) -> None:
-    claim["status"]["reservedFor"] = users
-
-
 def extended_claims_stay(world: World) -> None:
     """What was made for extended resources stays when binding fails, or the scheduler restarts."""
     store = world.cluster.store
-    replace(world.scheduler, "discard_stale", lambda *_: False)
+    replace(world.scheduler.discard_stale, lambda *_: False)
 
     def unreserve(original: Callable[[Obj], None], pod: Obj) -> None:
         def forget(new: Obj) -> None:
@@ -130,13 +126,13 @@ def extended_claims_stay(world: World) -> None:
 
         original(store.modify(pod, forget))
 
-    replace(world.scheduler.binder, "unreserve", unreserve)
+    replace(world.scheduler.binder.unreserve, unreserve)
 
 
 def deallocates_for(whom: Callable[[list[Obj]], bool], keep: str = "") -> Mutation:
     """Which claims that a pod cannot use anywhere lose their allocation, by their users."""
 
-    @instead("scheduler.binder.deallocate")
+    @instead(Binder.deallocate)
     def mutate(world: World, _: Callable[..., None], pod: Obj, plan: Plan) -> None:
         store = world.cluster.store
         for claim in plan.unavailable:
@@ -161,7 +157,6 @@ DEFECTS: Defects = {
     "deallocation-keeps-reports-of-devices": deallocates_for(lambda users: not users, "devices"),
     "devices-are-ready-by-any-status": judged(ready=all),
     "extended-claims-outlive-attempts": extended_claims_stay,
-    "failed-bindings-keep-reservations": lambda world: unreserving(world, unreserve_none),
     "failed-bindings-release-for-all": lambda world: unreserving(world, unreserve_all),
     "gives-up-when-all-failures-are-true": judged(failed=all_true),
     "later-pods-renew-the-time-of-allocation": written(timestamp_of_last_pod),

@@ -8,7 +8,7 @@ from dataclasses import replace as changed
 from kube.slices import results_of
 from kube.values import Obj
 from kubesim import pods
-from kubesim.controllers.eviction import EvictionController
+from kubesim.controllers.eviction import EvictionController, RuleReporter
 from kubesim.controllers.evictor import Eviction, Evictor
 from kubesim.store import uid_of
 from kubesim.world import World
@@ -19,7 +19,7 @@ Original = Callable[[Evictor, Obj], list[Eviction]]
 
 
 def evictions(change: Callable[[Original, Evictor, Obj], list[Eviction]]) -> Mutation:
-    return lambda world: replace(part(world, EvictionController), "list_evictions", change)
+    return lambda world: replace(part(world, EvictionController).list_evictions, change)
 
 
 def last_taint(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -119,10 +119,10 @@ def remembers(world: World) -> None:
             if due and not pods.is_deleted(pod) and due[0].when <= world.cluster.clock.now:
                 controller._evict(pod, due)
 
-    replace(controller, "sync", sync)
+    replace(controller.sync, sync)
 
 
-@instead("EvictionController._evict")
+@instead(EvictionController._evict)
 def without_condition(
     world: World, _: Callable[..., None], pod: Obj, found: list[Eviction]
 ) -> None:
@@ -136,7 +136,7 @@ def without_condition(
 def says(change: Callable[[Obj, Obj], None]) -> Mutation:
     """Something is wrong in the condition of a rule; told the condition and the rule."""
 
-    @instead("EvictionController.reporter.build_condition")
+    @instead(RuleReporter.build_condition)
     def mutate(_: World, original: Callable[[Obj], Obj], rule: Obj) -> Obj:
         said = original(rule)
         change(said, rule)
@@ -163,7 +163,7 @@ def first_generation(world: World) -> None:
         known = rule["status"].get("conditions") or []
         return rule if known else original(rule, said)
 
-    replace(reporter, "_set_rule_condition", with_)
+    replace(reporter._set_rule_condition, with_)
 
 
 DEFECTS: Defects = {

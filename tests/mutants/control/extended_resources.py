@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.filtering import Filter
 from kubesim.store import clone, name_of
 from kubesim.world import World
 from reference_allocator.extended import ANNOTATION, is_extended_resource
@@ -17,7 +18,7 @@ Made = tuple[Obj | None, list[Obj]]
 def made(change: Callable[[Obj, Obj, list[Obj]], None]) -> Mutation:
     """Something is wrong in what is made: told the pod, the claim, and the request mappings."""
 
-    @instead("scheduler.filter.extended_claim")
+    @instead(Filter.extended_claim)
     def mutate(_: World, original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
         claim, mappings = original(pod, *args)
         if claim is not None:
@@ -30,7 +31,7 @@ def made(change: Callable[[Obj, Obj, list[Obj]], None]) -> Mutation:
 def of_pod(change: Callable[[Obj], None]) -> Mutation:
     """The claim is made for the pod as it would be with a change."""
 
-    @instead("scheduler.filter.extended_claim")
+    @instead(Filter.extended_claim)
     def mutate(_: World, original: Callable[..., Made], pod: Obj, *args: Any) -> Made:
         other = clone(pod)
         change(other)
@@ -93,7 +94,7 @@ def one_resource_per_container(pod: Obj) -> None:
             del requests[name]
 
 
-@instead("scheduler.filter.extended_resources")
+@instead(Filter.extended_resources)
 def oldest_class(world: World, original: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
     """Of several classes for a resource the oldest provides it."""
     found = dict(original())
@@ -105,7 +106,7 @@ def oldest_class(world: World, original: Callable[[], Mapping[str, str]]) -> Map
     return found
 
 
-@instead("scheduler.filter.extended_resources")
+@instead(Filter.extended_resources)
 def last_class_by_name(
     world: World, original: Callable[[], Mapping[str, str]]
 ) -> Mapping[str, str]:
@@ -119,7 +120,7 @@ def last_class_by_name(
     return found
 
 
-@instead("scheduler.filter.extended_resources")
+@instead(Filter.extended_resources)
 def implicit_only_without_name(
     _: World, original: Callable[[], Mapping[str, str]]
 ) -> Mapping[str, str]:
@@ -129,7 +130,7 @@ def implicit_only_without_name(
     return {n: c for n, c in found.items() if c not in named or "deviceclass." not in n}
 
 
-@instead("scheduler.filter.allocate")
+@instead(Filter.allocate)
 def apart(_: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
     """The claim for extended resources is allocated as if the pod had no other claim."""
     special = [claim for claim in claims if name_of(claim).startswith("<")]
@@ -147,9 +148,7 @@ DEFECTS: Defects = {
     "extended-claims-are-named-like-pods": meta(
         lambda pod, meta: meta.update(generateName=f"{name_of(pod)}-")
     ),
-    "extended-claims-pass-quotas": lambda world: replace(
-        world.scheduler, "_refused", lambda *_: None
-    ),
+    "extended-claims-pass-quotas": lambda world: replace(world.scheduler._refused, lambda *_: None),
     "extended-claims-tolerate-taints": made(tolerate_everything),
     "extended-requests-count-extended-resources": renamed(among_extended),
     "extended-resources-by-the-last-class": last_class_by_name,

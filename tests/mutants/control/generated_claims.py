@@ -20,7 +20,7 @@ Find = Callable[[Obj, str], Obj | None]
 def named(name: Callable[[Obj, str, Obj], str]) -> Mutation:
     """Claims get another `generateName`, made of pod, entry and template."""
 
-    @instead("ClaimController.new_claim")
+    @instead(ClaimController.new_claim)
     def mutate(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
         claim = original(pod, entry, template)
         claim["metadata"]["generateName"] = name(pod, entry, template)
@@ -34,16 +34,12 @@ def losing(field: str) -> Mutation:
     return in_new_claims(lambda claim: claim["spec"].get("devices", {}).pop(field, None))
 
 
-def first_request_only(claim: Obj) -> None:
-    del claim["spec"]["devices"]["requests"][1:]
-
-
 def lose_annotations(claim: Obj) -> None:
     annotations = claim["metadata"]["annotations"]
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
 
 
-@instead("ClaimController.new_claim")
+@instead(ClaimController.new_claim)
 def take_labels_of_template(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
     """Labels and annotations of the template itself are copied, not those of spec.metadata."""
     claim = original(pod, entry, template)
@@ -61,14 +57,14 @@ def named_after_first_entry(world: World) -> None:
         return claim
 
     controller = part(world, ClaimController)
-    replace(controller, "new_claim", new_claim)
-    replace(controller, "find_generated_claim", lambda *_: None)
+    replace(controller.new_claim, new_claim)
+    replace(controller.find_generated_claim, lambda *_: None)
 
 
 def adopts(which: Callable[[Obj, Obj, str], bool]) -> Mutation:
     """Which claim, that the pod's status does not name, is taken for one made before."""
 
-    @instead("ClaimController.find_generated_claim")
+    @instead(ClaimController.find_generated_claim)
     def mutate(world: World, _: Find, pod: Obj, entry: str) -> Obj | None:
         claims = world.cluster.store.all("ResourceClaim", namespace_of(pod))
         return next((claim for claim in claims if which(claim, pod, entry)), None)
@@ -80,19 +76,13 @@ def says(claim: Obj, entry: str) -> bool:
     return (claim["metadata"].get("annotations") or {}).get(POD_CLAIM_ANNOTATION) == entry
 
 
-def adopts_claims_of_others(world: World) -> None:
-    adopts(lambda claim, _, entry: says(claim, entry))(world)
-    take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
-
-
 def trusts_names_in_status(world: World) -> None:
     """A claim that the pod's status names is taken for the pod's, whoever owns it."""
     take_any_claim(world)
-    replace(part(world, ClaimController), "belongs_to_pod", lambda *_: True)
+    replace(part(world, ClaimController).belongs_to_pod, lambda *_: True)
 
 
-@instead("ClaimController.create_claim")
+@instead(ClaimController.create_claim)
 def trusts_templates_of_one_name(
     world: World, original: Callable[..., Obj | None], pod: Obj, entry: str, name: str
 ) -> Obj | None:
@@ -122,11 +112,11 @@ def makes_for_deleted_pods(world: World) -> None:
         if uid_of(claim) not in kept:
             original(claim)
 
-    replace(controller, "sync", sync)
-    replace(controller, "_delete_unneeded", delete)
+    replace(controller.sync, sync)
+    replace(controller._delete_unneeded, delete)
 
 
-@instead("ClaimController._sync_pod")
+@instead(ClaimController._sync_pod)
 def skips_bound_pods(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     """A pod that got its node without the scheduler gets no claim from a template."""
     if not pod["spec"].get("nodeName"):
@@ -137,7 +127,6 @@ DEFECTS: Defects = {
     "adopts-claims-of-other-entries": adopts(
         lambda claim, pod, _: pods.is_controlled_by(claim, pod)
     ),
-    "adopts-claims-of-others": adopts_claims_of_others,
     "adopts-no-claims": adopts(lambda *_: False),
     "bound-pods-get-no-claims-from-templates": skips_bound_pods,
     "generated-claims-name-the-first-entry": named_after_first_entry,
@@ -151,8 +140,6 @@ DEFECTS: Defects = {
     "takes-templates-of-other-namespaces": trusts_templates_of_one_name,
     "template-gives-its-own-labels": take_labels_of_template,
     "template-loses-annotations": in_new_claims(lose_annotations),
-    "template-loses-configuration": losing("config"),
     "template-loses-constraints": losing("constraints"),
-    "template-loses-later-requests": in_new_claims(first_request_only),
     "trusts-names-in-the-status-of-pods": trusts_names_in_status,
 }

@@ -10,7 +10,8 @@ from kubesim import pods
 from kubesim.controllers.claims import ClaimController
 from kubesim.controllers.evictor import Eviction, Evictor
 from kubesim.resources import Kind
-from kubesim.scheduling.binding import Plan
+from kubesim.scheduling.binding import Binder, Plan
+from kubesim.scheduling.filtering import Filter
 from kubesim.scheduling.nodefit import Misfit, NodeAllocatable
 from kubesim.store import clone, uid_of
 from kubesim.world import World
@@ -26,24 +27,24 @@ def _with_first_claim(pod: Obj) -> Obj:
     return {**pod, "spec": {**pod["spec"], "resourceClaims": pod["spec"]["resourceClaims"][:1]}}
 
 
-@instead("ClaimController.reserve_for_pod")
+@instead(ClaimController.reserve_for_pod)
 def _reserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     original(_with_first_claim(pod))
 
 
-@instead("scheduler.binder.unreserve")
+@instead(Binder.unreserve)
 def _unreserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> None:
     original(_with_first_claim(pod) if pod["spec"].get("resourceClaims") else pod)
 
 
-@instead("scheduler.binder.deallocate")
+@instead(Binder.deallocate)
 def _gives_up_unreserved(_: World, original: Callable[..., None], pod: Obj, plan: Plan) -> None:
     """An allocation that the pod itself has reserved is not given up."""
     plan.unavailable = [c for c in plan.unavailable if not c["status"].get("reservedFor")]
     original(pod, plan)
 
 
-@instead("ClaimController.new_claim")
+@instead(ClaimController.new_claim)
 def _template_names_the_entry(
     _: World, original: Callable[..., Obj], pod: Obj, entry: str, template: Obj
 ) -> Obj:
@@ -70,10 +71,8 @@ def _any_owner(world: World) -> None:
             return there
         return found
 
-    replace(world.scheduler, "ready_claims", ready)
-    replace(
-        part(world, ClaimController), "belongs_to_pod", lambda _, claim, pod: _owned(claim, pod)
-    )
+    replace(world.scheduler.ready_claims, ready)
+    replace(part(world, ClaimController).belongs_to_pod, lambda _, claim, pod: _owned(claim, pod))
 
 
 def _makes_without_admission(world: World) -> None:
@@ -91,8 +90,8 @@ def _makes_without_admission(world: World) -> None:
         label = {"resource.kubernetes.io/admin-access": "true"}
         original(kind, obj, {**labels, **label} if making else labels)
 
-    replace(part(world, ClaimController), "create_claim", make)
-    replace(world.api, "validate_new", check)
+    replace(part(world, ClaimController).create_claim, make)
+    replace(world.api.validate_new, check)
 
 
 def _of_every_generation(original: Original, evictor: Evictor, pod: Obj) -> list[Eviction]:
@@ -136,7 +135,7 @@ class FirstClaimAlone(NodeAllocatable):
 def _costs(change: Callable[[Obj], object]) -> Mutation:
     """What devices take of their node is read in another way, in place."""
 
-    @instead("scheduler.filter.read_node_allocatable")
+    @instead(Filter.read_node_allocatable)
     def mutate(world: World, original: Callable[[], NodeAllocatable | None]) -> Any:
         if original() is None:
             return None

@@ -8,13 +8,17 @@ from typing import Any
 
 from kube.values import Obj
 from kubesim.controllers.claims import ClaimController
+from kubesim.scheduling.binding import Binder
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.listers import Listers
+from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import clone, name_of, namespace_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocator.inputs import devices, reads
 from tests.mutants.replacing import Defects, instead, part, replace
 
 
-@instead("scheduler.filter.check_node")
+@instead(Filter.check_node)
 def needs_no_labels(_: World, original: Callable[..., Any], pod: Obj, plan: Any, *rest: Any) -> Any:
     if pod["spec"].get("resourceClaims"):
         pod = clone(pod)
@@ -43,10 +47,10 @@ def templates_as_first_seen(world: World) -> None:
         key = (namespace_of(template), name_of(template))
         return original(pod, pod_claim, known.setdefault(key, clone(template)))
 
-    replace(part(world, ClaimController), "new_claim", new_claim)
+    replace(part(world, ClaimController).new_claim, new_claim)
 
 
-@instead("ClaimController.create_claim")
+@instead(ClaimController.create_claim)
 def templates_of_any_namespace(
     world: World, original: Callable[..., Any], pod: Obj, pod_claim: str, name: str
 ) -> Any:
@@ -59,7 +63,7 @@ def templates_of_any_namespace(
     return original(pod, pod_claim, name)
 
 
-@instead("ClaimController.remaining_users")
+@instead(ClaimController.remaining_users)
 def deletes_what_others_use(
     world: World, original: Callable[[Obj], list[Obj]], claim: Obj
 ) -> list[Obj]:
@@ -70,7 +74,7 @@ def deletes_what_others_use(
     return kept
 
 
-@instead("scheduler.binder.reserve_claim")
+@instead(Binder.reserve_claim)
 def negative_seconds_have_no_end(
     _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
 ) -> Obj:
@@ -81,14 +85,14 @@ def negative_seconds_have_no_end(
     return original(pod, claim, allocation)
 
 
-@instead("scheduler.ready_claims")
+@instead(Scheduler.ready_claims)
 def waits_for_a_claim_twice(_: World, original: Callable[[Obj], Any], pod: Obj) -> Any:
     found = original(pod)
     uids = [uid_of(claim) for claim in found or ()]
     return None if len(uids) > len({*uids}) else found
 
 
-@instead("scheduler.binder.report_failure")
+@instead(Binder.report_failure)
 def names_no_missing_class(
     _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
 ) -> None:
@@ -98,7 +102,7 @@ def names_no_missing_class(
 DEFECTS: Defects = {
     "does-not-name-the-missing-class": names_no_missing_class,
     "claims-need-no-labels-of-nodes": needs_no_labels,
-    "compares-no-numbers-of-nodes": reads("resource_slices", any_number_will_do),
+    "compares-no-numbers-of-nodes": reads(Listers.resource_slices, any_number_will_do),
     "deletes-generated-claims-that-others-use": deletes_what_others_use,
     "entries-of-one-claim-wait": waits_for_a_claim_twice,
     "negative-seconds-have-no-end": negative_seconds_have_no_end,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kube.values import Obj
+from kubesim.scheduling.filtering import Filter
 from kubesim.scheduling.nodefit import Misfit
 from kubesim.store import clone
 from kubesim.world import World
@@ -13,7 +14,7 @@ from reference_allocator.extended import is_extended_resource
 from tests.mutants.replacing import Defects, instead
 
 
-@instead("scheduler.filter.extended_claim")
+@instead(Filter.extended_claim)
 def plugins_serve_everywhere(
     world: World, original: Callable[..., Any], pod: Obj, _node: Obj, *args: Any
 ) -> Any:
@@ -25,7 +26,7 @@ def plugins_serve_everywhere(
     return original(pod, {**_node, "status": {"allocatable": provided}}, *args)
 
 
-@instead("scheduler.filter.check_node")
+@instead(Filter.check_node)
 def users_of_claims_take_none(
     _: World,
     original: Callable[..., Sequence[Misfit]],

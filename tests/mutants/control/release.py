@@ -23,23 +23,12 @@ def users(world: World, kept: Callable[[Obj, Sequence[Obj]], list[Obj]]) -> None
     def remaining_users(original: Users, claim: Obj) -> list[Obj]:
         return kept(claim, original(claim))
 
-    replace(part(world, ClaimController), "remaining_users", remaining_users)
+    replace(part(world, ClaimController).remaining_users, remaining_users)
 
 
 def reserved(claim: Obj) -> list[Obj]:
     found: list[Obj] = claim["status"].get("reservedFor") or []
     return found
-
-
-def ending_pods_lose_claims(world: World) -> None:
-    """A claim is released as soon as its pod is to be deleted, though its containers run."""
-    store = world.cluster.store
-
-    def kept(_: Obj, remaining: Sequence[Obj]) -> list[Obj]:
-        found = [(user, store.by_uid(user["uid"])) for user in remaining]
-        return [user for user, pod in found if pod is None or not pods.is_deleted(pod)]
-
-    users(world, kept)
 
 
 def unscheduled_pods_keep_claims(world: World) -> None:
@@ -59,7 +48,7 @@ def unscheduled_pods_keep_claims(world: World) -> None:
             original(claim)
 
     users(world, kept)
-    replace(controller, "_delete_unneeded", delete)
+    replace(controller._delete_unneeded, delete)
 
 
 def mistakes_new_pods_for_old(world: World) -> None:
@@ -80,7 +69,7 @@ def removes_unknown_consumers(world: World) -> None:
     users(world, lambda _, kept: [user for user in kept if user["resource"] == "pods"])
 
 
-@instead("ClaimController._sync_claim")
+@instead(ClaimController._sync_claim)
 def deallocates_unused(world: World, original: Callable[[Obj], None], claim: Obj) -> None:
     """An allocated claim is released as soon as it is seen unused, whoever allocated it."""
     controller = part(world, ClaimController)
@@ -89,7 +78,7 @@ def deallocates_unused(world: World, original: Callable[[Obj], None], claim: Obj
     original(claim)
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def keeps_finalizer(
     world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
 ) -> Obj:
@@ -105,7 +94,7 @@ def keeps_finalizer(
     return store.modify(released, protect)
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def loses_other_finalizers(
     world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
 ) -> Obj:
@@ -116,7 +105,7 @@ def loses_other_finalizers(
     return world.cluster.store.modify(released, lambda new: new["metadata"].pop("finalizers", None))
 
 
-@instead("ClaimController._sync_claim")
+@instead(ClaimController._sync_claim)
 def leaves_unallocated_protected(_: World, original: Callable[[Obj], None], claim: Obj) -> None:
     """Only the deletion of an allocated claim ends with its finalizer removed."""
     if not pods.is_deleted(claim) or "allocation" in claim["status"] or reserved(claim):
@@ -126,7 +115,7 @@ def leaves_unallocated_protected(_: World, original: Callable[[Obj], None], clai
 def spares(claims: Callable[[Obj], bool]) -> Mutation:
     """Some claims are not released, nor deleted, when their pods are done."""
 
-    @instead("ClaimController._sync_claim")
+    @instead(ClaimController._sync_claim)
     def mutate(_: World, original: Callable[[Obj], None], claim: Obj) -> None:
         if not claims(claim) or pods.is_deleted(claim):
             original(claim)
@@ -156,7 +145,7 @@ def is_extended(claim: Obj) -> bool:
     return ANNOTATION in (claim["metadata"].get("annotations") or {})
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def deletes_named_claims(
     world: World, original: Callable[..., Obj], claim: Obj, *args: Obj, release: bool
 ) -> Obj:
@@ -172,7 +161,6 @@ DEFECTS: Defects = {
     "claims-of-extended-resources-outlive-finished-pods": spares(is_extended),
     "deallocates-claims-that-nobody-uses": deallocates_unused,
     "deletes-claims-of-users": deletes_named_claims,
-    "ending-pods-lose-claims": ending_pods_lose_claims,
     "leaves-unallocated-claims-protected": leaves_unallocated_protected,
     "mistakes-new-pods-for-old-ones": mistakes_new_pods_for_old,
     "released-claims-keep-the-finalizer": keeps_finalizer,

@@ -7,7 +7,10 @@ from typing import Any
 
 from kube.values import Obj
 from kubesim import pods
-from kubesim.scheduling.binding import Plan
+from kubesim.cluster import Counts
+from kubesim.scheduling.binding import Binder, Plan
+from kubesim.scheduling.filtering import Filter
+from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import namespace_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocator.inputs import requests
@@ -17,7 +20,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, replace
 def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Mutation:
     """Pods that are not the scheduler's, or not yet, are scheduled, too."""
 
-    @instead("scheduler.sync")
+    @instead(Scheduler.sync)
     def mutate(world: World, original: Callable[[], None]) -> None:
         scheduler = world.scheduler
         store = world.cluster.store
@@ -34,7 +37,7 @@ def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Muta
 def prefilter(problem: Callable[[World, Obj, Sequence[Obj]], bool]) -> Mutation:
     """What PreFilter finds wrong is passed over, in some cases."""
 
-    @instead("scheduler.filter.pre_filter")
+    @instead(Filter.pre_filter)
     def mutate(
         world: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
     ) -> Any:
@@ -62,7 +65,7 @@ def skips_missing_classes(world: World) -> None:
         known = {item["metadata"]["name"] for item in world.cluster.store.all("DeviceClass")}
         return original(allocator, node, [with_known(claim, known) for claim in claims])
 
-    replace(world.scheduler.filter, "allocate", allocate)
+    replace(world.scheduler.filter.allocate, allocate)
 
 
 def with_known(claim: Obj, known: set[str]) -> Obj:
@@ -82,8 +85,7 @@ def scoring(score: Callable[[Obj, Obj], int]) -> Mutation:
 
     def mutate(world: World) -> None:
         replace(
-            world.scheduler.filter,
-            "score",
+            world.scheduler.filter.score,
             lambda _, plan: sum(map(score, plan.to_allocate, plan.allocations)),
         )
 
@@ -101,14 +103,14 @@ def places(claim: Obj, allocation: Obj) -> list[int]:
     ]
 
 
-@instead("scheduler.filter.score")
+@instead(Filter.score)
 def first_claim_scores(_: World, original: Callable[[Plan], int], plan: Plan) -> int:
     first = Plan(plan.claims[:1])
     first.to_allocate, first.allocations = plan.to_allocate[:1], plan.allocations[:1]
     return original(first)
 
 
-@instead("scheduler.observe_cluster")
+@instead(Scheduler.observe_cluster)
 def retries_own_namespace(world: World, original: Callable[[], Any]) -> Any:
     """Only releases in its own namespace make the scheduler look at a pod again."""
     store = world.cluster.store
@@ -125,7 +127,7 @@ def retries_own_namespace(world: World, original: Callable[[], Any]) -> Any:
     return {**original(), "ResourceClaim": seen, "bound pods": 0}
 
 
-@instead("cluster.counts.count")
+@instead(Counts.count)
 def admin_access_is_not_told(
     _: World, original: Callable[..., None], of: str, name: str, **labels: str
 ) -> None:
@@ -134,7 +136,7 @@ def admin_access_is_not_told(
     original(of, name, **labels)
 
 
-@instead("cluster.counts.count")
+@instead(Counts.count)
 def failures_count_as_successes(
     _: World, original: Callable[..., None], of: str, name: str, **labels: str
 ) -> None:
@@ -143,7 +145,7 @@ def failures_count_as_successes(
     original(of, name, **labels)
 
 
-@instead("scheduler.binder.report_failure")
+@instead(Binder.report_failure)
 def says_it_once(
     _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
 ) -> None:
@@ -153,7 +155,7 @@ def says_it_once(
         original(pod, reason, message)
 
 
-@instead("scheduler.ready_claims")
+@instead(Scheduler.ready_claims)
 def allocates_what_is_there(
     world: World, original: Callable[[Obj], list[Obj] | None], pod: Obj
 ) -> list[Obj] | None:
@@ -188,7 +190,7 @@ def wakes_one_pod(world: World) -> None:
             woken.add(new)
             original(pod, claims)
 
-    replace(world.scheduler, "_schedule", schedule)
+    replace(world.scheduler._schedule, schedule)
 
 
 def overlooks_other_schedulers(world: World) -> None:
@@ -204,7 +206,7 @@ def overlooks_other_schedulers(world: World) -> None:
         def claims(original: Callable[[], list[Obj]], name: str = scheduler.name) -> list[Obj]:
             return [claim for claim in original() if ours(claim, name)]
 
-        replace(scheduler.filter.listers, "resource_claims", claims)
+        replace(scheduler.filter.listers.resource_claims, claims)
 
 
 DEFECTS: Defects = {

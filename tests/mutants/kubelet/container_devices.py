@@ -42,7 +42,7 @@ def no_mappings_of_init_containers(
     return original(pod, container)
 
 
-@instead("managers.devices_of")
+@instead(DRAManager.devices_of)
 def first_id_of_a_device(
     manager: DRAManager, _original: object, claim_uid: str, request: str = ""
 ) -> Iterator[str]:
@@ -136,7 +136,7 @@ def adds_what_is_asked_by_name(world: World) -> None:
                 return found
             return ContainerEdits(found.env, (*found.device_nodes, *nodes), found.mounts)
 
-        replace(kubelet.dra_manager, "resolve_edits", edits)
+        replace(kubelet.dra_manager.resolve_edits, edits)
 
 
 DEFECTS: Defects = {

@@ -8,7 +8,10 @@ from typing import Any
 
 from kube.observations import ListedClaim
 from kube.values import Obj
+from kubesim.controllers.claims import ClaimController
 from kubesim.nodes.dra_manager import DRAManager
+from kubesim.nodes.podstatus import PodResources
+from kubesim.scheduling.binding import Binder
 from kubesim.world import World
 from nvml_driver.model.prepared import PreparedDevice
 from tests.mutants.allocator.inputs import results
@@ -23,7 +26,7 @@ def answers(change: Callable[[Prepared], Prepared]) -> Mutation:
 
     def mutate(world: World) -> None:
         for driver in drivers(world):
-            replace(driver, "prepare", lambda original, claim: change(original(claim)))
+            replace(driver.prepare, lambda original, claim: change(original(claim)))
 
     return mutate
 
@@ -38,7 +41,7 @@ def first_of_each_gpu(devices: Prepared) -> Prepared:
     return [changed(device, cdi_device_ids=ids[device.gpu_name]) for device in devices]
 
 
-@instead("kubelets.pod_resources.list_claims")
+@instead(PodResources.list_claims)
 def lists_shares_without_ids(
     _: Any, original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
 ) -> list[ListedClaim] | None:
@@ -69,7 +72,7 @@ def lets_go(
                 else:
                     original(pod_uid)
 
-            replace(manager, "unprepare", unprepare)
+            replace(manager.unprepare, unprepare)
 
     return mutate
 
@@ -113,7 +116,7 @@ def _is_tainted(world: World, claim_uid: str) -> bool:
     return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
 
 
-@instead("scheduler.binder.report_waiting")
+@instead(Binder.report_waiting)
 def prepares_before_binding(
     world: World, original: Callable[[Obj, str], None], pod: Obj, node: str
 ) -> None:
@@ -126,7 +129,7 @@ def prepares_before_binding(
     original(pod, node)
 
 
-@instead("ClaimController.set_users")
+@instead(ClaimController.set_users)
 def reports_go_with_a_pod(
     world: World, original: Callable[..., Obj], claim: Obj, users: Iterable[Obj], **how: Any
 ) -> Obj:

@@ -20,7 +20,7 @@ from tests.mutants.replacing import Defects, Mutation, instead, replace
 def answers(change: Callable[[Obj, PreparedDevice], PreparedDevice]) -> Mutation:
     """What the driver answers for a device is something else: by the claim."""
 
-    @instead("drivers.prepare")
+    @instead(NodeDriver.prepare)
     def mutate(_: NodeDriver, original: Callable[..., list[PreparedDevice]], claim: Obj) -> Any:
         return [change(claim, device) for device in original(claim)]
 
@@ -57,7 +57,7 @@ def config_for(kept: Callable[[str, set[str]], bool]) -> Callable[[NodeDriver, O
     return change
 
 
-@instead("drivers.prepare")
+@instead(NodeDriver.prepare)
 def refuses_config_of_others(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
     for item in claim["status"]["allocation"]["devices"].get("config") or []:
         if item["opaque"]["driver"] != driver.name:
@@ -78,12 +78,12 @@ def refuses_beside(who: Callable[[ClaimRecord, ClaimRecord], ClaimRecord]) -> Mu
                 ):
                     raise PrepareError(f"{record}: its device is prepared for {other}")
 
-        replace(core._preparation, "_refuse_overlap", refuse)
+        replace(core._preparation._refuse_overlap, refuse)
 
     return lambda world: in_each_core(world, change)
 
 
-@instead("drivers.unprepare")
+@instead(NodeDriver.unprepare)
 def takes_all_away(driver: NodeDriver, original: Callable[[str], None], uid: str) -> None:
     """Unpreparing one claim takes away what the driver wrote for all."""
     original(uid)
@@ -116,7 +116,7 @@ def metadata(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
                     changed = change([*_documents(path.read_text(encoding="utf-8"))])
                     path.write_text("\n".join(map(json.dumps, changed)), encoding="utf-8")
 
-        replace(files, "write", write)
+        replace(files.write, write)
 
     return lambda world: in_each_core(world, mutate)
 

@@ -20,7 +20,7 @@ Told = tuple[str, str]
 def each_device(change: Callable[[str, NodeDriver, PreparedDevice, Obj], Obj]) -> Mutation:
     """What is said of a device is something else: by the driver, the device and what is right."""
 
-    @instead("managers._read_health")
+    @instead(DRAManager._read_health)
     def mutate(
         _: DRAManager, original: Callable[..., Obj], driver: NodeDriver, device: PreparedDevice
     ) -> Obj:
@@ -54,7 +54,7 @@ def keeps_messages(world: World) -> None:
                 last[device] = message
             return found, last.get(device, "")
 
-        replace(driver, "health", health)
+        replace(driver.health, health)
 
 
 def never_known_again(world: World) -> None:
@@ -72,7 +72,7 @@ def never_known_again(world: World) -> None:
                 gone.add(driver.name)
             return ("Unknown", "") if gone else original(device)
 
-        replace(driver, "health", health)
+        replace(driver.health, health)
 
 
 def of_the_first_claim(original: Status, pod: Obj, container: Obj) -> list[Obj]:

@@ -51,7 +51,7 @@ def prepare_deleted_pods(kubelet: Kubelet) -> None:
 def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
     """It does something wrong after its start, which counts in its metrics."""
 
-    @instead("kubelets.start")
+    @instead(Kubelet.start)
     def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
         original()
         change(kubelet)
@@ -59,7 +59,7 @@ def when_it_has_started(change: Callable[[Kubelet], None]) -> Mutation:
     return mutate
 
 
-@instead("managers._entry_for")
+@instead(DRAManager._entry_for)
 def takes_namesakes(
     manager: DRAManager, original: Callable[[Obj, Obj], Prepared], claim: Obj, pod: Obj
 ) -> Prepared:
@@ -73,7 +73,7 @@ def takes_namesakes(
     return original(claim, pod)
 
 
-@instead("managers._release_claims")
+@instead(DRAManager._release_claims)
 def drops_extended_claims(
     manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:
@@ -98,10 +98,10 @@ def keeps_ended_pods(kubelet: Kubelet) -> None:
             run.released = False
         return original(run)
 
-    replace(kubelet, "_release", release)
+    replace(kubelet._release, release)
 
 
-@instead("kubelets._report")
+@instead(Kubelet._report)
 def ends_pods_first(kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
     """A pod has ended when its containers have, though its claims could not be unprepared."""
     released = run.released
@@ -126,8 +126,8 @@ def adds_to_former_devices(manager: DRAManager) -> None:
     ) -> Iterator[str]:
         yield from [*former[claim_uid], *original(claim_uid, request)]
 
-    replace(manager, "unprepare", unprepare)
-    replace(manager, "devices_of", devices_of)
+    replace(manager.unprepare, unprepare)
+    replace(manager.devices_of, devices_of)
 
 
 def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
@@ -137,7 +137,7 @@ def unprepare_now(kubelet: Kubelet, run: PodRun) -> None:
         return
 
 
-@instead("kubelets._run_containers")
+@instead(Kubelet._run_containers)
 def unprepares_with_the_first_container(
     kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
 ) -> None:
@@ -148,7 +148,7 @@ def unprepares_with_the_first_container(
         unprepare_now(kubelet, run)
 
 
-@instead("kubelets._terminate")
+@instead(Kubelet._terminate)
 def unprepares_before_the_end(
     kubelet: Kubelet, original: Callable[[PodRun], None], run: PodRun
 ) -> None:
@@ -156,27 +156,27 @@ def unprepares_before_the_end(
     original(run)
 
 
-@instead("kubelets._report")
+@instead(Kubelet._report)
 def ready_before_prepared(_: Kubelet, original: Callable[[PodRun], None], run: PodRun) -> None:
     prepared, run.prepared = run.prepared, True
     original(run)
     run.prepared = prepared
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def wipes_all_drivers(_: Kubelet, original: Callable[[], None], _driver: str = "") -> None:
     """With the slices of a driver that is gone go those of all drivers of the node."""
     original()
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def wipes_all_nodes(kubelet: Kubelet, _original: object, driver: str = "") -> None:
     for item in kubelet._store.all("ResourceSlice"):
         if item["spec"].get("nodeName") and driver in ("", item["spec"]["driver"]):
             kubelet._api.delete_stored(item)
 
 
-@instead("kubelets.wipe_slices")
+@instead(Kubelet.wipe_slices)
 def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: str = "") -> None:
     if driver:
         original(driver)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace as changed
 
-from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager
 from kubesim.world import World
 from nvml_driver.model.prepared import ClaimRecord
@@ -13,7 +12,7 @@ from tests.mutants.driver import in_each_core
 from tests.mutants.replacing import Defects, instead, replace
 
 
-@instead("managers.devices_of")
+@instead(DRAManager.devices_of)
 def _names_that_begin_so(
     manager: DRAManager, _: Callable[..., Iterator[str]], claim_uid: str, request: str = ""
 ) -> Iterator[str]:
@@ -22,16 +21,6 @@ def _names_that_begin_so(
         for device in found:
             if any(name.startswith(request) for name in device.request_names or [request]):
                 yield from device.cdi_device_ids
-
-
-@instead("managers.list_drivers_to_call")
-def _last_device_decides(
-    _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
-) -> list[str]:
-    """Of several devices of a driver the last says what is skipped."""
-    found = (allocation.get("devices") or {}).get("results") or []
-    last = {result["driver"]: result for result in found}
-    return original({"devices": {"results": [*last.values()]}}, operation)
 
 
 def _metadata_of_first_request(world: World) -> None:
@@ -44,11 +33,10 @@ def _metadata_of_first_request(world: World) -> None:
         bare = [changed(one, cdi_device_ids=one.cdi_device_ids[:1]) for one in others]
         return changed(record, devices=(first, *bare))
 
-    in_each_core(world, lambda core: replace(core._preparation, "_with_metadata", first_alone))
+    in_each_core(world, lambda core: replace(core._preparation._with_metadata, first_alone))
 
 
 DEFECTS: Defects = {
     "requests-are-found-by-their-beginning": _names_that_begin_so,
-    "last-device-decides-on-skips": _last_device_decides,
     "metadata-of-the-first-request-alone": _metadata_of_first_request,
 }

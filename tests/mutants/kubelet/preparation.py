@@ -17,7 +17,7 @@ from tests.mutants.two_drivers import of_each
 Prepare = Callable[[Obj], None]
 
 
-@instead("managers.prepare")
+@instead(DRAManager.prepare)
 def starts_with_what_is_there(manager: DRAManager, original: Prepare, pod: Obj) -> None:
     """A pod starts as soon as one of its claims is prepared."""
     try:
@@ -43,10 +43,10 @@ def gives_up_refused(manager: DRAManager) -> None:
                 refused.add(uid_of(pod))
             raise
 
-    replace(manager, "prepare", prepare)
+    replace(manager.prepare, prepare)
 
 
-@instead("managers.claims_of")
+@instead(DRAManager.claims_of)
 def claims_of_any_namespace(
     manager: DRAManager, original: Callable[[Obj], Iterator[tuple[str, Obj | None]]], pod: Obj
 ) -> Iterator[tuple[str, Obj | None]]:
@@ -65,13 +65,12 @@ def claims_of_any_namespace(
 def takes_missing_for_unneeded(manager: DRAManager) -> None:
     """A claim that is not made yet counts as one that is not needed."""
     replace(
-        manager,
-        "claims_of",
+        manager.claims_of,
         lambda original, pod: (pair for pair in original(pod) if pair[1] is not None),
     )
 
 
-@instead("managers.prepare")
+@instead(DRAManager.prepare)
 def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> None:
     for _, claim in manager.claims_of(pod):
         if claim is not None and uid_of(claim) in manager.prepared:
@@ -79,7 +78,7 @@ def prepares_for_each_pod(manager: DRAManager, original: Prepare, pod: Obj) -> N
     original(pod)
 
 
-@instead("managers._prepare")
+@instead(DRAManager._prepare)
 def asks_for_each_claim(
     manager: DRAManager,
     original: Callable[..., list[PreparedDevice]],
@@ -101,7 +100,7 @@ def asks_for_each_claim(
 def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     """Other operations of a device are skipped: by its own list and the operation in question."""
 
-    @instead("managers.list_drivers_to_call")
+    @instead(DRAManager.list_drivers_to_call)
     def mutate(
         _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
     ) -> list[str]:
@@ -115,7 +114,7 @@ def skips(kept: Callable[[list[str], str], list[str]]) -> Mutation:
     return mutate
 
 
-@instead("managers.list_drivers_to_call")
+@instead(DRAManager.list_drivers_to_call)
 def skips_for_one_device(
     _: DRAManager, original: Callable[..., list[str]], allocation: Obj, operation: str
 ) -> list[str]:

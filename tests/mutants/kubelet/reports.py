@@ -7,7 +7,9 @@ from typing import Any
 
 from kube.observations import CALLS, OPERATIONS, ListedClaim
 from kube.values import Obj
+from kubesim.cluster import Counts
 from kubesim.nodes.dra_manager import DRAManager, Prepared
+from kubesim.nodes.podstatus import PodResources
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
 
@@ -15,7 +17,7 @@ from tests.mutants.replacing import Defects, Mutation, instead
 def lists(change: Callable[[Obj], Obj]) -> Mutation:
     """PodResources takes a pod for another one."""
 
-    @instead("kubelets.pod_resources.list_claims")
+    @instead(PodResources.list_claims)
     def mutate(
         _: Any, original: Callable[..., Sequence[ListedClaim] | None], pod: Obj, container: str
     ) -> Sequence[ListedClaim] | None:
@@ -41,7 +43,7 @@ def without_extended(pod: Obj) -> Obj:
 def lists_some(choose: Callable[[Sequence[ListedClaim]], Sequence[ListedClaim]]) -> Mutation:
     """PodResources lists less than there is."""
 
-    @instead("kubelets.pod_resources.list_claims")
+    @instead(PodResources.list_claims)
     def mutate(
         _: Any, original: Callable[..., Sequence[ListedClaim] | None], *args: Any
     ) -> Sequence[ListedClaim] | None:
@@ -65,7 +67,7 @@ def first_driver(claims: Sequence[ListedClaim]) -> Sequence[ListedClaim]:
 def counts(change: Callable[[str, Mapping[str, str]], bool]) -> Mutation:
     """Something is not counted: by metric and labels."""
 
-    @instead("cluster.counts.count")
+    @instead(Counts.count)
     def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
         if not change(name, labels):
             original(of, name, **labels)
@@ -81,7 +83,7 @@ def is_unprepare_call(name: str, labels: Mapping[str, str]) -> bool:
     return name == CALLS and labels["method_name"].endswith("/NodeUnprepareResources")
 
 
-@instead("managers._release_claims")
+@instead(DRAManager._release_claims)
 def claims_stay_in_use(manager: DRAManager, original: Callable[[str], None], pod_uid: str) -> None:
     """What was in use is counted as in use for ever."""
     before = dict(manager.prepared)

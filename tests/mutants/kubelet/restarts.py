@@ -39,12 +39,12 @@ def never_starts_namesakes(kubelet: Kubelet) -> None:
         forced.clear()
         original()
 
-    replace(kubelet, "_sync_pod", sync_pod)
-    replace(kubelet, "_release", release)
-    replace(kubelet, "start", start)
+    replace(kubelet._sync_pod, sync_pod)
+    replace(kubelet._release, release)
+    replace(kubelet.start, start)
 
 
-@instead("kubelets.start")
+@instead(Kubelet.start)
 def takes_waiting_for_prepared(kubelet: Kubelet, original: Callable[[], None]) -> None:
     """A pod that was on the node before the kubelet started counts as prepared."""
     manager = kubelet.dra_manager
@@ -80,12 +80,12 @@ def forgets_ids_of_driver(kubelet: Kubelet) -> None:
         forgotten.discard((uid_of(claim), driver.name))
         return original(driver, claim)
 
-    replace(kubelet, "start_driver", start_driver)
-    replace(manager, "devices_of", devices_of)
-    replace(manager, "_prepare", prepare)
+    replace(kubelet.start_driver, start_driver)
+    replace(manager.devices_of, devices_of)
+    replace(manager._prepare, prepare)
 
 
-@instead("managers.unprepare")
+@instead(DRAManager.unprepare)
 def drops_claims_of_missing_drivers(
     manager: DRAManager, original: Callable[[str], None], pod_uid: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from kube.errors import ApiError
 from kube.values import Obj, Ref
 from kubesim.apiserver.conversion import list_devices
+from kubesim.apiserver.server import ApiServer
 from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
@@ -47,13 +48,13 @@ def stores(kind_name: str, wrong: Callable[[Obj, Obj | None], None]) -> Mutation
             before = clone(store.get(ref.kind, "", ref.name)) if ref.kind == kind_name else None
             return put(original(ref, make, *args), before)
 
-        replace(world.api, "create", create)
-        replace(world.api, "change", change)
+        replace(world.api.create, create)
+        replace(world.api.change, change)
 
     return mutate
 
 
-@instead("api.create")
+@instead(ApiServer.create)
 def keeps_partition_types(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
     """The attribute of a slice that tells the type of partitions is behind no gate."""
     created = original(obj, *args)
@@ -75,10 +76,6 @@ def _counts_everything(new: Obj, before: Obj | None) -> None:
         new["metadata"]["generation"] = before["metadata"]["generation"] + 1
 
 
-def _without_generation(new: Obj, before: Obj | None) -> None:
-    new["metadata"].pop("generation", None)
-
-
 def _taints_of_old(new: Obj, before: Obj | None) -> None:
     for device in list_devices(new):
         for taint in device.get("taints") or ():
@@ -95,7 +92,7 @@ def _new_time(new: Obj, before: Obj | None) -> None:
         new["spec"]["taint"]["timeAdded"] = LATE
 
 
-@instead("api.change")
+@instead(ApiServer.change)
 def _status_changes_spec(
     world: World,
     original: Callable[..., Obj],
@@ -121,7 +118,7 @@ def _status_changes_spec(
     return original(ref, make, subresource, *args)
 
 
-@instead("api.change")
+@instead(ApiServer.change)
 def _spec_changes_status(
     world: World,
     original: Callable[..., Obj],
@@ -140,7 +137,7 @@ def _spec_changes_status(
 
 
 def _takes_status(kind_name: str) -> Mutation:
-    @instead("api.create")
+    @instead(ApiServer.create)
     def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
         made = original(obj, *args)
         if made["kind"] == kind_name and obj.get("status"):
@@ -157,7 +154,7 @@ def _takes_status(kind_name: str) -> Mutation:
 def lists_without(forgotten: str) -> Mutation:
     """A list is not narrowed by a field, as if nobody had asked for it."""
 
-    @instead("api.list")
+    @instead(ApiServer.list)
     def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
         fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
         kept = {name: value for name, value in fields.items() if name != forgotten}
@@ -169,7 +166,7 @@ def lists_without(forgotten: str) -> Mutation:
 def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], bool]) -> Mutation:
     """A list by fields lacks some objects of a kind."""
 
-    @instead("api.list")
+    @instead(ApiServer.list)
     def mutate(_: World, original: Callable[..., list[Obj]], *args: Any) -> list[Obj]:
         found = original(*args)
         fields: Mapping[str, str] = (args[4] if len(args) > 4 else None) or {}
@@ -180,7 +177,7 @@ def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], b
     return mutate
 
 
-@instead("api.validate_change")
+@instead(ApiServer.validate_change)
 def never_goes_back(
     _: World, original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any
 ) -> None:
@@ -205,7 +202,6 @@ DEFECTS: Defects = {
     "generation-of-slices-stays": stores("ResourceSlice", _stays),
     "generation-of-slices-counts-everything": stores("ResourceSlice", _counts_everything),
     "generation-of-rules-stays": stores("DeviceTaintRule", _stays),
-    "slices-have-no-generation": stores("ResourceSlice", _without_generation),
     "taints-of-slices-have-no-time": stores("ResourceSlice", _taints_of_old),
     "rules-keep-the-time-of-the-old-effect": stores("DeviceTaintRule", _keeps_time),
     "rules-get-a-new-time-with-each-change": stores("DeviceTaintRule", _new_time),
@@ -223,11 +219,7 @@ DEFECTS: Defects = {
     ),
     "watches-all-drivers": without_field("spec.driver"),
     "watches-all-slices": without_field("metadata.name"),
-    "loses-counters-of-v1beta1": loses("v1beta1", lose_of_basic("consumesCounters")),
-    "loses-taints-of-v1beta1": loses("v1beta1", lose_of_basic("taints")),
     "loses-nodes-of-devices-of-v1beta1": loses("v1beta1", lose_of_basic("nodeName", "allNodes")),
-    "loses-attributes-of-v1beta1": loses("v1beta1", lose_of_basic("attributes")),
-    "loses-sharing-of-v1beta1": loses("v1beta1", lose_of_basic("allowMultipleAllocations")),
     "loses-binding-conditions-of-v1beta1": loses(
         "v1beta1", lose_of_basic("bindingConditions", "bindingFailureConditions", "bindsToNode")
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj, Ref
+from kubesim.apiserver.server import ApiServer
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.changes import Change
@@ -34,7 +35,7 @@ def in_status(wrong: Callable[[Obj, Obj], None]) -> Mutation:
         wrong: changes what is stored; knows what the client wanted.
     """
 
-    @instead("api.change")
+    @instead(ApiServer.change)
     def mutate(
         world: World,
         original: Callable[..., Obj],
@@ -92,10 +93,8 @@ DEFECTS: Defects = {
             "takes-9-conditions": (_DEVICE + r"\.conditions$", "must have at most"),
             "takes-conditions-twice": (_DEVICE + r"\.conditions\[", "Duplicate"),
             "takes-conditions-without-reason": (_DEVICE + r"\.conditions.*reason$", "Required"),
-            "takes-any-reason": (_DEVICE + r"\.conditions.*reason$", "must start with"),
             "takes-any-status-of-conditions": (_DEVICE + r"\.conditions.*status$", ""),
             "takes-conditions-without-time": (_DEVICE + r".*lastTransitionTime$", ""),
-            "takes-any-type-of-condition": (_DEVICE + r"\.conditions.*type$", ""),
             "takes-long-data": (_DEVICE + r"\.data$", "may not be more"),
             "takes-17-addresses": (_DEVICE + r".*ips$", "must have at most"),
             "takes-addresses-twice": (_DEVICE + r".*ips\[", "Duplicate"),

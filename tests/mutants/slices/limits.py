@@ -46,9 +46,6 @@ def _values(device: Obj) -> int:
 
 DEFECTS: Defects = {
     "refuses-128-devices": _slices(lambda obj: len(list_devices(obj)) >= 128),
-    "refuses-64-devices-with-taints": _slices(
-        lambda obj: len(list_devices(obj)) >= 64 and any(d.get("taints") for d in list_devices(obj))
-    ),
     "refuses-64-devices-with-counters": _slices(
         lambda obj: len(list_devices(obj)) >= 64 and any(_consumed(d) for d in list_devices(obj))
     ),

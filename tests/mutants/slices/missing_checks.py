@@ -115,7 +115,6 @@ DEFECTS: Defects = {
             "takes-partitions-without-type": (r"attributes\[", "must be set"),
             "takes-partition-types-of-any-kind": (r"attributes\[", "must be a string value"),
             "takes-node-operations-twice": (r"skipNodeOperations\[", "Duplicate"),
-            "takes-taints-without-effect": (r"taint.*effect$", "Required"),
             "takes-taints-of-any-effect": (r"taint.*effect$", "Unsupported"),
             "takes-any-taint-key": (r"taint.*key$", ""),
             "takes-any-taint-value": (r"taint.*value$", ""),
@@ -124,7 +123,6 @@ DEFECTS: Defects = {
     **table(
         "DeviceTaintRule",
         {
-            "takes-rules-without-effect": (r"taint\.effect$", "Required"),
             "takes-rules-of-any-effect": (r"taint\.effect$", "Unsupported"),
             "takes-rules-without-key": (r"taint\.key$", ""),
             "takes-rules-for-any-driver-name": (r"deviceSelector\.driver", ""),

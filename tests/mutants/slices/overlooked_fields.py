@@ -45,9 +45,10 @@ def overlooks(
                 raise
 
     def mutate(world: World) -> None:
-        for method, wrong in (("validate_new", new), ("validate_change", changed)):
-            if wrong:
-                replace(world.api, method, check)
+        if new:
+            replace(world.api.validate_new, check)
+        if changed:
+            replace(world.api.validate_change, check)
 
     return mutate
 
@@ -66,7 +67,7 @@ def refuses(kind_name: str, what: When, why: str = "too much") -> Mutation:
             raise ApiError(422, "Invalid", why)
 
     def mutate(world: World) -> None:
-        replace(world.api, "validate_new", check)
-        replace(world.api, "validate_change", check)
+        replace(world.api.validate_new, check)
+        replace(world.api.validate_change, check)
 
     return mutate

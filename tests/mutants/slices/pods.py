@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj, Ref
+from kubesim.apiserver.server import ApiServer
 from kubesim.world import World
 from tests.mutants.changes import Change
 from tests.mutants.replacing import Defects, Mutation, instead, replace
@@ -38,7 +39,7 @@ def _changes(*path: str) -> Mutation:
             if kind.name != "Pod" or not differs(new, old):
                 original(kind, new, old, **how)
 
-        replace(world.api, "validate_change", check)
+        replace(world.api.validate_change, check)
 
     return mutate
 
@@ -46,7 +47,7 @@ def _changes(*path: str) -> Mutation:
 def _forgets(field: str) -> Mutation:
     """A client that does not know a field of a pod's status removes it."""
 
-    @instead("api.change")
+    @instead(ApiServer.change)
     def mutate(
         world: World,
         original: Callable[..., Obj],
