@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kube.errors import ApiError
 from kube.values import Obj
 from kubesim import pods
 from kubesim.controllers.claims import FINALIZER
@@ -145,20 +146,24 @@ def tainted_devices(resource_slice: Obj) -> object:
     return spec_without(lambda device: device.pop("taints", None))(resource_slice), tainted
 
 
-@instead("scheduler.filter.pre_filter")
+@instead("scheduler.filter.check_node")
 def no_sharing(
-    _: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
-) -> str | None:
-    for claim in claims:
+    _: World, original: Callable[..., Sequence[Misfit]], pod: Obj, plan: Plan, *args: Any
+) -> Sequence[Misfit]:
+    for claim in plan.claims:
         if claim["status"].get("reservedFor") and not pods.is_reserved(claim, pod):
-            return "resourceclaim in use"
-    return original(pod, claims)
+            return [Misfit("resourceclaim in use")]
+    return original(pod, plan, *args)
 
 
-@instead("scheduler.filter.pre_filter")
-def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) -> str | None:
-    why = original(*args)
-    return None if why == "resourceclaim in use" else why
+@instead("scheduler.binder.reserve_claim")
+def beyond_the_limit(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
+    try:
+        return original(pod, claim, allocation)
+    except ApiError:
+        return claim
 
 
 def ignores_node_resources(world: World) -> None:
