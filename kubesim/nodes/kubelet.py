@@ -115,14 +115,14 @@ class Kubelet:
     def _prepare(self, run: PodRun) -> None:
         try:
             self.dra_manager.prepare(run.pod)
-            run.prepared, run.problem = True, ""
+            run.prepared = True
         except NotPreparedError as error:
             text = f"Failed to prepare dynamic resources: {error}"
             self._fail(run, "FailedPrepareDynamicResources", text)
 
     def _fail(self, run: PodRun, reason: str, message: str) -> None:
         delay = min(_RETRY_SECONDS * 2**run.attempts, _MAX_RETRY_SECONDS)
-        run.problem, run.attempts = message, run.attempts + 1
+        run.attempts += 1
         run.retry_at = self._cluster.clock.wake_in(delay)
         self._cluster.record_event(run.pod, "Warning", reason, message, "kubelet")
 
@@ -160,9 +160,11 @@ class Kubelet:
         try:
             edits = self.dra_manager.resolve_edits(run.pod, container)
         except NotPreparedError as error:
+            run.create_problem = str(error)
             if run.retry_at <= now:
                 self._fail(run, "Failed", f"Error: {error}")
             return
+        run.create_problem = ""
         view = command.view(run.pod, container, edits, self.device_cgroup)
         clock = self._cluster.clock
         ends_at = None if command.holds else clock.wake_in(containers.EXIT_SECONDS)
@@ -179,16 +181,19 @@ class Kubelet:
             run.deadline = clock.wake_in(grace)
             run.stop(clock, grace)
         running = any(not current.has_ended(clock.now) for current in run.runs.values())
-        retries = run.retry_at > clock.now and run.problem.startswith("unprepare")
+        retries = run.retry_at > clock.now and run.problem
         if (running and clock.now < run.deadline) or retries:
             return
-        if self._release(run):
-            self._report(run)
-            if run.pod["metadata"].get("deletionGracePeriodSeconds") != 0:
-                self._api.delete_stored(run.pod, 0)
+        released = self._release(run)
+        self._report(run)
+        if released and run.pod["metadata"].get("deletionGracePeriodSeconds") != 0:
+            self._api.delete_stored(run.pod, 0)
 
     def _release(self, run: PodRun) -> bool:
-        """Unprepare the claims that no other pod of the node uses."""
+        """Unprepare the claims that no other pod of the node uses.
+
+        No event says that a driver refused (SyncTerminatingPod of pkg/kubelet/kubelet.go).
+        """
         if run.released:
             return True
         try:

@@ -20,7 +20,8 @@ class PodRun:
     """What the kubelet knows of a pod.
 
     Attributes:
-        problem: why it does not get on, empty if it does.
+        problem: why it cannot be unprepared, empty if it can.
+        create_problem: why a container cannot be created, empty if all can.
         retry_at: virtual time of the next attempt.
         runs: container name -> its latest run.
         deadline: virtual time at which containers are killed, None if not deleted.
@@ -31,6 +32,7 @@ class PodRun:
     started_at: float
     prepared: bool = False
     problem: str = ""
+    create_problem: str = ""
     attempts: int = 0
     retry_at: float = 0.0
     runs: dict[str, Run] = field(default_factory=dict)
@@ -143,12 +145,13 @@ def _build_container_status(
 
 
 def _build_waiting_state(container: Obj, pod: PodRun, runtime: ContainerRuntime) -> Obj:
-    waiting = {"reason": "ContainerCreating"}
-    if pod.problem:
-        waiting["message"] = pod.problem
-    elif pod.prepared and runtime.command_of(container) is None:
-        waiting = {"reason": "CreateContainerError", "message": runtime.cannot_run}
-    return {"waiting": waiting}
+    problem = pod.create_problem
+    if pod.prepared and runtime.command_of(container) is None:
+        problem = runtime.cannot_run
+    if problem:
+        return {"waiting": {"reason": "CreateContainerError", "message": problem}}
+    # Also where claims cannot be prepared: why, only an event says.
+    return {"waiting": {"reason": "ContainerCreating"}}
 
 
 def _build_run_state(run: Run, clock: VirtualClock) -> Obj:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from kube.errors import ApiError
 from kube.values import Obj
 from kubesim import pods
 from kubesim.controllers.claims import FINALIZER
@@ -141,20 +142,24 @@ def tainted_devices(resource_slice: Obj) -> object:
     return spec_without(lambda device: device.pop("taints", None))(resource_slice), tainted
 
 
-@instead(Filter.pre_filter)
+@instead(Filter.check_node)
 def no_sharing(
-    _: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
-) -> str | None:
-    for claim in claims:
+    _: World, original: Callable[..., Sequence[Misfit]], pod: Obj, plan: Plan, *args: Any
+) -> Sequence[Misfit]:
+    for claim in plan.claims:
         if claim["status"].get("reservedFor") and not pods.is_reserved(claim, pod):
-            return "resourceclaim in use"
-    return original(pod, claims)
+            return [Misfit("resourceclaim in use")]
+    return original(pod, plan, *args)
 
 
-@instead(Filter.pre_filter)
-def beyond_the_limit(_: World, original: Callable[..., str | None], *args: Any) -> str | None:
-    why = original(*args)
-    return None if why == "resourceclaim in use" else why
+@instead(Binder.reserve_claim)
+def beyond_the_limit(
+    _: World, original: Callable[..., Obj], pod: Obj, claim: Obj, allocation: Obj | None
+) -> Obj:
+    try:
+        return original(pod, claim, allocation)
+    except ApiError:
+        return claim
 
 
 class SharedNodeAllocatable(NodeAllocatable):

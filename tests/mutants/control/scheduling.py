@@ -34,20 +34,18 @@ def takes_on(whom: Callable[[Obj], bool], change: Callable[[Obj], None]) -> Muta
     return mutate
 
 
-def prefilter(problem: Callable[[World, Obj, Sequence[Obj]], bool]) -> Mutation:
+def prefilter(problem: Callable[[World, Sequence[Obj]], bool]) -> Mutation:
     """What PreFilter finds wrong is passed over, in some cases."""
 
     @instead(Filter.pre_filter)
-    def mutate(
-        world: World, original: Callable[..., str | None], pod: Obj, claims: Sequence[Obj]
-    ) -> Any:
-        why = original(pod, claims)
-        return None if why and problem(world, pod, claims) else why
+    def mutate(world: World, original: Callable[..., str | None], claims: Sequence[Obj]) -> Any:
+        why = original(claims)
+        return None if why and problem(world, claims) else why
 
     return mutate
 
 
-def has_some_class(world: World, _: Obj, claims: Sequence[Obj]) -> bool:
+def has_some_class(world: World, claims: Sequence[Obj]) -> bool:
     """Every request has an alternative whose class exists."""
     known = {item["metadata"]["name"] for item in world.cluster.store.all("DeviceClass")}
     return all(
@@ -166,7 +164,7 @@ def allocates_what_is_there(
     there = [one for _, one in found if one and not pods.is_deleted(one) and not allocated(one)]
     if ready is None and there and missing and all("resourceClaimName" in e for e in missing):
         scheduler, plan = world.scheduler, Plan(there)
-        if scheduler.filter.pre_filter(pod, there) is None:
+        if scheduler.filter.pre_filter(there) is None:
             scheduler.filter.filter(pod, plan, scheduler._nodes())
         if plan.node is not None:
             scheduler.binder.reserve(pod, plan)
