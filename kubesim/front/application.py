@@ -231,7 +231,7 @@ class Application:
         if content_type.startswith(bodies.APPLY):
             if not call.query.get("fieldManager"):
                 raise ApiError(400, "BadRequest", "fieldManager is required for apply patch")
-            manager = FieldManager(call.query["fieldManager"], call.query.get("force") == "true")
+            manager = FieldManager(call.query["fieldManager"], call.has_flag("force"))
             body = bodies.check_object(call, body)
             body["metadata"] = {"name": call.name, **body["metadata"]}
         elif content_type.startswith(bodies.STRATEGIC):

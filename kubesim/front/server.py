@@ -98,8 +98,8 @@ def listen(port: int = 0) -> socket.socket:
 
     Raises UsageError: it cannot be had.
     """
-    # With its protocol by name: else asyncio does not know that it is TCP, leaves Nagle's algorithm on
-    # for each connection, and a client that delays acknowledgements waits 40 ms for each answer.
+    # With its protocol by name: else asyncio does not know that it is TCP, leaves Nagle's algorithm
+    # on for each connection, and a client that delays acknowledgements waits 40 ms for an answer.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -168,6 +168,11 @@ class Front(Application):
         write_kubeconfig(
             path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
         )
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The connections that are open."""
+        return list(self._server.server_state.connections)  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.backend.history.close()

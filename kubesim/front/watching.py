@@ -44,7 +44,7 @@ async def stream_watch(backend: Backend, call: Call, seconds: int) -> AsyncItera
                 revision = event.revision
                 yield _format_event(event, call, selects)
     except TimeoutError:
-        if call.query.get("allowWatchBookmarks") == "true":
+        if call.has_flag("allowWatchBookmarks"):
             yield _format_bookmark(call, revision)
     finally:
         unfollow()
@@ -55,7 +55,7 @@ def _list_initial_lines(backend: Backend, call: Call) -> tuple[int, list[bytes]]
 
     These are all objects, or the events after a resourceVersion.
     """
-    initial = call.query.get("sendInitialEvents") == "true"
+    initial = call.has_flag("sendInitialEvents")
     after = call.read_number("resourceVersion")
     selects = call.build_selection()
     with backend.lock:

@@ -35,6 +35,18 @@ def test_a_watch_replays_what_was_since_a_version(client: Client) -> None:
     assert [(kind, _name(obj)) for kind, obj in found] == [("ADDED", "two"), ("DELETED", "one")]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "type_of_first"),
+    [("watch", "ADDED"), ("watch=True", "ADDED"), ("watch=0", None), ("watch=False", None)],
+)
+def test_a_flag_is_read_as_go_reads_it(
+    client: Client, parameter: str, type_of_first: str | None
+) -> None:
+    client.send("POST", CLAIMS, claim("one"))
+    answer = client.send("GET", f"{CLAIMS}?{parameter}&timeoutSeconds=0").json()
+    assert answer.get("type") == type_of_first
+
+
 def test_what_leaves_the_selection_is_deleted_for_the_watch(client: Client) -> None:
     client.send("POST", CLAIMS, claim("one", x="1"))
     events = client.stream(f"{CLAIMS}?watch=1&labelSelector=x")
