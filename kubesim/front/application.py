@@ -29,7 +29,7 @@ from kubesim.front import body as bodies
 from kubesim.front.backend import Backend
 from kubesim.front.call import Call, read_call, wanted_of
 from kubesim.front.discovery import answer_discovery
-from kubesim.front.watching import stream_watch
+from kubesim.front.watching import Wakeups, stream_watch
 from kubesim.store import name_of, namespace_of, not_found
 
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
@@ -78,6 +78,7 @@ class Application:
     def __init__(self, backend: Backend, tokens: Mapping[str, User | None]) -> None:
         self.backend = backend
         self._tokens = tokens
+        self._wakeups: Wakeups | None = None
         self._remaining_lists: OrderedDict[str, tuple[int, list[Obj]]] = OrderedDict()
 
     def before(self, method: str, call: Call | None) -> None:
@@ -129,8 +130,11 @@ class Application:
             # What cannot be understood is refused before the stream begins.
             call.build_selection()
             call.read_number("resourceVersion")
+            if self._wakeups is None:
+                self._wakeups = Wakeups(self.backend.history, asyncio.get_running_loop())
             return StreamingResponse(
-                stream_watch(self.backend, call, seconds), media_type="application/json"
+                stream_watch(self.backend, self._wakeups, call, seconds),
+                media_type="application/json",
             )
         content_type = request.headers.get("content-type", "")
         # In a thread, because others are answered meanwhile.
@@ -231,7 +235,7 @@ class Application:
         if content_type.startswith(bodies.APPLY):
             if not call.query.get("fieldManager"):
                 raise ApiError(400, "BadRequest", "fieldManager is required for apply patch")
-            manager = FieldManager(call.query["fieldManager"], call.query.get("force") == "true")
+            manager = FieldManager(call.query["fieldManager"], call.has_flag("force"))
             body = bodies.check_object(call, body)
             body["metadata"] = {"name": call.name, **body["metadata"]}
         elif content_type.startswith(bodies.STRATEGIC):

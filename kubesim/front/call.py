@@ -49,13 +49,17 @@ class Call:
 
     @property
     def is_watch(self) -> bool:
-        return self.method == "GET" and self.query.get("watch") in ("1", "true")
+        return self.method == "GET" and self.has_flag("watch")
 
     @property
     def attributes(self) -> Attributes:
         """What an authorizer judges."""
         verb = _verb_of(self.method, self.name, watches=self.is_watch)
         return Attributes(verb, self.kind, self.sub, self.namespace, self.name)
+
+    def has_flag(self, name: str) -> bool:
+        """Return whether a parameter that is a bool is true."""
+        return is_true(self.query.get(name))
 
     def read_number(self, name: str, default: int = 0) -> int:
         """Return a parameter that is a whole number. Raises ApiError: 400, it is none."""
@@ -67,6 +71,15 @@ class Call:
     def build_selection(self) -> Selection:
         """Return which objects of the kind are meant. Raises ApiError: 400, a bad selector."""
         return Selection(self)
+
+
+def is_true(text: str | None) -> bool:
+    """Return whether a parameter that is a bool is true, as ``?watch`` and ``watch=True`` are.
+
+    ``Convert_Slice_string_To_bool`` in k8s.io/apimachinery/pkg/runtime/conversion.go. ``text``: its
+    value; None: it is not there.
+    """
+    return text is not None and text.lower() not in ("0", "false")
 
 
 def _verb_of(method: str, name: str, *, watches: bool) -> str:
@@ -86,7 +99,7 @@ def wanted_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttrib
         match[group_name] or "" for group_name in ("plural", "ns", "name", "sub")
     )
     kind = Kind(plural, plural, group, (version,), namespaced=bool(namespace))
-    watches = method == "GET" and query.get("watch") in ("1", "true")
+    watches = method == "GET" and is_true(query.get("watch"))
     return Attributes(_verb_of(method, name, watches=watches), kind, sub, namespace, name)
 
 

@@ -98,9 +98,16 @@ def listen(port: int = 0) -> socket.socket:
 
     Raises UsageError: it cannot be had.
     """
+    # With its protocol by name: else asyncio does not know that it is TCP, leaves Nagle's algorithm
+    # on for each connection, and a client that delays acknowledgements waits 40 ms for an answer.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server(("127.0.0.1", port))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen()
+        return listening
     except OSError as error:
+        listening.close()
         raise UsageError(
             f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}; choose "
             "another --port, or 0 for any free one"
@@ -161,6 +168,11 @@ class Front(Application):
         write_kubeconfig(
             path, cluster=self._name, server=self.url, ca=self._certificate, user=user, token=token
         )
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The connections that are open."""
+        return list(self._server.server_state.connections)  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.backend.history.close()
