@@ -7,14 +7,16 @@ holds them; and the smallest change with which it finds devices.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from conformance.compare.dumps import read_dump
 from conformance.compare.evidence import (
+    Obj,
     Object,
     ask_reference,
     find_obstacle,
@@ -26,7 +28,7 @@ from conformance.compare.remedies import Remedy, find_holders, find_remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
 from conformance.compare.whatif import Case, consumers_of
 from kube.base.errors import UsageError
-from kube.base.strictjson import read_object
+from kube.base.text import MAX_NAMES, join_some
 from reference_allocator.explain import Explanation, explain
 from reference_allocator.explain.explanation import NodeReport
 from reference_allocator.snapshot import Snapshot
@@ -37,7 +39,6 @@ those for a change that helps."""
 
 _NODE_SECONDS = 0.03
 _MAX_SHOWN = 20  # pods of a snapshot, and reasons of one, that are told
-_MAX_NAMES = 4
 _WIDTH = 80
 _DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
@@ -107,7 +108,7 @@ class PendingExplanation:
         head = f"{self.subject}: {len(self.fits)}/{self.nodes} nodes"
         yield "", f"{head}; {self.note}" if self.note else head
         for item in self.reasons[:_MAX_SHOWN]:
-            yield "  ", f"{_join_some(item.nodes)}: {item.reason}"
+            yield "  ", f"{join_some(item.nodes)}: {item.reason}"
         if self.reasons[_MAX_SHOWN:]:
             hidden_nodes = sum(len(item.nodes) for item in self.reasons[_MAX_SHOWN:])
             yield (
@@ -116,11 +117,11 @@ class PendingExplanation:
             )
         for holder in self.held:
             users = f"pod {', '.join(holder.pods)}" if holder.pods else "no pod"
-            yield "  ", f"claim {holder.claim} has {_join_some(holder.devices)}, for {users}"
+            yield "  ", f"claim {holder.claim} has {join_some(holder.devices)}, for {users}"
         for remedy in self.changes or ():
             yield "  ", f"would fit if {remedy.change} (on {remedy.node})"
         if self.fits and not self.note:
-            yield "  ", f"fits now on {_join_some(self.fits)}: {_FITS_NOW}"
+            yield "  ", f"fits now on {join_some(self.fits)}: {_FITS_NOW}"
         elif self.changes == ():
             yield "  ", "no single change that was tried, and no two, would make it fit"
 
@@ -139,10 +140,16 @@ def read_snapshot(document: Any) -> Snapshot:
 
 
 def explain_file(
-    path: Path, subject: str = "", seen: ExplanationTrace | None = None
+    path: Path,
+    subject: str = "",
+    seen: ExplanationTrace | None = None,
+    read: Callable[[Path], Obj] = read_dump,
 ) -> list[PendingExplanation]:
-    """Explain why pods or claims of a snapshot file are pending. Raises UsageError: no snapshot."""
-    document = read_object(path)
+    """Explain why pods or claims of a snapshot, or of a dump, are pending.
+
+    Raises UsageError: it cannot be used, or nothing in it has that name.
+    """
+    document = read(path)
     try:
         return explain_snapshot(read_snapshot(document), subject, seen=seen)
     except UsageError as error:
@@ -220,7 +227,7 @@ def _explain_waiting(
         tuple(Reason(reason, tuple(names)) for reason, names in grouped.items()),
         tuple(
             HeldDevices(claim, tuple(consumers_of(claims[claim])), tuple(devices))
-            for claim, devices in islice(held.items(), _MAX_NAMES)
+            for claim, devices in islice(held.items(), MAX_NAMES)
         ),
         tuple(find_remedies(case, explanation, alike, SECONDS)) if suggest and not fits else None,
     )
@@ -258,8 +265,3 @@ def _silent_drivers(classes: Sequence[Object], report: NodeReport) -> list[str]:
         for name in drivers - publishing
         if not any(f"{name}/" in pool for pool in report.pools)
     )
-
-
-def _join_some(names: Sequence[str]) -> str:
-    some = ", ".join(names[:_MAX_NAMES])
-    return f"{some} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else some

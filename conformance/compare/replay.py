@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from conformance.compare.asking import answer_question, change_snapshot
 from conformance.compare.compare_scenarios import compare_scenario
-from conformance.compare.evidence import ask_reference, undecided_claims
+from conformance.compare.dumps import read_dump
+from conformance.compare.evidence import Obj, ask_reference, undecided_claims
 from conformance.compare.explain import (
     ExplanationTrace,
     PendingExplanation,
@@ -30,10 +31,10 @@ from conformance.scenario.documents.yamlfile import as_mapping, read_documents
 from conformance.targets.opening.conversions import gates_of, version_of
 from kube.base.errors import UsageError
 from kube.base.options import option_field
-from kube.base.strictjson import read_object
 from reference_allocator.snapshot import Snapshot
 
 T = TypeVar("T")
+Read = Callable[[Path], Obj]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +75,34 @@ class WhatIf:
 
 
 def replay_if(
-    path: Path, what_if: WhatIf, seen: ExplanationTrace | None = None
+    path: Path, what_if: WhatIf, seen: ExplanationTrace | None = None, read: Read = read_dump
 ) -> list[PendingExplanation]:
     """Explain whether what waits in a snapshot would fit if. Raises UsageError: it cannot be."""
-    return _ask_changed(path, what_if, partial(explain_snapshot, suggest=False, seen=seen))
+    return _ask_changed(
+        read(path), path, what_if, partial(explain_snapshot, suggest=False, seen=seen)
+    )
 
 
-def make_answerer(path: Path, what_if: WhatIf) -> Callable[[bytes], str]:
+def make_answerer(path: Path, what_if: WhatIf, read: Read = read_dump) -> Callable[[bytes], str]:
     """Return what answers lines about a snapshot (`asking`). Raises UsageError: as `replay_if`."""
-    return _ask_changed(path, what_if, lambda snapshot: partial(answer_question, snapshot))
+    return _ask_changed(
+        read(path), path, what_if, lambda snapshot: partial(answer_question, snapshot)
+    )
 
 
-def _ask_changed(path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
-    document = read_object(path)
+def _ask_changed(document: Obj, path: Path, what_if: WhatIf, ask: Callable[[Snapshot], T]) -> T:
     try:
         return ask(what_if.apply(read_snapshot(undecided_parts(document)[0])))
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def replay(path: Path) -> tuple[Judgement, ...]:
-    """Judge the one decision or snapshot in a JSON file. Raises UsageError: neither is in it.
+def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
+    """Judge one decision, or a snapshot, of a file. Raises UsageError: it is neither.
 
     A decision has ``pod``, ``node``, ``claims``, ``allocations``, ``snapshot``. Nothing is told of
     a snapshot whose claims the reference leaves pending, too; of a cluster's, each pod is judged.
     """
-    document = read_object(path)
     try:
         if "allocations" in document:
             return (judge(document),)
