@@ -71,8 +71,8 @@ def read_manifests(
 
     Raises UsageError: it cannot be read on; the message begins with ``name:line``.
     """
-    source = _Unpacked(stream, report_progress)
     try:
+        source = _Unpacked(stream, report_progress)
         if _JSON.match(source.peek()):
             yield from _read_json(source, name)
         else:

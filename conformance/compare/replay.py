@@ -6,26 +6,36 @@ result file. Judging it again needs nothing but the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from conformance.compare.asking import answer_question, change_snapshot
+from conformance.compare.case import Case, find_fitting_node
 from conformance.compare.compare_scenarios import compare_scenario
 from conformance.compare.dumps import read_dump
-from conformance.compare.evidence import Obj, ask_reference, undecided_claims
+from conformance.compare.evidence import (
+    Obj,
+    ask_reference,
+    full_name,
+    name_of,
+    undecided_claims,
+)
 from conformance.compare.explain import (
     ExplanationTrace,
     PendingExplanation,
+    condition_of,
     explain_snapshot,
     read_snapshot,
 )
 from conformance.compare.judging import judge, judge_undecided, undecided_parts
 from conformance.compare.waiting import all_waiting
 from conformance.compare.whatif import add_objects, configure_snapshot
-from conformance.results.events.comparison import Judgement, ScenarioCompared
+from conformance.compare.witness import SEARCH_SECONDS
+from conformance.results.events.comparison import Judgement, ScenarioCompared, Verdict
 from conformance.results.read import load_results
 from conformance.scenario.documents.yamlfile import as_mapping, read_documents
 from conformance.targets.opening.conversions import gates_of, version_of
@@ -107,12 +117,13 @@ def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
         if "allocations" in document:
             return (judge(document),)
         if document.get("kind") == "Snapshot" or isinstance(document.get("snapshot"), Mapping):
-            if not undecided_claims(undecided_parts(document)[0]):
+            undecided = list(_list_undecided(document))
+            if not undecided:
                 raise UsageError(
                     "has no claim without an allocation, so there is nothing to judge; give a"
                     " decision (with $.allocations), or the snapshot of a pod that stayed pending"
                 )
-            judged = map(judge_undecided, _each_pod(document))
+            judged = map(_judge_waiting, undecided)
             return tuple(item for item in judged if item is not None)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
@@ -122,17 +133,37 @@ def replay(document: Obj, path: Path) -> tuple[Judgement, ...]:
     )
 
 
-def _each_pod(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the document for each pod that only devices keep waiting; as it is without pods."""
+def _list_undecided(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any] | Case]:
+    """Yield the document for each pod that only devices keep waiting; as it is without pods.
+
+    A pod whose claims have their devices already, or depend on the node, is a case.
+    """
     if not document.get("pods"):
-        return [document]
+        if undecided_claims(undecided_parts(document)[0]):
+            yield document
+        return
     snapshot = read_snapshot(document)
-    waiting = ask_reference(lambda: all_waiting(snapshot))
-    return [
-        {"pod": item.case.pod, "snapshot": {**document, "claims": list(item.case.claims)}}
-        for item in waiting
-        if item.case is not None and not item.note
-    ]
+    for item in ask_reference(lambda: all_waiting(snapshot)):
+        case = item.case
+        if case is not None and not item.note:
+            plain = bool(case.claims) and not case.requested
+            of_pod = {"pod": case.pod, "snapshot": {**document, "claims": list(case.claims)}}
+            yield of_pod if plain else case
+
+
+def _judge_waiting(waiting: Mapping[str, Any] | Case) -> Judgement | None:
+    """Return ``missed`` if the reference has a node for what waits; None if it has none, too."""
+    if not isinstance(waiting, Case):
+        return judge_undecided(waiting)
+    case = waiting
+    node = ask_reference(lambda: find_fitting_node(case, time.monotonic() + SEARCH_SECONDS))
+    pod = case.pod or {}
+    conditions = condition_of(case.snapshot, full_name(pod))
+    if node is None or any("Insufficient" in said for said in conditions):
+        return None
+    name = name_of(pod)
+    reason = f"{name} stayed pending; by its devices it can run on node {node}"
+    return Judgement(Verdict.MISSED, reason, (), None, name, node)
 
 
 def replay_results(path: Path) -> tuple[ScenarioCompared, ...]:
