@@ -16,9 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
-from conformance.compare.evidence import claim_names, has_ended
+from conformance.compare.evidence import claim_names, has_ended, named_classes
 from conformance.seam.pods import reduced_pod
 from conformance.targets.cluster.capture import keep_relevant
 from conformance.targets.cluster.snapshots import TAINT_RULE, allocation_of, by_name, make_snapshot
@@ -324,10 +324,10 @@ def _list_missing(by_kind: Mapping[str, list[Obj]]) -> Iterator[str]:
     present = {kind: set(map(by_name, objects)) for kind, objects in by_kind.items()}
     wanted: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for template in by_kind["ResourceClaimTemplate"]:
-        for name in _class_names(template["spec"].get("spec") or {}):
+        for name in named_classes(template["spec"]):
             wanted["DeviceClass"]["", name] = None
     for claim in by_kind["ResourceClaim"]:
-        for name in _class_names(claim["spec"]):
+        for name in named_classes(claim):
             wanted["DeviceClass"]["", name] = None
     for pod in by_kind["Pod"]:
         if has_ended(pod):
@@ -354,11 +354,3 @@ def _list_missing(by_kind: Mapping[str, list[Obj]]) -> Iterator[str]:
 def _ask_for(kind: str, names: str = "", instead: str = "") -> str:
     what = f"{kind} {names}" if names else kind
     return f"no {what} in what was given: `kubectl get {_KUBECTL[kind]} -o yaml`{instead}"
-
-
-def _class_names(spec: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the classes that a claim's spec names."""
-    for request in (spec.get("devices") or {}).get("requests") or ():
-        for body in (request.get("exactly"), *(request.get("firstAvailable") or ())):
-            if body and body.get("deviceClassName"):
-                yield body["deviceClassName"]

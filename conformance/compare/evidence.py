@@ -244,3 +244,12 @@ def find_closest(name: str, known: Iterable[str]) -> str | None:
 def _is_part(short: str, long: str) -> bool:
     """Return whether a name is a part of a qualified one, as ``gpu`` is of ``gpu.example.com``."""
     return short.casefold() in re.split("[./]", long.casefold())
+
+
+def named_classes(claim: Object) -> Iterator[str]:
+    """Yield the DeviceClasses that the requests of a claim name."""
+    devices = mapping_field(mapping_field(claim, "spec"), "devices")
+    for request in devices.get("requests") or ():
+        for body in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if body and body.get("deviceClassName"):
+                yield str(body["deviceClassName"])

@@ -312,10 +312,33 @@ def _known_faults(kubernetes: str, judged: JudgedNodes) -> Iterator[str]:
 
 def _explain_devices(case: Case, report: NodeReport) -> str:
     """Return what keeps the devices of a node from the claims, and which driver is not there."""
-    silent = ", ".join(_silent_drivers(case.snapshot.device_classes, report))
-    if not silent:
-        return report.text
-    return f"{report.text}; driver {silent} publishes nothing for the node: is it registered there?"
+    drivers = _silent_drivers(case.snapshot.device_classes, report)
+    return "; ".join((report.text, *_explain_silence(case.snapshot, report.node, drivers)))
+
+
+def _explain_silence(snapshot: Snapshot, node: str, drivers: Sequence[str]) -> Iterator[str]:
+    """Yield why drivers may have no devices for a node, as far as their slices show it."""
+    for driver in drivers:
+        published = [item for item in snapshot.slices if item["spec"]["driver"] == driver]
+        of_node = [item for item in published if item["spec"].get("nodeName") == node]
+        meant = [
+            item
+            for item in published
+            if _are_spellings(str(item["spec"].get("nodeName") or ""), node)
+        ]
+        if of_node:
+            yield f"slice {name_of(of_node[0])} of driver {driver} has no devices"
+        elif meant:
+            other = meant[0]["spec"]["nodeName"]
+            yield f"slice {name_of(meant[0])} of driver {driver} is of {other}: is {node} meant?"
+        else:
+            yield f"driver {driver} publishes nothing for the node: is it registered there?"
+
+
+def _are_spellings(name: str, node: str) -> bool:
+    """Return whether two names may mean one node: by their case, or as a host and its domain."""
+    short, long = sorted((name.casefold(), node.casefold()), key=len)
+    return bool(short) and name != node and (short == long or long.startswith(f"{short}."))
 
 
 def _silent_drivers(classes: Sequence[Object], report: NodeReport) -> list[str]:

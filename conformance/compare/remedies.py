@@ -22,7 +22,14 @@ from conformance.compare.case import (
     named_keys,
     remove_claim,
 )
-from conformance.compare.evidence import Object, full_name, key_of, mapping_field, name_of
+from conformance.compare.evidence import (
+    Object,
+    find_closest,
+    full_name,
+    key_of,
+    mapping_field,
+    name_of,
+)
 from conformance.compare.whatif import cordon_node, end_pod
 from kube.slices import results_of
 from reference_allocator.api import ResourceSlice
@@ -39,6 +46,7 @@ VALUE, COUNT, SELECTOR, TOLERATION, NODE, POD = range(6)
 _MAX_CHANGES = 64  # of one kind
 _SHOWN = 3
 _GROUPS, _ALIKE = 16, 3  # kinds of nodes, and nodes of each, that are tried
+_MAX_CORDONED = 4
 _FEW_NODES = 48  # of which all are tried
 
 
@@ -169,7 +177,7 @@ def _changes(case: Case, explanation: Explanation, failing: Sequence[str]) -> It
                 )
     for node in case.snapshot.nodes:
         yield from _node_changes(node)
-    if failing:
+    if 0 < len(failing) <= _MAX_CORDONED:
         names = ", ".join(failing)
         text = (
             f"node {names} were cordoned" if len(failing) == 1 else f"nodes {names} were cordoned"
@@ -276,6 +284,10 @@ def _request_changes(
     case: Case, body: Object, explanation: Explanation, devices: Mapping[str, tuple[str, Any]]
 ) -> Iterator[tuple[int, str, Object]]:
     """Yield cost, text and changed fields of what a request could ask for instead."""
+    classes, class_name = set(map(name_of, case.snapshot.device_classes)), body["deviceClassName"]
+    near = find_closest(class_name, classes) if class_name not in classes else None
+    if near:
+        yield VALUE, f"named class {near} instead of {class_name}", {"deviceClassName": near}
     environment = selector_environment(case.snapshot.features, case.snapshot.kubernetes)
     selectors = body.get("selectors") or []
     for index, selector in enumerate(selectors):

@@ -22,6 +22,7 @@ from conformance.compare.evidence import (
     key_of,
     mapping_field,
     name_of,
+    named_classes,
 )
 from kube.base.errors import UsageError
 from kube.slices import results_of
@@ -168,7 +169,8 @@ class _Claims:
                 texts = map(_describe_allocation, case.held)
                 return Waiting(name, None, f"is not pending: {'; '.join(texts)}")
             notes.append("it names its node, so that no scheduler allocates claims for it")
-        return Waiting(name, case, "; ".join((*notes, *_near_resources(case))), resources=resources)
+        notes += [*_near_resources(case), *_describe_absent_classes(case)]
+        return Waiting(name, case, "; ".join(notes), resources=resources)
 
     def _resolve(self, pod: Object, entry: Object) -> tuple[Key | None, str, Object | None]:
         """Return an entry's claim, what there is to say, and the claim if it is not made yet."""
@@ -233,6 +235,15 @@ def _near_resources(case: Case) -> Iterator[str]:
         near = find_closest(resource, known) if resource not in known else None
         if near:
             yield f"nobody provides {resource}; did you mean {near}?"
+
+
+def _describe_absent_classes(case: Case) -> Iterator[str]:
+    """Yield the classes that the claims name and that are not there."""
+    names = {name_of(item) for item in case.snapshot.device_classes}
+    absent = {name for claim in case.claims for name in named_classes(claim)} - names
+    for name in sorted(absent):
+        near = find_closest(name, names)
+        yield f"there is no DeviceClass {name}" + (f"; did you mean {near}?" if near else "")
 
 
 def _describe_gates(pod: Object) -> str:
