@@ -12,6 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def parse(text: str) -> Any:
 
     Raises ValueError: it is not JSON that reads the same for all.
     """
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+    return DECODER.decode(text)
 
 
 def check_bounds(
@@ -98,8 +99,18 @@ def read_object(path: Path) -> dict[str, Any]:
 
     Raises UsageError: it cannot be read or is not one; with ``file:line`` and what is wrong.
     """
-    try:
+    with explain_errors(path):
         document = loads(_unpacked(read_regular(path, MAX_TEXT)))
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: $: must be an object")
+    return document
+
+
+@contextmanager
+def explain_errors(path: object) -> Iterator[None]:
+    """Turn what is wrong with a file's JSON into a UsageError with ``file:line``."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except BoundsError as error:
@@ -116,9 +127,6 @@ def read_object(path: Path) -> dict[str, Any]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: is not JSON in UTF-8: {error}") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: $: must be an object")
-    return document
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -181,3 +189,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:60]!r} occurs twice")
     return mapping
+
+
+DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+"""Decodes JSON that reads the same for everybody, from text whose bounds were checked."""

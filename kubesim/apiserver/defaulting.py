@@ -14,6 +14,7 @@ from kubesim.apiserver.conversion import device_requests, list_devices
 from kubesim.clock import VirtualClock
 from kubesim.pods import list_containers
 from kubesim.store import retain_items
+from reference_allocator.api.defaulting import default_slice
 
 _NOT_READY_SECONDS = 300
 _WORKLOADS = frozenset({"DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
@@ -55,7 +56,9 @@ def _set_defaults_of_kind(obj: Obj, clock: VirtualClock, *, flat: bool) -> None:
     for device in list_devices(obj):
         for taint in device.get("taints") or []:
             _default_taint(taint, clock)
-    if obj["kind"] in _WORKLOADS:
+    if obj["kind"] == "ResourceSlice":
+        obj.update(default_slice(obj))
+    elif obj["kind"] in _WORKLOADS:
         _default_workload(obj)
     elif obj["kind"] == "DeviceTaintRule":
         _default_taint((obj.get("spec") or {}).get("taint"), clock)

@@ -14,12 +14,13 @@ from conformance.cli.output import printable
 from conformance.cli.snapshots import (
     CLUSTER_FIELDS,
     HOW_TO_NAME,
+    GivenFiles,
     take_snapshot,
     write_explanations,
 )
 from conformance.targets.opening.options import TargetOptions
 from kube.base.commandline import add_options
-from kube.base.errors import UsageError
+from kube.base.errors import ExitCode, UsageError
 
 
 @add_options("options", TargetOptions, CLUSTER_FIELDS, target="cluster")
@@ -28,8 +29,8 @@ def explain_command(
         list[str],
         typer.Argument(
             metavar="[SNAPSHOT] [NAMESPACE/NAME]",
-            help="A ResourceClaim or Pod of a cluster, or of a snapshot file; of a file alone, all"
-            " that waits.",
+            help="A ResourceClaim or Pod of a cluster, or of a snapshot or a dump (a file, a folder"
+            " or - for standard input); of that alone, all that waits.",
             show_default=False,
         ),
     ],
@@ -42,7 +43,8 @@ def explain_command(
     Also says who holds them, and the smallest change that makes it fit. Read-only;
     `capture --rbac` prints the rights.
 
-    Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer.
+    Exit code: 0 explained, 2 usage error or no such claim, 3 the cluster gave no answer, or a part
+    of what was given could not be read.
     """
     from conformance.compare.explain import (
         ExplanationTrace,
@@ -51,7 +53,7 @@ def explain_command(
         read_snapshot,
     )
 
-    seen = ExplanationTrace()
+    seen, given = ExplanationTrace(), GivenFiles()
     if options.cluster is not None:
         if len(subjects) != 1 or subjects[0].count("/") != 1 or not all(subjects[0].split("/")):
             raise UsageError(f"{subjects[0]}: must be NAMESPACE/NAME of a ResourceClaim or a Pod")
@@ -61,12 +63,13 @@ def explain_command(
         file, *names = subjects
         if len(names) > 1:
             raise UsageError(f"{names[1]}: give one snapshot and one NAMESPACE/NAME")
-        if not Path(file).exists() and file.count("/") == 1:
+        if file != "-" and not Path(file).exists() and file.count("/") == 1:
             raise UsageError(f"{file}: name the cluster: {HOW_TO_NAME}; or give a snapshot file")
-        explanations = explain_file(Path(file), "".join(names), seen)
+        explanations = explain_file(Path(file), "".join(names), seen, given.read)
     if html is not None:
         write_explanations(html, "Why claims are pending", explanations, seen)
     if output == "json":
         typer.echo(json.dumps([asdict(item) for item in explanations], indent=2))
     else:
         typer.echo(printable("\n".join(item.text for item in explanations)))
+    raise typer.Exit(given.conclude(ExitCode.CONFORMANT))
