@@ -16,6 +16,8 @@ from typing import Any, Final
 from conformance.scenario.documents.yamlfile import PathTuple, Problem, as_mapping, walk
 from conformance.scenario.lint.manifest_claims import pod_specs
 from kubesim.apiserver import decoding, disabled_fields, new_objects
+from kubesim.apiserver.defaulting import default_requests_to_limits
+from kubesim.pods import list_containers
 from kubesim.resources import KINDS
 from kubesim.validation import Expressions, find_create_errors
 from kubesim.validation.allocation import ADMIN_LABEL
@@ -84,9 +86,7 @@ class ApiRules:
     def _explain_gate(self, name: str, path: PathTuple, effect: str) -> Iterator[Problem]:
         gate = self.gates.get(name)
         if gate is None:
-            text = (
-                f"is unknown to Kubernetes {self.kubernetes}: it came with the feature gate {name}"
-            )
+            text = f"is not in Kubernetes {self.kubernetes}, which has no feature gate {name}"
             yield Problem(path, text)
         elif not gate.default:
             text = f"{effect}, unless the feature gate {name} is on"
@@ -106,7 +106,10 @@ def list_pod_refusals(data: Any) -> Iterator[Problem]:
         asked = _reduce_to_devices(spec)
         if any(schema.find_mistakes(_POD_SPEC, asked)):
             continue  # said already where the type is known; a custom resource may mean another
-        for error in check_devices(decoding.copy_decoded(_POD_SPEC, asked), ""):
+        decoded = decoding.copy_decoded(_POD_SPEC, asked)
+        for container in list_containers(decoded):
+            default_requests_to_limits(container.get("resources") or {})
+        for error in check_devices(decoded, ""):
             yield Problem((*path, *_find_author_path(spec, error.path)), error.body)
 
 

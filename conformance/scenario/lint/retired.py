@@ -64,8 +64,7 @@ def manifest_problems(data: Any) -> Iterator[Problem]:
         if not isinstance(data.get(field), str):
             near = {key.lower(): key for key in data}.get(field.lower(), field)
             meant = f"; did you mean {field} (found {near})?" if near != field else ""
-            path = (near,) if near in data else (field,)
-            yield Problem(path, f"is not a Kubernetes object: {field} is missing{meant}")
+            yield Problem((near,), f"is not a Kubernetes object: {field} is missing{meant}")
             return
     for path, obj in list_objects(data):
         yield from _check_object(obj, path)
