@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.engine.setup import Setup
+from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.variables import Variables, make_suffix, name_namespace
+from conformance.scenario.lint.objects import list_rules_for_every_device
 from conformance.scenario.loader import LoadedScenario
 from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
+from kube.base.errors import UsageError
 from kube.nodes import RUN_LABEL
 
 
@@ -83,8 +86,18 @@ class ScenarioAttempt:
 
 
 def check_bindings(scenarios: Iterable[LoadedScenario], setup: Setup) -> None:
-    """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
+    """Raise UsageError for a scenario that may not run as it is, before anything does.
+
+    Its variables do not resolve; or it would taint every device of somebody's cluster.
+    """
+    belongs_to_others = setup.opened.options.cluster == "kubeconfig"
     for loaded in scenarios:
         attempt = ScenarioAttempt(setup, loaded)
         if attempt.explain_skip() is None:
-            loaded.bind(attempt.make_variables())
+            scenario = loaded.bind(attempt.make_variables())
+            for path in list_rules_for_every_device(scenario) if belongs_to_others else ():
+                text = (
+                    "makes a DeviceTaintRule for every device, and so for the pods of others; name"
+                    " driver, pool or device, or run it on the reference or a cluster of your own"
+                )
+                raise UsageError(loaded.document.tell(Problem(path, text)))

@@ -156,6 +156,28 @@ def _warn_of_rule_for_all(obj: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(place, f"{text}; name driver, pool or device", "warning")
 
 
+def list_rules_for_every_device(scenario: Scenario) -> Iterator[PathTuple]:
+    """Yield where a scenario makes a DeviceTaintRule that selects every device, or makes it so."""
+    for path, obj in list_applied_objects(scenario):
+        if selects_every_device(obj):
+            yield path
+    for index, step in enumerate(scenario.spec.steps):
+        path = ("spec", "steps", index)
+        if step.update is not None and selects_every_device(step.update.object):
+            yield (*path, "update", "object")
+        if step.patch is not None and step.patch.kind == "DeviceTaintRule":
+            body = step.patch.body
+            changes = (
+                [as_mapping(as_mapping(body).get("spec")).get("deviceSelector", "kept")]
+                if isinstance(body, dict)
+                else [item.get("value") for item in body if "deviceSelector" in item["path"]]
+            )
+            if any(
+                not change or not any(as_mapping(change).values() or change) for change in changes
+            ):
+                yield (*path, "patch")
+
+
 def selects_every_device(obj: Mapping[str, Any]) -> bool:
     """Return whether an object is a DeviceTaintRule for all devices of a cluster.
 
