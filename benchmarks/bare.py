@@ -84,9 +84,7 @@ def run_bare_server(binaries: Path, folder: Path, prefix: tuple[str, ...] = ()) 
     with (folder / "log").open("wb") as log:
         try:
             for command in (etcd_command, api_command):
-                processes.append(
-                    subprocess.Popen((*prefix, *command), stdout=log, stderr=log)
-                )
+                processes.append(subprocess.Popen((*prefix, *command), stdout=log, stderr=log))
             yield Server(tuple(processes), kubeconfig)
         finally:
             for process in reversed(processes):

@@ -11,13 +11,16 @@ from conformance.engine.requirements import reason_to_skip, usable_nodes
 from conformance.engine.schedule.pools import NodePool
 from conformance.results.events.comparison import ScenarioCompared
 from conformance.results.events.scenario import Outcome, PlannedScenario, ScenarioFinished
+from conformance.scenario.documents.yamlfile import Problem
 from conformance.scenario.driver.profile import DriverProfile
 from conformance.scenario.driver.variables import Variables, make_suffix, name_namespace
 from conformance.scenario.lint.manifest_claims import pod_specs
+from conformance.scenario.lint.objects import list_rules_for_every_device
 from conformance.scenario.loader import LoadedScenario
 from conformance.scenario.steps import Step
 from conformance.seam.values import SCENARIO_LABEL, WORKER_LABEL, Capabilities
 from conformance.targets.opening.target import Opened
+from kube.base.errors import UsageError
 from kube.base.text import addresses_first
 from kube.nodes import RUN_LABEL
 
@@ -70,10 +73,21 @@ class Setup:
         return None if loss is None else f"not run: {loss}"
 
     def check_bindings(self, scenarios: Iterable[LoadedScenario]) -> None:
-        """Raise UsageError for a scenario whose variables do not resolve, before anything runs."""
+        """Raise UsageError for a scenario that may not run as it is, before anything does.
+
+        Its variables do not resolve; or it would taint every device of somebody's cluster.
+        """
+        belongs_to_others = self.opened.options.cluster == "kubeconfig"
         for loaded in scenarios:
             if self.explain_skip(loaded) is None:
-                loaded.bind(self.make_variables(loaded))
+                scenario = loaded.bind(self.make_variables(loaded))
+                for path in list_rules_for_every_device(scenario) if belongs_to_others else ():
+                    text = (
+                        "makes a DeviceTaintRule for every device, and so for the pods of others;"
+                        " name driver, pool or device, or run it on the reference or a cluster of"
+                        " your own"
+                    )
+                    raise UsageError(loaded.document.tell(Problem(path, text)))
 
     def make_variables(
         self, loaded: LoadedScenario, pool: NodePool | None = None, number: int = 0

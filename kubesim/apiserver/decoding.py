@@ -42,7 +42,7 @@ def decode_object(kind: Kind, obj: Obj) -> Obj:
     if unknown:
         listed = ", ".join(f'unknown field "{_format_path(item)}"' for item in unknown)
         raise _new_bad_request(kind, obj, f"strict decoding error: {listed}")
-    decoded: Obj = _copy_decoded(root, obj)
+    decoded: Obj = copy_decoded(root, obj)
     return decoded
 
 
@@ -53,7 +53,7 @@ def _format_path(unknown: UnknownField) -> str:
     return "".join(segments).lstrip(".")
 
 
-def _copy_decoded(shape: str, value: Any) -> Any:
+def copy_decoded(shape: str, value: Any) -> Any:
     """Return a copy of a value of the right type, as Go's decoder leaves it."""
     items: Iterable[tuple[str, str, Any]]
     if shape == "any":
@@ -62,7 +62,7 @@ def _copy_decoded(shape: str, value: Any) -> Any:
         return str(parse_quantity(str(value).strip()))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
-        return [_zero(inner) if item is None else _copy_decoded(inner, item) for item in value]
+        return [_zero(inner) if item is None else copy_decoded(inner, item) for item in value]
     if shape.startswith(MAP):
         items = ((key, shape[len(MAP) :], item) for key, item in value.items())
     elif shape in schema.types():
@@ -70,7 +70,7 @@ def _copy_decoded(shape: str, value: Any) -> Any:
         items = ((key, fields[key], item) for key, item in value.items())
     else:
         return value
-    return {key: _copy_decoded(inner, item) for key, inner, item in items if item is not None}
+    return {key: copy_decoded(inner, item) for key, inner, item in items if item is not None}
 
 
 def _zero(shape: str) -> Any:

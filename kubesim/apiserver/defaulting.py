@@ -124,7 +124,7 @@ def _default_pod_spec(spec: Obj) -> Obj:
         container.setdefault("imagePullPolicy", _pull_policy(container.get("image") or ""))
         container.setdefault("terminationMessagePath", "/dev/termination-log")
         container.setdefault("terminationMessagePolicy", "File")
-        _default_requests_to_limits(container.setdefault("resources", {}))
+        default_requests_to_limits(container.setdefault("resources", {}))
     return spec
 
 
@@ -133,7 +133,7 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in {"", "latest"} and "@" not in image else "IfNotPresent"
 
 
-def _default_requests_to_limits(requirements: Obj) -> None:
+def default_requests_to_limits(requirements: Obj) -> None:
     """Default requests to limits."""
     if requirements.get("limits"):
         requests = requirements.setdefault("requests", {})

@@ -22,6 +22,7 @@ __all__ = [
     "check_admin_status",
     "check_create",
     "check_update",
+    "find_create_errors",
     "keep_claims",
 ]
 
@@ -68,20 +69,29 @@ _STATUS_CHECKS: Final[Mapping[str, Callable[[Obj, Obj], FieldErrors]]] = {
 """The same of a changed status."""
 
 
-def check_create(
+def find_create_errors(
     kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
-) -> None:
-    """Check a new object in its stored version, complete with name and defaults.
+) -> list[FieldError]:
+    """Return what is wrong with a new object in its stored version, with name and defaults.
 
     Args:
         namespace_labels: labels of its namespace (admin access depends on one).
         expressions: what new CEL expressions may use.
-
-    Raises ApiError: 422 Invalid with a cause for each violated rule.
     """
     errors = list(names.check_metadata(kind, obj))
     if kind.name in _CREATE_CHECKS:
         errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
+    return errors
+
+
+def check_create(
+    kind: Kind, obj: Obj, namespace_labels: Mapping[str, str], expressions: Expressions
+) -> None:
+    """Check a new object as `find_create_errors` does.
+
+    Raises ApiError: 422 Invalid with a cause for each violated rule.
+    """
+    errors = find_create_errors(kind, obj, namespace_labels, expressions)
     if errors:
         raise invalid_status(kind, obj["metadata"].get("name") or "", errors)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -137,17 +137,23 @@ def decode_documents(data: bytes, file: Path) -> list[Document]:
 
 
 def yaml_files(
-    folder: Path, suffixes: Sequence[str] = YAML, exclude: Sequence[str] = ()
+    folder: Path,
+    suffixes: Sequence[str] = YAML,
+    exclude: Sequence[str] = (),
+    report: Callable[[YamlError], None] | None = None,
 ) -> list[Path]:
     """Return the files below a folder whose names end so, in the order of their paths.
 
     Hidden folders (``.git``, ``.venv``) are left out, and what the globs of ``exclude`` match: a
     path below ``folder``, or a name. A folder that cannot be read is a YamlError, not left out in
-    silence.
+    silence; with ``report`` that is called for it, and the others are listed.
     """
 
     def refuse(error: OSError) -> None:
-        raise YamlError(f"{error.filename}: cannot be read: {error.strerror}; check its rights")
+        text = f"{error.filename}: cannot be read: {error.strerror}; check its rights"
+        if report is None:
+            raise YamlError(text)
+        report(YamlError(text))
 
     def is_included(parent: str, name: str) -> bool:
         below = Path(parent, name).relative_to(folder).as_posix()
