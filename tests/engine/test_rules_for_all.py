@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from conformance.engine.attempt import check_bindings
 
 from conformance.engine.setup import Setup
 from conformance.scenario.loader import load_scenarios
@@ -44,7 +44,9 @@ RIGHT = {
 
 @pytest.mark.parametrize("cluster", ["kubeconfig", None])
 @pytest.mark.parametrize("way", [*STEPS, *RIGHT])
-def test_it_is_refused_before_anything_runs(way: str, cluster: str | None, tmp_path: Path) -> None:
+def test_it_is_refused_before_anything_runs(
+    way: str, cluster: Literal["kubeconfig"] | None, tmp_path: Path
+) -> None:
     steps = {**STEPS, **RIGHT}[way] + EXPECT
     file = write(tmp_path, steps, feature="DeviceTaintRules", tier="allocation")
     scenarios = load_scenarios([file])
@@ -52,9 +54,9 @@ def test_it_is_refused_before_anything_runs(way: str, cluster: str | None, tmp_p
         options = replace(opened.options, cluster=cluster)
         setup = Setup("run", replace(opened, options=options))
         if cluster is None or way in RIGHT:
-            check_bindings(scenarios, setup)
+            setup.check_bindings(scenarios)
         else:
             with pytest.raises(
                 UsageError, match="makes a DeviceTaintRule for every device, and so"
             ):
-                check_bindings(scenarios, setup)
+                setup.check_bindings(scenarios)
