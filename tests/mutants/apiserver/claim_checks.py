@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from kube.errors import ApiError
 from kube.values import Obj
 from kubesim.apiserver.server import ApiServer
 from kubesim.resources import Kind
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.api import schema
+from tests.mutants.apiserver.overlooked_fields import (
+    CHANGED,
+    CLAIM,
+    CLASS,
+    NEW,
+    TEMPLATE,
+    overlooks,
+)
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 Create = Callable[[Obj, str], Obj]
-
-
-def accept_in_spite_of(field: str, message: str = "") -> Mutation:
-    """What is wrong with a field is not looked at."""
-
-    @instead(ApiServer.validate_new)
-    def mutate(_: World, original: Callable[..., None], *args: Any) -> None:
-        try:
-            original(*args)
-        except ApiError as error:
-            if not all(field in c.field and message in c.message for c in error.causes):
-                raise
-
-    return mutate
 
 
 def ignores_unknown_fields(*below: str) -> Mutation:
@@ -54,34 +46,6 @@ def holder_of(mistake: schema.UnknownField) -> str:
     """The field below which an unknown one stands, for example ``requests``."""
     names = [step for step in mistake.path[:-1] if isinstance(step, str)]
     return names[-1] if names else ""
-
-
-Rule = Callable[..., None]
-
-
-CLAIM, TEMPLATE, CLASS = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass"
-
-
-NEW, CHANGED = ApiServer.validate_new, ApiServer.validate_change
-
-
-def overlooks(pattern: str, *kinds: str, at: tuple[Rule, ...] = (NEW, CHANGED)) -> Mutation:
-    """Errors of which field and message match are overlooked; by default in claims."""
-
-    def mutate(world: World) -> None:
-        def check(original: Callable[..., None], kind: Kind, *args: Any, **how: Any) -> None:
-            try:
-                original(kind, *args, **how)
-            except ApiError as error:
-                told = [f"{cause.field}: {cause.message}" for cause in error.causes]
-                known = kind.name in (kinds or (CLAIM,))
-                if not known or not all(re.search(pattern, text) for text in told):
-                    raise
-
-        for rule in at:
-            replace(getattr(world.api, rule.__name__), check)
-
-    return mutate
 
 
 EXACTLY = r"^spec\.devices\.requests\[\d+\]\.exactly\."
@@ -211,10 +175,10 @@ _RESULT = r"^status\.allocation\.devices\.results\[\d+\]\."
 
 
 DEFECTS: Defects = {
-    "admin-access-anywhere": accept_in_spite_of("adminAccess"),
+    "admin-access-anywhere": overlooks("adminAccess", CLAIM, TEMPLATE, at=(NEW,)),
     "ignores-unknown-fields-of-claims": ignores_unknown_fields("spec"),
     "ignores-unknown-fields-of-requests": ignores_unknown_fields("requests"),
-    "takes-any-resource-name": accept_in_spite_of("spec.extendedResourceName"),
+    "takes-any-resource-name": overlooks("^spec.extendedResourceName", CLASS, at=(NEW,)),
     **_LIMITS,
     **_NAMES,
     **_VALUES,

@@ -11,27 +11,11 @@ from kube.values import Obj
 from kubesim.apiserver import conversion
 from kubesim.resources import Kind
 from kubesim.world import World
-from tests.mutants.apiserver.claim_checks import CHANGED, CLAIM, CLASS, NEW, TEMPLATE, Rule
 from tests.mutants.apiserver.claim_storage import alternatives
+from tests.mutants.apiserver.overlooked_fields import CHANGED, CLAIM, CLASS, TEMPLATE, refuses
 from tests.mutants.replacing import Defects, Mutation, replace
 
 Wrong = Callable[[Obj], bool]
-
-
-def refuses(wrong: Wrong, *kinds: str, rule: Rule = NEW) -> Mutation:
-    """New (or changed) objects of these kinds, by default claims, are refused."""
-
-    def mutate(world: World) -> None:
-        def check(
-            original: Callable[..., None], kind: Kind, obj: Obj, *args: Any, **k: Any
-        ) -> None:
-            if kind.name in (kinds or (CLAIM,)) and wrong(obj):
-                raise ApiError(422, "Invalid", "is invalid: refused by a defect")
-            original(kind, obj, *args, **k)
-
-        replace(getattr(world.api, rule.__name__), check)
-
-    return mutate
 
 
 def refuses_change(wrong: Callable[[Obj, Obj], bool], kind_name: str = CLAIM) -> Mutation:
@@ -111,13 +95,13 @@ DEFECTS: Defects = {
     ),
     "class-refuses-32-selectors": refuses(lambda o: len(listed(o, "selectors")) == 32, CLASS),
     "class-refuses-32-configs": refuses(lambda o: len(listed(o, "config")) == 32, CLASS),
-    "claim-refuses-256-consumers": refuses(lambda o: len(_users(o)) == 256, rule=CHANGED),
+    "claim-refuses-256-consumers": refuses(lambda o: len(_users(o)) == 256, at=(CHANGED,)),
     "allocation-refuses-32-results": refuses(
         lambda o: (
             len(((_status(o).get("allocation") or {}).get("devices") or {}).get("results", []))
             == 32
         ),
-        rule=CHANGED,
+        at=(CHANGED,),
     ),
     "takes-10-kb-for-10-kib": refuses(
         lambda o: any(len(text) > 10_000 for text in _parameters(o)), CLAIM, CLASS, TEMPLATE
@@ -160,10 +144,10 @@ DEFECTS: Defects = {
         lambda n, o: "deletionTimestamp" in n["metadata"] and _status(n) != _status(o)
     ),
     "consumers-of-one-name-are-refused": refuses(
-        lambda o: _twice([user.get("name") for user in _users(o)]), rule=CHANGED
+        lambda o: _twice([user.get("name") for user in _users(o)]), at=(CHANGED,)
     ),
     "consumers-are-pods-alone": refuses(
-        lambda o: any(user.get("resource") != "pods" for user in _users(o)), rule=CHANGED
+        lambda o: any(user.get("resource") != "pods" for user in _users(o)), at=(CHANGED,)
     ),
     "consumers-cannot-leave": refuses_change(lambda n, o: len(_users(n)) < len(_users(o))),
 }

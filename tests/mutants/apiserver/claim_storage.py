@@ -11,7 +11,8 @@ from kubesim.apiserver.fieldmanagers import FieldManagers
 from kubesim.apiserver.server import ApiServer
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.apiserver.claim_checks import CLAIM, CLASS, TEMPLATE, Create
+from tests.mutants.apiserver.claim_checks import Create
+from tests.mutants.apiserver.overlooked_fields import CLAIM, CLASS, TEMPLATE
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

@@ -13,8 +13,9 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.resources import DRA_GROUP, KINDS
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.apiserver.claim_checks import CLAIM, CLASS, TEMPLATE, Create
+from tests.mutants.apiserver.claim_checks import Create
 from tests.mutants.apiserver.claim_storage import alternatives
+from tests.mutants.apiserver.overlooked_fields import CLAIM, CLASS, TEMPLATE
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"

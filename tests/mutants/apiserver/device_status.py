@@ -14,7 +14,7 @@ from kubesim.store import clone
 from kubesim.validation.errors import FieldError
 from kubesim.world import World
 from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.overlooked_fields import refuses, table
+from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, refuses, table
 from tests.mutants.replacing import Defects, Mutation, instead
 
 
@@ -70,7 +70,7 @@ def _reports(obj: Obj) -> list[Any]:
 
 
 def _report(what: Callable[[Any], bool]) -> Mutation:
-    return refuses("ResourceClaim", lambda obj: any(what(report) for report in _reports(obj)))
+    return refuses(lambda obj: any(what(report) for report in _reports(obj)), at=(NEW, CHANGED))
 
 
 def _network(report: Obj) -> Obj:

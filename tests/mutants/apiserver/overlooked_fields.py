@@ -1,4 +1,4 @@
-"""The API server does not look at something: how such a defect is put in."""
+"""The API server does not look at something, or refuses what is valid: how that is put in."""
 
 from __future__ import annotations
 
@@ -8,66 +8,73 @@ from typing import Any
 
 from kube.errors import ApiError
 from kube.values import Obj
+from kubesim.apiserver.server import ApiServer
 from kubesim.resources import Kind
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, replace
 
 When = Callable[[Obj], bool]
+Rule = Callable[..., None]
+
+CLAIM, TEMPLATE, CLASS, SLICE = (
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceSlice",
+)
+NEW, CHANGED = ApiServer.validate_new, ApiServer.validate_change
 
 
-def overlooks_field(
-    kind_name: str,
-    field: str,
-    message: str = "",
-    *,
-    new: bool = True,
-    changed: bool = True,
+def overlooks(
+    pattern: str,
+    *kinds: str,
+    at: tuple[Rule, ...] = (NEW, CHANGED),
     when: When = lambda _: True,
 ) -> Mutation:
-    """What is wrong with a field of a kind's objects is not looked at.
+    """Overlook errors of objects of these kinds, by default claims.
 
     Args:
-        field: a pattern that is found in the cause's field.
-        message: what the cause's message contains.
-        new: in new objects.
-        changed: in objects that are changed, and in their status.
+        pattern: found in ``FIELD: MESSAGE`` of each cause.
+        at: in new objects, in changed ones and their status, or in both.
         when: of which objects.
     """
 
-    def check(original: Callable[..., None], kind: Kind, obj: Obj, *args: Any, **how: Any) -> None:
+    def check(original: Rule, kind: Kind, obj: Obj, *args: Any, **how: Any) -> None:
         try:
             original(kind, obj, *args, **how)
         except ApiError as error:
-            left = [
-                c for c in error.causes if not (re.search(field, c.field) and message in c.message)
-            ]
-            if kind.name != kind_name or left or not error.causes or not when(obj):
+            causes = [f"{cause.field}: {cause.message}" for cause in error.causes]
+            expected = kind.name in (kinds or (CLAIM,)) and when(obj) and causes
+            if not expected or not all(re.search(pattern, cause, re.DOTALL) for cause in causes):
                 raise
 
-    def mutate(world: World) -> None:
-        if new:
-            replace(world.api.validate_new, check)
-        if changed:
-            replace(world.api.validate_change, check)
-
-    return mutate
+    return validates(at, check)
 
 
 def table(kind_name: str, rows: Mapping[str, tuple[str, str]]) -> Defects:
-    """Name of a defect -> pattern of the field and part of the message that are overlooked."""
-    return {name: overlooks_field(kind_name, *row) for name, row in rows.items()}
+    """Return defects by name, from a pattern of the field and part of the message of each."""
+    return {
+        name: overlooks(re.sub(r"\$$", ":", field) + ".*" + re.escape(message), kind_name)
+        for name, (field, message) in rows.items()
+    }
 
 
-def refuses(kind_name: str, what: When, why: str = "too much") -> Mutation:
-    """Objects of a kind that are valid are refused, new and changed ones."""
+def refuses(wrong: When, *kinds: str, at: tuple[Rule, ...] = (NEW,)) -> Mutation:
+    """Refuse objects of these kinds, by default claims, that are valid."""
 
-    def check(original: Callable[..., None], kind: Kind, obj: Obj, *args: Any, **how: Any) -> None:
+    def check(original: Rule, kind: Kind, obj: Obj, *args: Any, **how: Any) -> None:
+        if kind.name in (kinds or (CLAIM,)) and wrong(obj):
+            raise ApiError(422, "Invalid", "is invalid: refused by a defect")
         original(kind, obj, *args, **how)
-        if kind.name == kind_name and what(obj):
-            raise ApiError(422, "Invalid", why)
+
+    return validates(at, check)
+
+
+def validates(at: tuple[Rule, ...], check: Callable[..., None]) -> Mutation:
+    """Put a check in the place of validations."""
 
     def mutate(world: World) -> None:
-        replace(world.api.validate_new, check)
-        replace(world.api.validate_change, check)
+        for rule in at:
+            replace(getattr(world.api, rule.__name__), check)
 
     return mutate

@@ -11,10 +11,9 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.world import World
 from tests.mutants.apiserver.claim_changes import Change
 from tests.mutants.apiserver.claim_checks import (
-    accept_in_spite_of,
     ignores_unknown_fields,
 )
-from tests.mutants.apiserver.overlooked_fields import overlooks_field, refuses, table
+from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, overlooks, refuses, table
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
@@ -106,14 +105,19 @@ def _names(container: Obj) -> list[str]:
     return [one["name"] for one in (container.get("resources") or {}).get("claims") or ()]
 
 
+WITH_PODS = ("Pod", "Job", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+
+
 DEFECTS: Defects = {
-    "accepts-pod-claim-without-source": accept_in_spite_of("spec.resourceClaims", "must specify"),
-    "ignores-unknown-fields-of-pod-claims": ignores_unknown_fields("resourceClaims"),
-    "sources-of-later-pod-claims-are-not-checked": accept_in_spite_of(
-        "spec.resourceClaims[1]", "ust specify"
+    "accepts-pod-claim-without-source": overlooks(
+        r"spec\.resourceClaims.*must specify", *WITH_PODS, at=(NEW,)
     ),
-    "containers-name-requests-of-claims-that-they-have": overlooks_field(
-        "Pod", r"\.resources\.claims", "Duplicate", when=_names_whole_claim_first
+    "ignores-unknown-fields-of-pod-claims": ignores_unknown_fields("resourceClaims"),
+    "sources-of-later-pod-claims-are-not-checked": overlooks(
+        r"spec\.resourceClaims\[1\].*ust specify", *WITH_PODS, at=(NEW,)
+    ),
+    "containers-name-requests-of-claims-that-they-have": overlooks(
+        r"\.resources\.claims.*Duplicate", "Pod", when=_names_whole_claim_first
     ),
     "gated-pods-can-be-bound": _binds_gated_pods,
     **table(
@@ -137,23 +141,27 @@ DEFECTS: Defects = {
             "takes-extended-claims-without-name": (r"^status\.ext.*ClaimName$", "Required"),
         },
     ),
-    "takes-any-template-of-deployments": overlooks_field("Deployment", r"template"),
+    "takes-any-template-of-deployments": overlooks("template", "Deployment"),
     "changes-claims-of-pods": _changes("resourceClaims"),
     "changes-claims-of-containers": _changes("containers", "resources", "claims"),
     "old-clients-lose-claims-of-pods": _forgets("resourceClaimStatuses"),
     "old-clients-lose-extended-claims": _forgets("extendedResourceClaimStatus"),
     "refuses-one-claim-under-two-names": refuses(
-        "Pod",
         lambda pod: (
             len({c["resourceClaimName"] for c in _claims(pod) if "resourceClaimName" in c})
             < sum("resourceClaimName" in claim for claim in _claims(pod))
         ),
+        "Pod",
+        at=(NEW, CHANGED),
     ),
     "refuses-two-requests-of-one-claim": refuses(
-        "Pod",
         lambda pod: any(len(n) > len({*n}) for n in map(_names, pod["spec"]["containers"])),
+        "Pod",
+        at=(NEW, CHANGED),
     ),
     "refuses-claims-of-init-containers": refuses(
-        "Pod", lambda pod: any(map(_names, pod["spec"].get("initContainers") or ()))
+        lambda pod: any(map(_names, pod["spec"].get("initContainers") or ())),
+        "Pod",
+        at=(NEW, CHANGED),
     ),
 }

@@ -13,10 +13,10 @@ from kubesim.apiserver.server import ApiServer
 from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.apiserver.claim_changes import Change, accepts_changes
+from tests.mutants.apiserver.claim_changes import Change
 from tests.mutants.apiserver.claim_checks import Create
 from tests.mutants.apiserver.claim_versions import OLD, hides, loses
-from tests.mutants.apiserver.overlooked_fields import overlooks_field
+from tests.mutants.apiserver.overlooked_fields import CHANGED, SLICE, overlooks
 from tests.mutants.apiserver.watches import without_field
 from tests.mutants.replacing import Defects, Mutation, instead, replace
 
@@ -231,9 +231,9 @@ DEFECTS: Defects = {
     "keeps-fields-of-disabled-features": keeps_disabled_fields,
     "mistakes-rules-of-v1beta2": loses("v1beta2", mistake_driver),
     "loses-capacity": loses("v1beta2", lose_capacity),
-    "takes-any-taint-rule": accepts_changes("DeviceTaintRule", "spec"),
-    "slices-may-lose-their-node": overlooks_field(
-        "ResourceSlice", r"^spec\.nodeName$", "Invalid value: null", new=False
+    "takes-any-taint-rule": overlooks("^spec", "DeviceTaintRule", at=(CHANGED,)),
+    "slices-may-lose-their-node": overlooks(
+        r"^spec\.nodeName: .*Invalid value: null", SLICE, at=(CHANGED,)
     ),
     "v1beta1-hides-taints": hides(OLD, _without_taints, "ResourceSlice"),
     "generation-of-slices-stays": stores("ResourceSlice", _stays),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kube.values import Obj
 from kubesim.apiserver.conversion import list_devices
-from tests.mutants.apiserver.claim_checks import accept_in_spite_of
-from tests.mutants.apiserver.overlooked_fields import overlooks_field, table
+from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, SLICE, overlooks, table
 from tests.mutants.replacing import Defects
 
 _POLICY = r"requestPolicy"
@@ -33,29 +32,27 @@ def _many_values(obj: Obj) -> bool:
     )
 
 
+_64_DEVICES = r"^spec\.devices: .*at most 64"
+
+
 DEFECTS: Defects = {
-    "takes-any-node-operations": accept_in_spite_of("spec.skipNodeOperations"),
-    "takes-any-number-of-taints": accept_in_spite_of("spec.devices[0].taints", "must have at"),
-    "takes-any-pool-name": accept_in_spite_of("spec.pool.name"),
-    "takes-5-binding-failure-conditions": overlooks_field(
-        "ResourceSlice", r"\.bindingFailureConditions$", "Too many"
+    "takes-any-node-operations": overlooks(r"spec\.skipNodeOperations", SLICE, at=(NEW,)),
+    "takes-any-number-of-taints": overlooks(
+        r"spec\.devices\[0\]\.taints.*must have at", SLICE, at=(NEW,)
     ),
-    "changed-taints-are-not-checked": overlooks_field(
-        "ResourceSlice", r"^spec\.devices\[\d+\]\.taints", new=False
+    "takes-any-pool-name": overlooks(r"spec\.pool\.name", SLICE, at=(NEW,)),
+    "takes-5-binding-failure-conditions": overlooks(
+        r"\.bindingFailureConditions: .*Too many", SLICE
     ),
-    "takes-65-devices-with-taints": overlooks_field(
-        "ResourceSlice", r"^spec\.devices$", "at most 64", when=_tainted
+    "changed-taints-are-not-checked": overlooks(
+        r"^spec\.devices\[\d+\]\.taints", SLICE, at=(CHANGED,)
     ),
-    "takes-65-devices-with-counters": overlooks_field(
-        "ResourceSlice", r"^spec\.devices$", "at most 64", when=_partitioned
+    "takes-65-devices-with-taints": overlooks(_64_DEVICES, SLICE, when=_tainted),
+    "takes-65-devices-with-counters": overlooks(_64_DEVICES, SLICE, when=_partitioned),
+    "takes-65-devices-with-lists": overlooks(
+        _64_DEVICES, SLICE, when=lambda obj: not _tainted(obj) and not _partitioned(obj)
     ),
-    "takes-65-devices-with-lists": overlooks_field(
-        "ResourceSlice",
-        r"^spec\.devices$",
-        "at most 64",
-        when=lambda obj: not _tainted(obj) and not _partitioned(obj),
-    ),
-    "takes-11-valid-values": overlooks_field("ResourceSlice", _VALUES, when=_many_values),
+    "takes-11-valid-values": overlooks(_VALUES, SLICE, when=_many_values),
     **table(
         "ResourceSlice",
         {
@@ -145,10 +142,10 @@ DEFECTS: Defects = {
             "takes-9-conditions-of-rules": (r"^status\.conditions$", "must have at most"),
         },
     ),
-    "checks-new-slices-only": overlooks_field(
-        "ResourceSlice", r"spec\.(devices|shared|pool\.(res|gen))", new=False
+    "checks-new-slices-only": overlooks(
+        r"spec\.(devices|shared|pool\.(res|gen))", SLICE, at=(CHANGED,)
     ),
-    "changes-nodes-of-slices": overlooks_field("ResourceSlice", r"nodeName$", "immutable"),
-    "changes-pools-of-slices": overlooks_field("ResourceSlice", r"pool\.name$", "immutable"),
-    "changes-drivers-of-slices": overlooks_field("ResourceSlice", r"driver$", "immutable"),
+    "changes-nodes-of-slices": overlooks("nodeName: .*immutable", SLICE),
+    "changes-pools-of-slices": overlooks(r"pool\.name: .*immutable", SLICE),
+    "changes-drivers-of-slices": overlooks("driver: .*immutable", SLICE),
 }

@@ -7,12 +7,12 @@ from typing import Any
 
 from kube.values import Obj
 from kubesim.apiserver.conversion import list_devices
-from tests.mutants.apiserver.overlooked_fields import refuses
+from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, SLICE, refuses
 from tests.mutants.replacing import Defects, Mutation
 
 
 def _slices(what: Callable[[Obj], bool]) -> Mutation:
-    return refuses("ResourceSlice", what)
+    return refuses(what, SLICE, at=(NEW, CHANGED))
 
 
 def _device(what: Callable[[Any], bool]) -> Mutation:
