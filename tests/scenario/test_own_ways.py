@@ -21,9 +21,9 @@ from kube.cdi.reading import ContainerEdits
 from kube.values import Obj
 from kubesim.world import World
 from tests.mutants import DEFECTS
-from tests.mutants.allocator.inputs import results
-from tests.mutants.allocator.inputs import writes as allocates
-from tests.mutants.driver import drivers, first_devices, prepares
+from tests.mutants.allocation.inputs import results
+from tests.mutants.allocation.inputs import writes as allocates
+from tests.mutants.driver.preparation import drivers, first_devices, prepares
 from tests.mutants.replacing import Mutation, replace
 from tests.scenario.shapes import OWN_WAYS
 from tests.scenario.shipped import shipped

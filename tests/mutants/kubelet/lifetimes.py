@@ -13,8 +13,19 @@ from kubesim.nodes.kubelet import Kubelet
 from kubesim.nodes.podstatus import PodRun
 from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.disruption import when_started
+from tests.mutants.allocation.inputs import results
 from tests.mutants.replacing import Defects, Mutation, instead, replace
+
+
+def when_started(change: Callable[[Kubelet], None]) -> Mutation:
+    """A kubelet does something wrong when it starts."""
+
+    @instead(Kubelet.start)
+    def mutate(kubelet: Kubelet, original: Callable[[], None]) -> None:
+        change(kubelet)
+        original()
+
+    return mutate
 
 
 def in_kubelets(mutate: Callable[[Kubelet], None]) -> Mutation:
@@ -182,6 +193,69 @@ def keeps_slices_at_start(_: Kubelet, original: Callable[[str], None], driver: s
         original(driver)
 
 
+def lets_go(
+    change: Callable[[World, DRAManager, Callable[[str], None], str], None],
+) -> Mutation:
+    """The kubelet lets go of the claims of evicted pods in another way."""
+
+    def mutate(world: World) -> None:
+        for kubelet in world.kubelets:
+            manager = kubelet.dra_manager
+
+            def unprepare(
+                original: Callable[[str], None], pod_uid: str, manager: DRAManager = manager
+            ) -> None:
+                pod = world.cluster.store.by_uid(pod_uid)
+                found = ((pod or {}).get("status") or {}).get("conditions") or []
+                if any(one["type"] == "DisruptionTarget" for one in found):
+                    change(world, manager, original, pod_uid)
+                else:
+                    original(pod_uid)
+
+            replace(manager.unprepare, unprepare)
+
+    return mutate
+
+
+def not_at_all(_: World, manager: DRAManager, original: Callable[[str], None], uid: str) -> None:
+    for prepared in manager.prepared.values():
+        if uid in prepared.pods:
+            prepared.unprepare = ()
+    original(uid)
+
+
+def of_the_neighbours(
+    _: World, manager: DRAManager, original: Callable[[str], None], uid: str
+) -> None:
+    original(uid)
+    for claim_uid in manager.prepared:
+        for driver in manager.drivers:
+            driver.unprepare(claim_uid)
+
+
+def of_tainted_devices(
+    world: World, manager: DRAManager, original: Callable[[str], None], uid: str
+) -> None:
+    for claim_uid, prepared in manager.prepared.items():
+        if uid in prepared.pods and not _is_tainted(world, claim_uid):
+            prepared.unprepare = ()
+    original(uid)
+
+
+def _is_tainted(world: World, claim_uid: str) -> bool:
+    claim = world.cluster.store.by_uid(claim_uid)
+    if world.cluster.store.all("DeviceTaintRule"):
+        return True
+    tainted = {
+        (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
+        for item in world.cluster.store.all("ResourceSlice")
+        for device in item["spec"].get("devices") or ()
+        if device.get("taints")
+    }
+    allocation = claim["status"].get("allocation") if claim else None
+    return any((r["driver"], r["pool"], r["device"]) in tainted for r in results(allocation or {}))
+
+
 DEFECTS: Defects = {
     "kubelet-adds-devices-to-former-ones": in_kubelets(
         lambda kubelet: adds_to_former_devices(kubelet.dra_manager)
@@ -199,4 +273,7 @@ DEFECTS: Defects = {
     "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
     "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
     "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
+    "kubelet-keeps-claims-of-evicted-pods": lets_go(not_at_all),
+    "kubelet-unprepares-neighbours-of-evicted-pods": lets_go(of_the_neighbours),
+    "kubelet-unprepares-tainted-devices-only": lets_go(of_tainted_devices),
 }

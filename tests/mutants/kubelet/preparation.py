@@ -10,9 +10,9 @@ from kubesim.nodes.dra_manager import _PREPARE, _SERVICE, DRAManager, NotPrepare
 from kubesim.nodes.driver import NodeDriver
 from kubesim.store import name_of, uid_of
 from nvml_driver.model.prepared import PreparedDevice
-from tests.mutants.nodes import take_any_reservation
+from tests.mutants.kubelet.pods import take_any_reservation
+from tests.mutants.kubelet.two_drivers import of_each
 from tests.mutants.replacing import Defects, Mutation, instead, replace
-from tests.mutants.two_drivers import of_each
 
 Prepare = Callable[[Obj], None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as changed
 from typing import Any
 
 from kube.observations import CALLS, OPERATIONS, ListedClaim
@@ -12,6 +13,17 @@ from kubesim.nodes.dra_manager import DRAManager, Prepared
 from kubesim.nodes.podstatus import PodResources
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead
+from tests.mutants.scheduler.extended_resources import forgets
+
+
+@instead(Counts.count)
+def count_success_as_error(
+    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+) -> None:
+    """As kubelets before 1.36 (pkg/kubelet/cm/dra/manager.go)."""
+    if name == OPERATIONS:
+        labels["is_error"] = {"true": "false", "false": "true"}[labels["is_error"]]
+    original(of, name, **labels)
 
 
 def lists(change: Callable[[Obj], Obj]) -> Mutation:
@@ -93,7 +105,37 @@ def claims_stay_in_use(manager: DRAManager, original: Callable[[str], None], pod
             manager.prepared[f"gone {uid}"] = Prepared(before[uid].devices, complete=True)
 
 
+@instead(PodResources.claims_of)
+def all_for_each_container(
+    own: PodResources, _original: object, pod: Obj, _container: Obj
+) -> list[Obj]:
+    return [claim for _, claim in own._manager.claims_of(pod) if claim is not None]
+
+
+@instead(PodResources.claims_of)
+def none_of_templates(
+    _: Any, original: Callable[..., list[Obj]], pod: Obj, container: Obj
+) -> list[Obj]:
+    """Claims are looked up by what the pod's spec says, which names no generated one."""
+    found = original(pod, container)
+    return [claim for claim in found if not claim["metadata"].get("ownerReferences")]
+
+
+@instead(PodResources.list_claims)
+def lists_shares_without_ids(
+    _: Any, original: Callable[[Obj, str], list[ListedClaim] | None], pod: Obj, container: str
+) -> list[ListedClaim] | None:
+    """PodResources says of a share which device it is of, and not which share."""
+    found = original(pod, container)
+    return found and [
+        changed(one, devices=tuple(changed(device, share="") for device in one.devices))
+        for one in found
+    ]
+
+
 DEFECTS: Defects = {
+    "preparations-count-as-errors": count_success_as_error,
+    "unpreparing-is-not-counted": forgets("kubelet", OPERATIONS, "UnprepareResources"),
     "claims-stay-in-use-in-metrics": claims_stay_in_use,
     "failed-operations-are-not-counted": counts(is_failure),
     "lists-devices-of-one-driver": lists_some(first_driver),
@@ -101,4 +143,7 @@ DEFECTS: Defects = {
     "lists-no-extended-claims": lists(without_extended),
     "lists-no-sidecars": lists(without_init),
     "unprepare-calls-are-not-counted": counts(is_unprepare_call),
+    "lists-all-claims-of-the-pod": all_for_each_container,
+    "lists-no-generated-claims": none_of_templates,
+    "kubelet-lists-shares-without-ids": lists_shares_without_ids,
 }

@@ -8,7 +8,7 @@ from kube.values import Obj
 from kubesim.scheduling.binding import Binder
 from kubesim.store import clone
 from kubesim.world import World
-from tests.mutants.allocator.inputs import reads_claims, requests, results, writes
+from tests.mutants.allocation.inputs import reads_claims, requests, results, writes
 from tests.mutants.replacing import Defects, instead
 
 

@@ -14,7 +14,7 @@ from kubesim.scheduling.bindingconditions import BindingConditions, Readiness
 from kubesim.scheduling.listers import Listers
 from kubesim.store import clone, uid_of
 from kubesim.world import World
-from tests.mutants.allocator.inputs import devices, reads, reads_all, results, writes
+from tests.mutants.allocation.inputs import devices, reads, reads_all, results, writes
 from tests.mutants.replacing import Defects, Mutation, instead, part, replace
 
 

@@ -10,7 +10,8 @@ from kube.values import Obj, User
 from kubesim.apiserver.authorization import Authorizer
 from kubesim.scheduling.listers import Listers
 from kubesim.world import World
-from tests.mutants.allocator.inputs import (
+from tests.mutants.allocation.inputs import (
+    constraints_of,
     devices,
     reads,
     reads_claims,
@@ -19,7 +20,6 @@ from tests.mutants.allocator.inputs import (
     wanted,
     writes,
 )
-from tests.mutants.allocator.selectors import constraints_of
 from tests.mutants.replacing import Defects, instead
 
 _DRIVER: Final = re.compile(r"device\.driver == [\"'\\]*([^\"'\\]+)")

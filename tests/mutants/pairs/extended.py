@@ -13,7 +13,7 @@ from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
-from tests.mutants.allocator.inputs import devices, reads_all, refuses_all, results
+from tests.mutants.allocation.inputs import devices, reads_all, refuses_all, results
 from tests.mutants.replacing import Defects, Mutation, instead
 
 

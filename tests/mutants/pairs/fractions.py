@@ -6,8 +6,8 @@ from kube.values import Obj
 from kubesim.scheduling.listers import Listers
 from kubesim.world import World
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.allocator.capacity import policies
-from tests.mutants.allocator.inputs import reads, results
+from tests.mutants.allocation.capacity import policies
+from tests.mutants.allocation.inputs import reads, results
 from tests.mutants.replacing import Defects, Mutation
 
 UNIT = 10**9

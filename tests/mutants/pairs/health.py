@@ -10,9 +10,9 @@ from kubesim.nodes.dra_manager import DRAManager
 from kubesim.nodes.driver import NodeDriver
 from kubesim.nodes.podstatus import PodResources
 from kubesim.world import World
-from tests.mutants.allocator.inputs import requests
-from tests.mutants.driver import drivers
-from tests.mutants.health import Status, shows
+from tests.mutants.allocation.inputs import requests
+from tests.mutants.driver.preparation import drivers
+from tests.mutants.kubelet.health import Status, shows
 from tests.mutants.replacing import Defects, instead, replace
 
 

@@ -12,9 +12,8 @@ from kubesim.controllers.evictor import Eviction, Evictor
 from kubesim.scheduling.listers import Listers
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.allocator import inputs
-from tests.mutants.allocator.inputs import devices, reads, reads_claims
-from tests.mutants.allocator.selectors import constraints_of
+from tests.mutants.allocation import inputs
+from tests.mutants.allocation.inputs import constraints_of, devices, reads, reads_claims
 from tests.mutants.replacing import Defects, Mutation, part, replace
 
 Evictions = Callable[[Evictor, Obj], list[Eviction]]
