@@ -28,6 +28,7 @@ class VirtualClock:
 
     def next_moment(self) -> float | None:
         """Return the next moment somebody asked for, None when nothing is due."""
+        # Several may ask for one moment, and time may jump over it: it is due once.
         while self._due and self._due[0] <= self.now:
             heapq.heappop(self._due)
         return self._due[0] if self._due else None

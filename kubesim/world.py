@@ -208,9 +208,11 @@ class World:
             worked = False
             for part in running:
                 present = self.clock.now, self.cluster.store.revision
+                # Nothing has happened since it looked: it would do the same, which was nothing.
                 if part.last_checked_change == present:
                     continue
                 part.last_checked_change = present
+                # A change of kinds that it does not watch is none for it.
                 newest = self._newest(part)
                 if part.last_relevant_change != newest:
                     part.last_relevant_change = newest
@@ -256,6 +258,7 @@ class World:
             self._publish(kubelet.driver, kubelet.node, "driver", self.publisher)
             self._publish(kubelet.other, kubelet.node, OTHER_DRIVER, self.other_publisher)
         for part in self._parts:
+            # Nothing changed in the store, and yet each may decide otherwise now.
             part.last_relevant_change = part.last_checked_change = _NEVER
         self.settle()
 

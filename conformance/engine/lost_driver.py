@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Protocol
 
 from conformance.engine.objects.ledger import Ledger, default_version
@@ -64,7 +64,8 @@ class LostDriver:
     """
 
     def __init__(self) -> None:
-        self._since: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._since: Mapping[str, str] = {}
 
     def __bool__(self) -> bool:
         """Tell whether the driver is lost anywhere."""
@@ -72,7 +73,10 @@ class LostDriver:
 
     def add(self, nodes: Collection[str], scenario: str) -> None:
         """Note that the driver is lost on these nodes since the scenario with this id."""
-        self._since.update(dict.fromkeys(nodes, scenario))
+        # A new mapping each time, as another scenario may be reading the present one; and one at a
+        # time, as of two that replace the same one the first would be lost.
+        with self._lock:
+            self._since = {**self._since, **dict.fromkeys(nodes, scenario)}
 
     def explain(self, driver: str | None, nodes: Collection[str]) -> str | None:
         """Say why no scenario can use the driver's devices on ``nodes`` (all of them if empty).

@@ -84,6 +84,7 @@ def run_suite(
         late = time.monotonic() + timeout if timeout else math.inf
         while True:
             try:
+                # Not for as long as it takes: the time limit is looked at in between.
                 if wait([run], timeout=1.0).done:
                     return run.result()
                 if time.monotonic() >= late:
@@ -112,6 +113,7 @@ class _Suite:
 
     def run(self) -> RunResult:
         start = time.perf_counter()
+        # A resumed run has one result file: what it did before it was interrupted comes first.
         for event in retold(self.begun):
             self.dispatcher.dispatch(event)
         self.dispatcher.check()  # nothing was made yet
@@ -153,6 +155,7 @@ class _Suite:
                     ensure_classes(profile, scope, ledger)
                 self._schedule.run(self._run, self._take, self._ends)
             finally:
+                # After the last scenario, whose claims need the classes; also if one raised.
                 leftovers = ledger.cleanup(CLASSES_GONE)
             owned, terminating = last_look(scope, self.setup, self._namespaces())
         finally:
@@ -187,6 +190,7 @@ class _Suite:
             if loaded.id in self.finished
             and self.finished[loaded.id].outcome is not Outcome.SKIPPED
         ]
+        # Attempts between them are seen by the run label (`last_look`).
         first = {self.setup.name_namespace(loaded) for loaded, _ in ran}
         return first | {finished.namespace for _, finished in ran if finished.namespace}
 

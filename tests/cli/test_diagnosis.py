@@ -38,11 +38,7 @@ def test_a_cluster_and_its_snapshot_are_explained_alike(
     assert call("explain", name).out == of_cluster.out
     [told] = json.loads(call("explain", name, "ns/picky", "-o", "json").out)
     assert told["held"] == [
-        {
-            "claim": "ns/held",
-            "pods": ["ns/holder"],
-            "devices": ["gpu.example.com/rack-7/gpu-0"],
-        }
+        {"claim": "ns/held", "pods": ["ns/holder"], "devices": ["gpu.example.com/rack-7/gpu-0"]}
     ]
 
 

@@ -67,6 +67,7 @@ def _await_holding(expectation: Timed, attempt: ScenarioAttempt) -> dict[str, An
         last = seen
         if seen.holds:
             _check_not_too_early(expectation, seen, attempt)
+        # What was final once may change until claims and slices have arrived by their watches.
         settled = seen.final and attempt.scope.now() - since >= FINAL_SECONDS
         return seen if seen.holds or settled else None
 
@@ -76,6 +77,7 @@ def _await_holding(expectation: Timed, attempt: ScenarioAttempt) -> dict[str, An
     )
     seconds_left = timeout
     while True:
+        # In shares: between them the events of pods that do not start are read.
         share = min(seconds_left, ASK_AGAIN_SECONDS) if awaited else seconds_left
         seen = attempt.wait(check, share)
         if seen is not None and seen.holds:

@@ -96,6 +96,7 @@ def churn(step: Churn, attempt: ScenarioAttempt) -> dict[str, Any]:
 
 def _play(step: Churn, attempt: ScenarioAttempt, drawn: Sequence[Operation]) -> Round:
     player = Player(step, attempt)
+    # Before anything is made: an object of which a state was missed cannot be judged.
     with closing(attempt.scope.follow(player.namespaces)) as following:
         player.begin()
         operations_done = player.play(drawn)
@@ -104,6 +105,7 @@ def _play(step: Churn, attempt: ScenarioAttempt, drawn: Sequence[Operation]) -> 
         attempt.wait(lambda: _allocated(following.heard()) or None, timeout)
         late = _still_broken(lambda: _unquiet(attempt, following), attempt, following)
         player.end()
+        # All has been told to go by now, so that what stays is held by somebody who is gone.
         late += _still_broken(lambda: left(following.heard()), attempt, following)
         versions = following.versions()
     violations = [*violations_in(versions, _inventory(step, attempt)), *late]

@@ -35,6 +35,7 @@ def disturb(fault: Fault, attempt: ScenarioAttempt) -> None:
     if node is None and role_of(fault.component) in OF_A_NODE:
         node = attempt.node
     component = f"{node}/{fault.component}" if node else fault.component
+    # Before the fault: a driver that had not published cannot be lost by it.
     if attempt.published is None:
         attempt.published = frozenset(list_published_nodes(attempt))
     if fault.action != "start":
@@ -71,6 +72,7 @@ def restore(attempt: ScenarioAttempt) -> None:
 
     Raises TargetError: something did not get ready.
     """
+    # Gates first: a component starts as it was started last, so with the gates of the step.
     for component in in_start_order(attempt.gated):
         attempt.scope.faults.set_gates(component, {})
     attempt.gated.clear()

@@ -108,6 +108,7 @@ def troubles(attempt: ScenarioAttempt) -> list[Trouble]:
         reason = event.get("reason", "")
         old = reason == "FailedScheduling" and bool(pod and pod["spec"].get("nodeName"))
         if pod and event.get("type") == "Warning" and not old:
+            # An event of core/v1 is counted in `count`, one of events.k8s.io/v1 in `series`.
             times = max(event.get("count") or 1, (event.get("series") or {}).get("count") or 1)
             warnings.append(Trouble(pod, reason, event.get("message", ""), times))
     return warnings

@@ -84,6 +84,7 @@ def perform(step: Step, attempt: ScenarioAttempt) -> Observed:
         raise Divergence("the captured values that the step has", str(error.args[0])) from None
     attempt.inserted |= texts
     if step.name is not None:
+        # Before the clock and the request: growth counts from here, and reading takes time.
         _read_growing_metrics(step.name, attempt)
         attempt.began_at[step.name] = attempt.scope.now()
     return VERBS[step.action](step, attempt).perform()

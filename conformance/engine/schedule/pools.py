@@ -64,6 +64,7 @@ class NodePools:
         if worker is None or shared or not capabilities.concurrent:
             return cls(whole, whole)
         alike = sorted(n for n in devices if n != worker and devices[n] == devices[worker])
+        # At most two thirds: others need nodes, too. What it gains: docs/decisions/0035.
         chosen = alike[max(0, len(alike) - 2 * len(devices) // 3) :]
         if not chosen:
             return cls(whole, whole)
