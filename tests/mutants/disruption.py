@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kube.cdi.reading import UnresolvableError
+from kube.cdi.edits import UnresolvableError
 from kube.values import Obj
 from kubesim import pods
 from kubesim.controllers.claims import ClaimController
