@@ -106,7 +106,6 @@ class Application:
         await response(scope, receive, send)
 
     async def _answer_request(self, request: Request) -> Response:
-        method, path = request.method, request.url.path
         user = user_of(request.headers, self._tokens)
         try:
             async with asyncio.timeout(self.body_seconds):
@@ -114,6 +113,15 @@ class Application:
         except TimeoutError:
             text = "Timeout: request did not complete within the allotted timeout"
             raise ApiError(504, "Timeout", text) from None
+        # In another thread, because clients are answered meanwhile; in one, because to change
+        # threads costs as much as most requests.
+        loop = asyncio.get_running_loop()
+        return await run_in_threadpool(self._answer_body, request, user, data, loop)
+
+    def _answer_body(
+        self, request: Request, user: User | None, data: bytes, loop: asyncio.AbstractEventLoop
+    ) -> Response:
+        method, path = request.method, request.url.path
         query = dict(request.query_params)
         if not any(kind in request.headers.get("accept", "*/*") for kind in _ACCEPTED_TYPES):
             raise ApiError(406, "NotAcceptable", "only application/json can be answered")
@@ -121,30 +129,31 @@ class Application:
         if method == "GET":
             discovered = answer_discovery(path, self.backend.kubernetes, self.backend.gates)
         call = None if discovered else self._read_call(method, path, query, user)
-        await run_in_threadpool(self.before, method, call)
+        self.before(method, call)
         if call is None:
             return JSONResponse(discovered)
         if call.is_watch:
-            seconds = min(call.read_number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
-            self._authorize(call)
-            # What cannot be understood is refused before the stream begins.
-            call.build_selection()
-            call.read_number("resourceVersion")
-            if self._wakeups is None:
-                self._wakeups = Wakeups(self.backend.history, asyncio.get_running_loop())
-            return StreamingResponse(
-                stream_watch(self.backend, self._wakeups, call, seconds),
-                media_type="application/json",
-            )
+            return self._watch(call, loop)
         content_type = request.headers.get("content-type", "")
-        # In a thread, because others are answered meanwhile.
-        body = await run_in_threadpool(bodies.decode_body, method, content_type, data)
-        result = await run_in_threadpool(self._carry_out, call, content_type, body)
+        result = self._carry_out(call, content_type, bodies.decode_body(method, content_type, data))
         if method == "GET" and "as=Table" in request.headers.get("accept", ""):
             rows = [result] if call.name else result["items"]
             meta = {} if call.name else result["metadata"]
             result = self.backend.api.build_table(call.kind.name, rows, meta) or result
         return JSONResponse(result, 201 if method == "POST" else 200)
+
+    def _watch(self, call: Call, loop: asyncio.AbstractEventLoop) -> Response:
+        seconds = min(call.read_number("timeoutSeconds", _WATCH_SECONDS), _WATCH_SECONDS)
+        self._authorize(call)
+        # What cannot be understood is refused before the stream begins.
+        call.build_selection()
+        call.read_number("resourceVersion")
+        with self.backend.lock:
+            if self._wakeups is None:
+                self._wakeups = Wakeups(self.backend.history, loop)
+        return StreamingResponse(
+            stream_watch(self.backend, self._wakeups, call, seconds), media_type="application/json"
+        )
 
     def _read_call(
         self, method: str, path: str, query: Mapping[str, str], user: User | None

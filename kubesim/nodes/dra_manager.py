@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from kube.cdi.reading import ContainerEdits, UnresolvableError
+from kube.cdi.edits import ContainerEdits, UnresolvableError
 from kube.observations import CALLS, OPERATIONS
 from kube.values import Obj
 from kubesim import pods

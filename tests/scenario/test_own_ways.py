@@ -17,7 +17,7 @@ from conformance.results.events.scenario import Outcome, ScenarioFinished
 from conformance.scenario.loader import LoadedScenario
 from conformance.targets.opening.options import TargetOptions
 from conformance.targets.opening.target import open_reference
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.values import Obj
 from kubesim.world import World
 from tests.mutants import DEFECTS

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.observations import ListedClaim
 from kube.values import Obj
 from kubesim.nodes.driver import NodeDriver

@@ -9,7 +9,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from conformance.targets.reference.nvml import NvmlDriver
-from kube.cdi.reading import UnresolvableError
+from kube.cdi.edits import UnresolvableError
 from kube.values import Obj
 from kubesim.nodes.driver import DriverError, NodeDriver, SlicePublisher
 from kubesim.store import clone, name_of, uid_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kube.cdi.spec import DeviceNode
 from kube.values import Obj
 from kubesim.nodes.dra_manager import DRAManager

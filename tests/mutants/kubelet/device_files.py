@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kube.cdi.reading import ContainerEdits
+from kube.cdi.edits import ContainerEdits
 from kubesim.nodes.driver import NodeDriver
 from kubesim.world import World
 from tests.mutants.replacing import Defects, Mutation, instead, replace
