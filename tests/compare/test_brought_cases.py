@@ -162,8 +162,8 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "cordoned": (
         lambda: third_pod(cluster.node(unschedulable=True), cluster.node("node-b")),
         (
-            "0/2 nodes node-a: node(s) were unschedulable node-b: the pod's other claims have devices"
-            " elsewhere"
+            "0/2 nodes node-a: node(s) were unschedulable node-b: the pod's other claims have"
+            " devices elsewhere"
         ),
     ),
     "uncordon helps": (
@@ -205,16 +205,16 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "no device is left for both": (
         of_shared_claim,
         (
-            "node-a: 1 device of class gpu: 1 in use claim ns/shared has gpu.example.com/node-a/gpu-0,"
-            " for pod ns/a no single change that was tried, and no two, would make it fit"
+            "node-a: 1 device of class gpu: 1 in use claim ns/shared has gpu.example.com/node-a/"
+            "gpu-0, for pod ns/a no single change that was tried, and no two, would make it fit"
         ),
     ),
     "incomplete pool": (
         all_beside_an_incomplete_pool,
         (
-            "the error on left ends the scheduler's attempt for every node without that it would fit"
-            " on right known fault of Kubernetes: For All, an incomplete or invalid pool of one node"
-            " ends kube-scheduler's attempt for every node."
+            "the error on left ends the scheduler's attempt for every node without that it would"
+            " fit on right known fault of Kubernetes: For All, an incomplete or invalid pool of one"
+            " node ends kube-scheduler's attempt for every node."
             " https://github.com/kubernetes/kubernetes/issues/141829"
         ),
     ),
@@ -266,8 +266,8 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "claim not made": (
         from_template,
         (
-            "0/1 nodes; the claim of ResourceClaimTemplate t is not made yet node-a: 2 devices of class"
-            " gpu: 2 left; 3 needed"
+            "0/1 nodes; the claim of ResourceClaimTemplate t is not made yet node-a: 2 devices of"
+            " class gpu: 2 left; 3 needed"
         ),
     ),
     "claim not in the status": (
