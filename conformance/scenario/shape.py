@@ -80,8 +80,8 @@ class ShapeSpec(Strict):
     slices: tuple[dict[str, Any], ...] | None = Field(
         default=None,
         description=(
-            "ResourceSlices of the driver, as `kubectl get resourceslices -o yaml` shows them, in"
-            " place of the devices that each node has otherwise"
+            "ResourceSlices, as `kubectl get resourceslices -o yaml` shows them, in place of the"
+            " devices that each node has otherwise; those of other drivers are there beside it"
         ),
     )
 

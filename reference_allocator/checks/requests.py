@@ -106,8 +106,8 @@ def _check_devices(
         if len(device_results) != max(spec.count, 0):
             yield f"{len(device_results)} devices, {spec.count} requested", "count"
         return
-    if spec.allocation_mode != "All":
-        return
+    if spec.allocation_mode != "All" or any(item.published is None for item in device_results):
+        return  # what all of them were is not known once one is gone
     for view in case.views.values():
         if view.rule in ("pool-incomplete", "pool-invalid"):
             yield f"all devices requested while pool {view.id} is not usable", view.rule

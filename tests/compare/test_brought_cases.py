@@ -10,6 +10,8 @@ import pytest
 from conformance.compare.evidence import Obj
 from conformance.compare.explain import explain_snapshot, read_snapshot
 from conformance.compare.replay import WhatIf
+from conformance.compare.together import compare_pods
+from kube.base.errors import UsageError
 from tests.compare import cluster
 
 Situation = Callable[[], Obj]
@@ -162,8 +164,8 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "cordoned": (
         lambda: third_pod(cluster.node(unschedulable=True), cluster.node("node-b")),
         (
-            "0/2 nodes node-a: node(s) were unschedulable node-b: the pod's other claims have devices"
-            " elsewhere"
+            "0/2 nodes node-a: node(s) were unschedulable node-b: the pod's other claims have"
+            " devices elsewhere"
         ),
     ),
     "uncordon helps": (
@@ -205,16 +207,16 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "no device is left for both": (
         of_shared_claim,
         (
-            "node-a: 1 device of class gpu: 1 in use claim ns/shared has gpu.example.com/node-a/gpu-0,"
-            " for pod ns/a no single change that was tried, and no two, would make it fit"
+            "node-a: 1 device of class gpu: 1 in use claim ns/shared has gpu.example.com/node-a/"
+            "gpu-0, for pod ns/a no single change that was tried, and no two, would make it fit"
         ),
     ),
     "incomplete pool": (
         all_beside_an_incomplete_pool,
         (
-            "the error on left ends the scheduler's attempt for every node without that it would fit"
-            " on right known fault of Kubernetes: For All, an incomplete or invalid pool of one node"
-            " ends kube-scheduler's attempt for every node."
+            "the error on left ends the scheduler's attempt for every node without that it would"
+            " fit on right known fault of Kubernetes: For All, an incomplete or invalid pool of one"
+            " node ends kube-scheduler's attempt for every node."
             " https://github.com/kubernetes/kubernetes/issues/141829"
         ),
     ),
@@ -266,8 +268,8 @@ CASES: Mapping[str, tuple[Situation, str]] = {
     "claim not made": (
         from_template,
         (
-            "0/1 nodes; the claim of ResourceClaimTemplate t is not made yet node-a: 2 devices of class"
-            " gpu: 2 left; 3 needed"
+            "0/1 nodes; the claim of ResourceClaimTemplate t is not made yet node-a: 2 devices of"
+            " class gpu: 2 left; 3 needed"
         ),
     ),
     "claim not in the status": (
@@ -301,3 +303,22 @@ def test_what_the_scheduler_said_is_told_where_devices_are_not_the_reason() -> N
     }
     [explanation] = explain_snapshot(read_snapshot(document), "ns/p")
     assert f"the scheduler said: {message}" in " ".join(explanation.text.split())
+
+
+def test_two_pods_on_different_rails_are_told() -> None:
+    """ai-dynamo/dynamo#13596: each pod is right, and the pods have no rail in common."""
+    nics = cluster.resource_slice(sizes=["1Gi"] * 4)
+    for number, device in enumerate(nics["spec"]["devices"]):
+        device["attributes"] |= {"rail": {"int": number % 2}, "serial": {"string": f"s{number}"}}
+    held = [cluster.allocated(name, f"gpu-{n}") for n, name in enumerate("abc")]
+    pods = [claimed(f"p-{name}", name, nodeName="node-a") for name in "abc"]
+    document = cluster.snapshot(slices=(nics,), allocated=tuple(held), pods=tuple(pods))
+    snapshot = read_snapshot(document)
+    assert compare_pods(snapshot, "ns/p-a", "ns/p-b").text.splitlines() == [
+        "ns/p-a and ns/p-b share no value of gpu.example.com/rail: 0, and 1",
+        "ns/p-a and ns/p-b share gpu.example.com/type: gpu",
+    ]
+    common = compare_pods(snapshot, "ns/p-a", "ns/p-c")
+    assert (dict(common.different), common.shared["gpu.example.com/rail"]) == ({}, ("0",))
+    with pytest.raises(UsageError, match="ns/p: has no devices yet"):
+        compare_pods(read_snapshot(of_another_class()), "ns/p", "ns/p")

@@ -120,7 +120,7 @@ class ReferenceTarget:
                 start=self.options.start,
                 nodes=[node_of(node) for node in self.options.nodes],
                 drivers={node.name: self._driver(node) for node in self.options.nodes},
-                network=self.options.devices.network,
+                network=[*self.options.devices.network, *self.options.devices.unprepared],
                 others={node.name: partial(self._other, node) for node in self._with_other},
                 scheduler=self.options.scheduler,
                 runtime=ProbeRuntime(),
