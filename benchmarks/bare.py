@@ -83,8 +83,10 @@ def run_bare_server(binaries: Path, folder: Path, prefix: tuple[str, ...] = ()) 
     processes: list[subprocess.Popen[bytes]] = []
     with (folder / "log").open("wb") as log:
         try:
-            for command in (etcd_command, api_command):
-                processes.append(subprocess.Popen((*prefix, *command), stdout=log, stderr=log))
+            processes += (
+                subprocess.Popen((*prefix, *command), stdout=log, stderr=log)
+                for command in (etcd_command, api_command)
+            )
             yield Server(tuple(processes), kubeconfig)
         finally:
             for process in reversed(processes):
