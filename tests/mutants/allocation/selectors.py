@@ -20,7 +20,6 @@ from tests.mutants.allocation.inputs import (
     devices,
     reads,
     reads_claims,
-    requests,
     wanted,
     without_request_field,
 )
@@ -69,17 +68,6 @@ def of_all_requests(constraint: Obj) -> None:
 
 def only_first_constraint(claim: Obj) -> None:
     del constraints_of(claim)[1:]
-
-
-def within_requests(claim: Obj) -> None:
-    """Devices of different requests need not agree."""
-    names = [request["name"] for request in requests(claim)]
-    found = constraints_of(claim)
-    found[:] = [
-        {**constraint, "requests": [name]} if "matchAttribute" in constraint else constraint
-        for constraint in found
-        for name in constraint.get("requests") or names
-    ]
 
 
 def no_distinct_attribute(claim: Obj) -> None:
@@ -306,7 +294,6 @@ DEFECTS: Defects = {
     "classes-without-selectors-are-empty": reads(Listers.device_classes, nothing_without_selectors),
     "constraints-ignore-versions": no_versions,
     "constraints-hold-for-all-requests": constraints(of_all_requests),
-    "constraints-hold-within-requests-only": reads_claims(within_requests),
     "only-first-class-selector": reads(Listers.device_classes, first_class_selector),
     "only-first-constraint": reads_claims(only_first_constraint),
     "only-first-selector": reads_claims(first_request_selector),
@@ -328,7 +315,6 @@ DEFECTS: Defects = {
     "unknown-domains-are-errors": fails_on(
         r"""(?:attributes|capacity)\[["']([^"']+)""", is_unknown_domain
     ),
-    "values-that-are-not-bool-do-not-match": rewritten(lambda text: f"({text}) == true"),
     "versions-compare-as-decimals": sees(decimal_versions),
     "versions-lose-pre-releases": attributes(partial(without_suffix, "-")),
     "ignore-match-attribute": reads_claims(no_constraints),

@@ -15,8 +15,6 @@ from tests.mutants.apiserver.claim_storage import alternatives
 from tests.mutants.apiserver.overlooked_fields import CHANGED, CLAIM, CLASS, TEMPLATE, refuses
 from tests.mutants.replacing import Defects, Mutation, replace
 
-Wrong = Callable[[Obj], bool]
-
 
 def refuses_change(wrong: Callable[[Obj, Obj], bool], kind_name: str = CLAIM) -> Mutation:
     """Changes of a new and an old object, or of their status, are refused."""

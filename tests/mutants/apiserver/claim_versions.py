@@ -101,26 +101,6 @@ def claim_spec_today(spec: Obj) -> Obj:
     return {"devices": {"requests": [{"name": "request", "exactly": exactly}]}}
 
 
-def shows_new_form_to_old_clients(world: World) -> None:
-    written_in_v1 = set()
-
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        created = original(obj, namespace)
-        if obj.get("apiVersion") == SERVED:
-            written_in_v1.add(created["metadata"]["uid"])
-        return created
-
-    def get(original: Callable[..., Obj | None], ref: Ref, namespace: str) -> Obj | None:
-        found = original(ref, namespace)
-        if found is None or found["metadata"]["uid"] not in written_in_v1:
-            return found
-        stored = world.cluster.store.by_uid(found["metadata"]["uid"])
-        return stored and {**stored, "apiVersion": ref.api_version}
-
-    replace(world.api.create, create)
-    replace(world.api.get, get)
-
-
 OLD = "v1beta1"
 
 
@@ -261,7 +241,6 @@ DEFECTS: Defects = {
     "serves-claims-of-v1alpha3": serves_claims_of_v1alpha3,
     "serves-retired-classes": serves_retired("ResourceClass"),
     "serves-retired-templates": serves_retired("ResourceClaimTemplate"),
-    "shows-new-form-to-old-clients": shows_new_form_to_old_clients,
     "wrong-version-conversion": loses("v1beta1", lose_selectors),
     "prints-no-reservation": prints("ResourceClaim", _without("reserved")),
     "prints-no-deletion": prints("ResourceClaim", _without("deleted")),

@@ -179,14 +179,6 @@ def lose_annotations(claim: Obj) -> None:
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
 
 
-@instead(ClaimController.new_claim)
-def take_labels_of_template(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
-    """Labels and annotations of the template itself are copied, not those of spec.metadata."""
-    claim = original(pod, entry, template)
-    claim["metadata"]["labels"] = dict(template["metadata"].get("labels") or {})
-    return claim
-
-
 def named_after_first_entry(world: World) -> None:
     """All claims of a pod say that they are for its first entry."""
 
@@ -339,7 +331,6 @@ DEFECTS: Defects = {
     ),
     "makes-claims-for-deleted-pods": makes_for_deleted_pods,
     "takes-templates-of-other-namespaces": trusts_templates_of_one_name,
-    "template-gives-its-own-labels": take_labels_of_template,
     "template-loses-annotations": in_new_claims(lose_annotations),
     "template-loses-constraints": losing("constraints"),
     "trusts-names-in-the-status-of-pods": trusts_names_in_status,

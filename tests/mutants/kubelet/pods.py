@@ -38,12 +38,6 @@ def first_container_only(
     return original(pod, container) if container == pod["spec"]["containers"][0] else iter(())
 
 
-def all_claims(manager: DRAManager, _original: Ids, pod: Obj, _container: Obj) -> Iterator[str]:
-    for _, claim in manager.claims_of(pod):
-        if claim is not None:
-            yield from manager.devices_of(uid_of(claim))
-
-
 def others_for_pods_without_claims(
     manager: DRAManager, original: Ids, pod: Obj, container: Obj
 ) -> Iterator[str]:
@@ -52,19 +46,6 @@ def others_for_pods_without_claims(
         return
     for claim_uid in manager.prepared:
         yield from manager.devices_of(claim_uid)
-
-
-def all_for_containers_without_claims(
-    manager: DRAManager, original: Ids, pod: Obj, container: Obj
-) -> Iterator[str]:
-    named = {
-        entry["name"]
-        for other in pod["spec"]["containers"]
-        for entry in (other.get("resources") or {}).get("claims") or []
-    }
-    if named and not (container.get("resources") or {}).get("claims"):
-        return all_claims(manager, original, pod, container)
-    return original(pod, container)
 
 
 def generated_for_one_container(
@@ -238,7 +219,6 @@ DEFECTS: Defects = {
     "prepares-what-is-skipped": prepares_what_is_skipped,
     "kubelet-never-unprepares": never_unprepares,
     "kubelet-unprepares-with-the-first-pod": unprepares_with_first_pod,
-    "containers-without-claim-see-all": gives_containers(all_for_containers_without_claims),
     "generated-claim-for-one-container": gives_containers(generated_for_one_container),
     "forgets-force-deleted-pods": forgets_force_deleted,
     "runs-pods-without-allocation": runs_without_allocation,
