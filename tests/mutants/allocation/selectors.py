@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,10 @@ from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.allocation.alternatives import alternatives_lose
 from tests.mutants.allocation.inputs import (
+    Allocate,
     Answer,
     Change,
+    Claims,
     constraints_of,
     devices,
     reads,
@@ -146,11 +148,7 @@ def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: 
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        allocator: Any,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
     ) -> Answer:
         classes = world.scheduler.filter.listers.device_classes()
         view = View(node, [*claims], [], classes, [])

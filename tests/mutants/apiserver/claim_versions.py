@@ -16,7 +16,7 @@ from kubesim.world import World
 from tests.mutants.apiserver.claim_checks import Create
 from tests.mutants.apiserver.claim_storage import alternatives
 from tests.mutants.apiserver.overlooked_fields import CLAIM, CLASS, TEMPLATE
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"
 
@@ -59,7 +59,7 @@ def take_retired(world: World, kinds: Collection[str]) -> None:
         new.pop("driverName", None)
         return {**original(new, namespace), "apiVersion": RETIRED, "kind": obj["kind"]}
 
-    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+    def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == RETIRED and ref.kind in kinds:
             ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
         return original(ref, *args)
@@ -78,7 +78,7 @@ def serves_claims_of_v1alpha3(world: World) -> None:
             return original(obj, namespace)
         return {**original({**obj, "apiVersion": successor}, namespace), "apiVersion": old}
 
-    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+    def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == old and ref.kind == "ResourceClaim":
             ref = changed(ref, api_version=successor)
         return original(ref, *args)

@@ -10,11 +10,9 @@ from kubesim.apiserver.handling import Handler
 from kubesim.apiserver.server import ApiServer
 from kubesim.world import World
 from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.claim_checks import (
-    ignores_unknown_fields,
-)
+from tests.mutants.apiserver.claim_checks import ignores_unknown_fields
 from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, overlooks, refuses, table
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def _names_whole_claim_first(pod: Obj) -> bool:
@@ -27,7 +25,7 @@ def _names_whole_claim_first(pod: Obj) -> bool:
 
 
 @instead(Handler._bind)
-def _binds_gated_pods(_: World, original: Callable[..., None], pod: Obj, binding: Obj) -> None:
+def _binds_gated_pods(_: World, original: Original, pod: Obj, binding: Obj) -> None:
     spec = {field: value for field, value in pod["spec"].items() if field != "schedulingGates"}
     original({**pod, "spec": spec}, binding)
 
@@ -59,7 +57,7 @@ def _changes(*path: str) -> Mutation:
                 ]
             return any(one.get(path[-1]) != two.get(path[-1]) for one, two in pairs)
 
-        def check(original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any) -> None:
+        def check(original: Original, kind: Any, new: Obj, old: Obj, **how: Any) -> None:
             if kind.name != "Pod" or not differs(new, old):
                 original(kind, new, old, **how)
 

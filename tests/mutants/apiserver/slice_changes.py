@@ -18,7 +18,7 @@ from tests.mutants.apiserver.claim_checks import Create
 from tests.mutants.apiserver.claim_versions import OLD, hides, loses
 from tests.mutants.apiserver.overlooked_fields import CHANGED, SLICE, overlooks
 from tests.mutants.apiserver.watches import without_field
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def lose_capacity(resource_slice: Obj) -> None:
@@ -208,7 +208,7 @@ def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], b
 
 @instead(ApiServer.validate_change)
 def never_goes_back(
-    _: World, original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any
+    _: World, original: Original, kind: Any, new: Obj, old: Obj, **how: Any
 ) -> None:
     """The generation of a pool must grow."""
     original(kind, new, old, **how)

@@ -12,13 +12,13 @@ from kubesim.controllers.claims import ClaimController
 from kubesim.resources import Kind
 from kubesim.store import clone, name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 from tests.mutants.scheduler.queueing import take_any_claim
 
 
 @instead(Counts.count)
 def admin_access_is_not_told(
-    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+    _: World, original: Original, of: str, name: str, **labels: str
 ) -> None:
     if "admin_access" in labels:
         labels["admin_access"] = "false"
@@ -27,7 +27,7 @@ def admin_access_is_not_told(
 
 @instead(Counts.count)
 def failures_count_as_successes(
-    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+    _: World, original: Original, of: str, name: str, **labels: str
 ) -> None:
     if labels.get("status") == "failure":
         labels["status"] = "success"
@@ -46,7 +46,7 @@ def templates_as_first_seen(world: World) -> None:
 
 @instead(ClaimController.create_claim)
 def templates_of_any_namespace(
-    world: World, original: Callable[..., Any], pod: Obj, pod_claim: str, name: str
+    world: World, original: Original, pod: Obj, pod_claim: str, name: str
 ) -> Any:
     controller = part(world, ClaimController)
     store = world.cluster.store
@@ -79,7 +79,7 @@ def lose_labels(claim: Obj) -> None:
 
 @instead(Cluster.record_event)
 def says_nothing_of_claims(
-    _: World, original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any
+    _: World, original: Original, pod: Obj, kind: str, reason: str, *args: Any
 ) -> None:
     if reason != "FailedResourceClaimCreation":
         original(pod, kind, reason, *args)
@@ -297,7 +297,7 @@ def _makes_without_admission(world: World) -> None:
         finally:
             making.pop()
 
-    def check(original: Callable[..., None], kind: Kind, obj: Obj, labels: Any) -> None:
+    def check(original: Original, kind: Kind, obj: Obj, labels: Any) -> None:
         label = {"resource.kubernetes.io/admin-access": "true"}
         original(kind, obj, {**labels, **label} if making else labels)
 

@@ -11,22 +11,20 @@ from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
 
 @instead(DRAManager.claims_of)
-def take_any_reservation(_: DRAManager, original: Callable[..., Any], pod: Obj) -> Any:
+def take_any_reservation(_: DRAManager, original: Original, pod: Obj) -> Any:
     """The kubelet does not look whether a claim is reserved for the pod."""
     for name, claim in original(pod):
         status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]} if claim else {}
         yield name, claim and {**claim, "status": status}
 
 
-def gives_containers(
-    ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]],
-) -> Mutation:
+def gives_containers(ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]]) -> Mutation:
     """Containers get other CDI devices than those of the claims that they name."""
 
     return instead(DRAManager.cdi_device_ids)(ids)
@@ -107,7 +105,7 @@ def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
 
 @instead(Kubelet._start)
 def none_after_restart(
-    _: Kubelet, original: Callable[..., None], run: Any, container: Obj, restarts: int
+    _: Kubelet, original: Original, run: Any, container: Obj, restarts: int
 ) -> None:
     bare = {name: value for name, value in container.items() if name != "resources"}
     original(run, bare if restarts else container, restarts)
