@@ -14,8 +14,7 @@ from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.claim_checks import Create
-from tests.mutants.apiserver.claim_storage import after_change, after_creation, takes
+from tests.mutants.apiserver.claim_storage import after_change, after_creation, take_status, takes
 from tests.mutants.apiserver.claim_versions import OLD, hides, loses
 from tests.mutants.apiserver.overlooked_fields import CHANGED, SLICE, overlooks
 from tests.mutants.apiserver.watches import without_field
@@ -28,13 +27,8 @@ def lose_capacity(resource_slice: Obj) -> None:
             body.pop("capacity", None)
 
 
-@instead(ApiServer.create)
-def keeps_disabled_fields(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
-    created = original(obj, namespace)
-    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-    if stored is not None and obj["kind"] == "ResourceSlice":
-        world.cluster.store.modify(stored, lambda new: new.update(spec=clone(obj["spec"])))
-    return created
+def _keep_disabled_fields(new: Obj, sent: Obj) -> None:
+    new["spec"] = clone(sent["spec"])
 
 
 def mistake_driver(obj: Obj) -> None:
@@ -115,21 +109,6 @@ def _new_time(new: Obj, before: Obj | None) -> None:
         new["spec"]["taint"]["timeAdded"] = LATE
 
 
-def _takes_status(kind_name: str) -> Mutation:
-    @instead(ApiServer.create)
-    def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
-        made = original(obj, *args)
-        if made["kind"] == kind_name and obj.get("status"):
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            assert stored is not None
-            status = clone(obj["status"])
-            world.cluster.store.modify(stored, lambda new: new.update(status=status))
-            return {**made, "status": status}
-        return made
-
-    return mutate
-
-
 def lists_without(forgotten: str) -> Mutation:
     """A list is not narrowed by a field, as if nobody had asked for it."""
 
@@ -178,7 +157,7 @@ def lose_of_basic(*fields: str) -> Callable[[Obj], None]:
 
 
 DEFECTS: Defects = {
-    "keeps-fields-of-disabled-features": keeps_disabled_fields,
+    "keeps-fields-of-disabled-features": after_creation(SLICE, _keep_disabled_fields),
     "mistakes-rules-of-v1beta2": loses("v1beta2", mistake_driver),
     "loses-capacity": loses("v1beta2", lose_capacity),
     "takes-any-taint-rule": overlooks("^spec", "DeviceTaintRule", at=(CHANGED,)),
@@ -197,7 +176,7 @@ DEFECTS: Defects = {
         "DeviceTaintRule", lambda new, *_: new.update(status={}), ""
     ),
     "keeps-partition-types-of-a-gate-that-is-off": after_creation(SLICE, _keep_partition_types),
-    "new-rules-bring-their-status": _takes_status("DeviceTaintRule"),
+    "new-rules-bring-their-status": after_creation("DeviceTaintRule", take_status),
     "generations-of-pools-must-grow": never_goes_back,
     "lists-slices-of-all-drivers": lists_without("spec.driver"),
     "lists-slices-of-all-nodes": lists_without("spec.nodeName"),
