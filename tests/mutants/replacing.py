@@ -28,6 +28,9 @@ Defects = Mapping[str, Mutation]
 Method = Callable[..., Any]
 """A method of a class, for example ``Filter.allocate``, or a function."""
 
+Original = Callable[..., Any]
+"""A method as it was, bound to its object."""
+
 P = TypeVar("P")
 
 

@@ -20,6 +20,8 @@ from reference_allocator.api.quantity import parse_quantity
 from tests.mutants.replacing import Mutation, instead
 
 Answer = tuple[tuple[Obj, ...], Sequence[Misfit]]
+Allocate = Callable[..., Answer]
+Claims = Sequence[Obj]
 
 
 Change = Callable[[Obj], None]
@@ -56,9 +58,7 @@ def reads_claims(change: Change) -> Mutation:
     """The scheduler reads something else in the claims that it allocates."""
 
     @instead(Filter.allocate)
-    def mutate(
-        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def mutate(_: World, original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         return original(allocator, node, changed(claims, change))
 
     return mutate
@@ -74,11 +74,7 @@ def refuses_all(wrong: Callable[[World, list[tuple[Obj, Obj]]], bool]) -> Mutati
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        allocator: Any,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
     ) -> Answer:
         found = original(allocator, node, claims)
         pairs = [*zip(claims, found[0], strict=False)]

@@ -139,14 +139,6 @@ def generation(item: Obj) -> int:
     return number
 
 
-def generations_as_text(slices: list[Obj]) -> list[Obj]:
-    def change(item: Obj) -> None:
-        found = {generation(other) for other in slices if pool_of(other) == pool_of(item)}
-        item["spec"]["pool"]["generation"] = sorted(found, key=str).index(generation(item)) + 1
-
-    return changed(slices, change)
-
-
 def newest_of_node(view: View) -> None:
     """The newest generation of a pool is that of the slices which concern the node."""
     name = view.node["metadata"]["name"]
@@ -262,32 +254,6 @@ def one_node(resource_slice: Obj) -> None:
     found[:] = [device for device in found if device.get("nodeName") in nodes]
 
 
-def forgets_unpublished(world: World) -> None:
-    """A device that was once not published counts as free, whoever has it."""
-    forgotten: set[str] = set()
-
-    def claims(original: Callable[[], list[Obj]]) -> list[Obj]:
-        published = {
-            (item["spec"]["driver"], item["spec"]["pool"]["name"], device["name"])
-            for item in world.cluster.list_slices()
-            for device in devices(item)
-        }
-        for claim in original():
-            for result in results(claim["status"].get("allocation") or {}):
-                if (result["driver"], result["pool"], result["device"]) not in published:
-                    forgotten.add(claim["metadata"]["uid"])
-        return [claim for claim in original() if claim["metadata"]["uid"] not in forgotten]
-
-    replace(world.scheduler.filter.listers.resource_claims, claims)
-
-    def sync(original: Callable[[], None]) -> None:
-        # A real scheduler looks all the time, the reference's only when it has a pod to place.
-        world.scheduler.filter.listers.resource_claims()
-        original()
-
-    replace(world.scheduler.sync, sync)
-
-
 def any_node(resource_slice: Obj) -> None:
     if resource_slice["spec"].pop("nodeName", None):
         resource_slice["spec"]["allNodes"] = True
@@ -333,7 +299,6 @@ DEFECTS: Defects = {
     "uses-old-generations": reads_all(Listers.resource_slices, all_generations),
     "all-ignores-incomplete-pools": without(is_incomplete),
     "all-ignores-invalid-pools": without(has_duplicates),
-    "compares-generations-as-text": reads_all(Listers.resource_slices, generations_as_text),
     "count-stays-within-a-pool": spans(lambda _, result: (result["driver"], result["pool"])),
     "ignores-binds-to-node": reads(Listers.resource_slices, without_device_field("bindsToNode")),
     "keeps-one-node-requirement": answers(one_requirement),
@@ -345,7 +310,6 @@ DEFECTS: Defects = {
     "takes-last-device-first": reads(Listers.resource_slices, backwards),
     "invalid-pools-stay-invalid": invalid_for_ever,
     "one-node-per-slice": reads(Listers.resource_slices, one_node),
-    "forgets-devices-without-slice": forgets_unpublished,
     "any-node": reads(Listers.resource_slices, any_node),
     "double-allocation": double_allocation,
     "no-node-selector": writes(lose_node_selector),

@@ -15,7 +15,9 @@ from kubesim.world import World
 from reference_allocator.api.limits import ALLOCATION_RESULTS_MAX
 from tests.mutants.allocation.alternatives import only_first
 from tests.mutants.allocation.inputs import (
+    Allocate,
     Answer,
+    Claims,
     changed,
     constraints_of,
     devices,
@@ -32,7 +34,7 @@ from tests.mutants.allocation.inputs import (
     writes,
 )
 from tests.mutants.allocation.views import Alone, allows, by_request
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Wrong = Callable[[Alone, Sequence[Obj]], Sequence[Obj]]
 
@@ -172,7 +174,7 @@ def one_device(claim: Obj) -> None:
 
 @instead(Filter.allocate)
 def count_is_a_maximum(
-    world: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    world: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
 ) -> Answer:
     """Where a node has fewer devices than a request asks for, the request gets these."""
     found = [
@@ -262,11 +264,7 @@ def all_may_be_none(*, unless_in_use: bool) -> Mutation:
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        allocator: Any,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
     ) -> Answer:
         try:
             found = original(allocator, node, claims)
@@ -284,9 +282,7 @@ def all_may_be_none(*, unless_in_use: bool) -> Mutation:
 def refuses_amounts(too_much: Callable[[Obj], bool], world: World) -> None:
     """An allocation that would be right is not made."""
 
-    def allocate(
-        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def allocate(original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         found = original(allocator, node, claims)
         return ((), [Misfit("too much")]) if any(map(too_much, found[0])) else found
 
@@ -313,9 +309,7 @@ def takes_one_by_one(world: World) -> None:
         kept.add(claim["metadata"]["uid"])
         world.cluster.store.modify(claim, lambda new: new["status"].update(allocation=allocation))
 
-    def allocate(
-        original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def allocate(original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         found = original(allocator, node, claims)
         if len(claims) > 1 and not found[0]:
             allocations, _ = original(allocator, node, claims[:1])
@@ -323,7 +317,7 @@ def takes_one_by_one(world: World) -> None:
                 keep(claim, allocation)
         return found
 
-    def deallocate(original: Callable[..., None], pod: Obj, plan: Plan) -> None:
+    def deallocate(original: Original, pod: Obj, plan: Plan) -> None:
         if kept.isdisjoint(claim["metadata"]["uid"] for claim in plan.unavailable):
             original(pod, plan)
 

@@ -11,7 +11,9 @@ from kubesim.scheduling.filtering import Filter, SchedulingError
 from kubesim.scheduling.nodefit import Misfit
 from kubesim.world import World
 from tests.mutants.allocation.inputs import (
+    Allocate,
     Answer,
+    Claims,
     changed,
     constraints_of,
     consumptions,
@@ -30,9 +32,7 @@ def keeps_first_choice(first: Callable[[Sequence[Obj]], list[Obj]]) -> Mutation:
     """What the first part of a pod's claims would get alone is all that is tried for it."""
 
     @instead(Filter.allocate)
-    def mutate(
-        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def mutate(_: World, original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         found = original(allocator, node, claims)
         alone = first(claims)
         if not found[0] or not alone:
@@ -66,7 +66,7 @@ def first_request(claims: Sequence[Obj]) -> list[Obj]:
 
 @instead(Filter.allocate)
 def all_of_what_is_left(
-    _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    _: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
 ) -> Answer:
     """A pod's claim for all devices gets those that its other claims leave."""
     found = original(allocator, node, claims)
@@ -90,7 +90,7 @@ def exactly(count: int) -> Callable[[Obj], None]:
 
 @instead(Filter.allocate)
 def errors_are_no_match(
-    _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
+    _: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
 ) -> Answer:
     try:
         return original(allocator, node, claims)

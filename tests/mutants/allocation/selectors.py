@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,13 +14,14 @@ from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.allocation.alternatives import alternatives_lose
 from tests.mutants.allocation.inputs import (
+    Allocate,
     Answer,
     Change,
+    Claims,
     constraints_of,
     devices,
     reads,
     reads_claims,
-    requests,
     wanted,
     without_request_field,
 )
@@ -69,17 +70,6 @@ def of_all_requests(constraint: Obj) -> None:
 
 def only_first_constraint(claim: Obj) -> None:
     del constraints_of(claim)[1:]
-
-
-def within_requests(claim: Obj) -> None:
-    """Devices of different requests need not agree."""
-    names = [request["name"] for request in requests(claim)]
-    found = constraints_of(claim)
-    found[:] = [
-        {**constraint, "requests": [name]} if "matchAttribute" in constraint else constraint
-        for constraint in found
-        for name in constraint.get("requests") or names
-    ]
 
 
 def no_distinct_attribute(claim: Obj) -> None:
@@ -158,11 +148,7 @@ def fails_on(pattern: str, wrong: Callable[[World, str], bool] = lambda _w, _f: 
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        allocator: Any,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, allocator: Any, node: Obj, claims: Claims
     ) -> Answer:
         classes = world.scheduler.filter.listers.device_classes()
         view = View(node, [*claims], [], classes, [])
@@ -306,7 +292,6 @@ DEFECTS: Defects = {
     "classes-without-selectors-are-empty": reads(Listers.device_classes, nothing_without_selectors),
     "constraints-ignore-versions": no_versions,
     "constraints-hold-for-all-requests": constraints(of_all_requests),
-    "constraints-hold-within-requests-only": reads_claims(within_requests),
     "only-first-class-selector": reads(Listers.device_classes, first_class_selector),
     "only-first-constraint": reads_claims(only_first_constraint),
     "only-first-selector": reads_claims(first_request_selector),
@@ -328,7 +313,6 @@ DEFECTS: Defects = {
     "unknown-domains-are-errors": fails_on(
         r"""(?:attributes|capacity)\[["']([^"']+)""", is_unknown_domain
     ),
-    "values-that-are-not-bool-do-not-match": rewritten(lambda text: f"({text}) == true"),
     "versions-compare-as-decimals": sees(decimal_versions),
     "versions-lose-pre-releases": attributes(partial(without_suffix, "-")),
     "ignore-match-attribute": reads_claims(no_constraints),

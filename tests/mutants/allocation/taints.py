@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from kube.values import Obj
@@ -13,8 +13,10 @@ from kubesim.store import clone, name_of, uid_of
 from kubesim.world import World
 from reference_allocator.rules.taints import apply_taint_rules
 from tests.mutants.allocation.inputs import (
+    Allocate,
     Answer,
     Change,
+    Claims,
     changed,
     devices,
     reads,
@@ -55,9 +57,7 @@ def tolerations(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
     """Tolerations mean something else; the allocation tells what was said."""
 
     @instead(Filter.allocate)
-    def mutate(
-        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def mutate(_: World, original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         said: dict[str, list[Obj]] = {}
 
         def read(claim: Obj) -> None:
@@ -136,9 +136,7 @@ def reads_tolerations(change: Change) -> Mutation:
     """Tolerations of requests cover more than they say."""
 
     @instead(Filter.allocate)
-    def mutate(
-        _: World, original: Callable[..., Answer], allocator: Any, node: Obj, claims: Sequence[Obj]
-    ) -> Answer:
+    def mutate(_: World, original: Allocate, allocator: Any, node: Obj, claims: Claims) -> Answer:
         said: list[Obj] = []
 
         def widen(claim: Obj) -> None:

@@ -13,7 +13,7 @@ from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.allocator import Allocator
 from reference_allocator.index import Index
-from tests.mutants.allocation.inputs import Answer, changed
+from tests.mutants.allocation.inputs import Allocate, Answer, Claims, changed
 from tests.mutants.replacing import Mutation, instead
 
 Alone = Callable[[Sequence[Obj]], tuple[Obj, ...]]
@@ -42,11 +42,7 @@ def sees(change: Callable[[View], object]) -> Mutation:
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        _allocator: Allocator,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, _allocator: Allocator, node: Obj, claims: Claims
     ) -> Answer:
         known = world.scheduler.filter.listers
         found = (claims, known.resource_slices(), known.device_classes(), known.resource_claims())
@@ -69,11 +65,7 @@ def answers(change: Callable[[World, Obj, Obj, Obj], object]) -> Mutation:
 
     @instead(Filter.allocate)
     def mutate(
-        world: World,
-        original: Callable[..., Answer],
-        allocator: Allocator,
-        node: Obj,
-        claims: Sequence[Obj],
+        world: World, original: Allocate, allocator: Allocator, node: Obj, claims: Claims
     ) -> Answer:
         allocations, misfits = original(allocator, node, claims)
         copies = [*map(clone, allocations)]
@@ -89,11 +81,7 @@ def allows(other: Callable[[Alone, Sequence[Obj]], Sequence[Obj]]) -> Mutation:
 
     @instead(Filter.allocate)
     def mutate(
-        _: World,
-        original: Callable[..., Answer],
-        allocator: Allocator,
-        node: Obj,
-        claims: Sequence[Obj],
+        _: World, original: Allocate, allocator: Allocator, node: Obj, claims: Claims
     ) -> Answer:
         def alone(some: Sequence[Obj]) -> tuple[Obj, ...]:
             try:

@@ -15,13 +15,11 @@ from kubesim.store import clone
 from kubesim.validation.errors import FieldError
 from kubesim.world import World
 from tests.mutants.apiserver.overlooked_fields import CHANGED, CLAIM, TEMPLATE, overlooks
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 @instead(ApiServer.delete_stored)
-def deletes_claims_in_use(
-    world: World, original: Callable[..., None], obj: Obj, *args: Any
-) -> None:
+def deletes_claims_in_use(world: World, original: Original, obj: Obj, *args: Any) -> None:
     if obj["kind"] == "ResourceClaim":
         world.cluster.store.remove(obj)
     else:
@@ -50,9 +48,7 @@ def may_change(kind_name: str, *paths: str) -> Mutation:
     """Parts of an object that must stay as they are may change: only the rest is compared."""
 
     def mutate(world: World) -> None:
-        def check(
-            original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any
-        ) -> None:
+        def check(original: Original, kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any) -> None:
             if kind.name == kind_name:
                 new = clone(new)
                 for path in paths:
@@ -83,9 +79,7 @@ def _put(new: Any, old: Any, path: list[str]) -> None:
 def _ignores_lists_of_other_length(world: World) -> None:
     """Whether a spec has changed is looked up in the requests that it had."""
 
-    def check(
-        original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any
-    ) -> None:
+    def check(original: Original, kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any) -> None:
         if kind.name == CLAIM:
             new = clone(new)
             devices = (new.get("spec") or {}).get("devices") or {}
@@ -100,9 +94,7 @@ def _ignores_lists_of_other_length(world: World) -> None:
 def _only_allocated(world: World) -> None:
     """A claim's spec may change as long as the claim is not allocated."""
 
-    def check(
-        original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any
-    ) -> None:
+    def check(original: Original, kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any) -> None:
         if kind.name != CLAIM or "allocation" in (old.get("status") or {}) or k.get("status"):
             original(kind, new, old, *args, **k)
 
@@ -113,19 +105,19 @@ def _binding(world: World, change: Callable[..., list[FieldError]]) -> None:
     replace(world.handler.authorizer._check_binding, change)
 
 
-def _reservations_are_free(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:
+def _reservations_are_free(original: Original, user: User, wanted: Any, *s: Any) -> Any:
     new, old = s
     same = new.get("allocation") == old.get("allocation")
     return [] if same else original(user, wanted, new, old)
 
 
-def _releases_are_free(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:
+def _releases_are_free(original: Original, user: User, wanted: Any, *s: Any) -> Any:
     new, old = s
     gone = "allocation" not in new and not new.get("reservedFor")
     return [] if gone else original(user, wanted, new, old)
 
 
-def _always_binding(original: Callable[..., Any], user: User, wanted: Any, *s: Any) -> Any:
+def _always_binding(original: Original, user: User, wanted: Any, *s: Any) -> Any:
     return original(user, wanted, {"allocation": object()}, s[1])
 
 
@@ -147,7 +139,7 @@ def _status_by_rights_to_claims(world: World) -> None:
     """Who may update claims may update their status, too."""
     authorizer: Authorizer = world.handler.authorizer
 
-    def check(original: Callable[..., None], user: User, wanted: Any) -> None:
+    def check(original: Original, user: User, wanted: Any) -> None:
         try:
             original(user, wanted)
         except ApiError:

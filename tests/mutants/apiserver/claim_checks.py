@@ -19,7 +19,7 @@ from tests.mutants.apiserver.overlooked_fields import (
     TEMPLATE,
     overlooks,
 )
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Create = Callable[[Obj, str], Obj]
 
@@ -154,7 +154,7 @@ def _any_label_value(world: World) -> None:
     """A namespace may have admin access once it has the label, whatever its value."""
     label = "resource.kubernetes.io/admin-access"
 
-    def check(original: Callable[..., None], kind: Kind, obj: Obj, labels: Any) -> None:
+    def check(original: Original, kind: Kind, obj: Obj, labels: Any) -> None:
         original(kind, obj, {**labels, label: "true"} if label in labels else labels)
 
     replace(world.api.validate_new, check)
@@ -165,8 +165,7 @@ ADMIN: Defects = {
     "admin-access-of-second-requests": _first_request_only,
     "admin-label-of-any-value": _any_label_value,
     "admin-access-in-status": lambda world: replace(
-        world.api._labels_of_namespace,
-        lambda *_: {"resource.kubernetes.io/admin-access": "true"},
+        world.api._labels_of_namespace, lambda *_: {"resource.kubernetes.io/admin-access": "true"}
     ),
 }
 

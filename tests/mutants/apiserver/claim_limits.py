@@ -13,18 +13,14 @@ from kubesim.resources import Kind
 from kubesim.world import World
 from tests.mutants.apiserver.claim_storage import alternatives
 from tests.mutants.apiserver.overlooked_fields import CHANGED, CLAIM, CLASS, TEMPLATE, refuses
-from tests.mutants.replacing import Defects, Mutation, replace
-
-Wrong = Callable[[Obj], bool]
+from tests.mutants.replacing import Defects, Mutation, Original, replace
 
 
 def refuses_change(wrong: Callable[[Obj, Obj], bool], kind_name: str = CLAIM) -> Mutation:
     """Changes of a new and an old object, or of their status, are refused."""
 
     def mutate(world: World) -> None:
-        def check(
-            original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any
-        ) -> None:
+        def check(original: Original, kind: Kind, new: Obj, old: Obj, *args: Any, **k: Any) -> None:
             if kind.name == kind_name and wrong(new, old):
                 raise ApiError(422, "Invalid", "is invalid: refused by a defect")
             original(kind, new, old, *args, **k)

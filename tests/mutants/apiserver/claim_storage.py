@@ -165,7 +165,7 @@ def _lose_annotations(stored: Obj, _: Obj) -> None:
     (stored["spec"].get("metadata") or {}).pop("annotations", None)
 
 
-def _take_status(stored: Obj, sent: Obj) -> None:
+def take_status(stored: Obj, sent: Obj) -> None:
     stored["status"] = clone(sent.get("status") or {})
 
 
@@ -222,7 +222,7 @@ def _selectors_merged(
 
 DEFECTS: Defects = {
     "no-request-defaults": no_request_defaults,
-    "status-is-taken-at-creation": after_creation(CLAIM, _take_status),
+    "status-is-taken-at-creation": after_creation(CLAIM, take_status),
     "updates-take-status": after_change(CLAIM, takes("status"), ""),
     "status-updates-take-spec": after_change(CLAIM, takes("spec"), "status"),
     "status-updates-take-labels": after_change(CLAIM, takes("metadata", "labels"), "status"),

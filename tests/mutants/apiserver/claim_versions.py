@@ -16,7 +16,7 @@ from kubesim.world import World
 from tests.mutants.apiserver.claim_checks import Create
 from tests.mutants.apiserver.claim_storage import alternatives
 from tests.mutants.apiserver.overlooked_fields import CLAIM, CLASS, TEMPLATE
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 RETIRED = f"{DRA_GROUP}/v1alpha2"
 
@@ -59,7 +59,7 @@ def take_retired(world: World, kinds: Collection[str]) -> None:
         new.pop("driverName", None)
         return {**original(new, namespace), "apiVersion": RETIRED, "kind": obj["kind"]}
 
-    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+    def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == RETIRED and ref.kind in kinds:
             ref = changed(ref, api_version=SERVED, kind=SUCCESSORS.get(ref.kind, ref.kind))
         return original(ref, *args)
@@ -78,7 +78,7 @@ def serves_claims_of_v1alpha3(world: World) -> None:
             return original(obj, namespace)
         return {**original({**obj, "apiVersion": successor}, namespace), "apiVersion": old}
 
-    def by_ref(original: Callable[..., Any], ref: Ref, *args: Any) -> Any:
+    def by_ref(original: Original, ref: Ref, *args: Any) -> Any:
         if ref.api_version == old and ref.kind == "ResourceClaim":
             ref = changed(ref, api_version=successor)
         return original(ref, *args)
@@ -99,26 +99,6 @@ def spec_today(obj: Obj) -> Obj:
 def claim_spec_today(spec: Obj) -> Obj:
     exactly = {"deviceClassName": spec.get("resourceClassName")}
     return {"devices": {"requests": [{"name": "request", "exactly": exactly}]}}
-
-
-def shows_new_form_to_old_clients(world: World) -> None:
-    written_in_v1 = set()
-
-    def create(original: Create, obj: Obj, namespace: str) -> Obj:
-        created = original(obj, namespace)
-        if obj.get("apiVersion") == SERVED:
-            written_in_v1.add(created["metadata"]["uid"])
-        return created
-
-    def get(original: Callable[..., Obj | None], ref: Ref, namespace: str) -> Obj | None:
-        found = original(ref, namespace)
-        if found is None or found["metadata"]["uid"] not in written_in_v1:
-            return found
-        stored = world.cluster.store.by_uid(found["metadata"]["uid"])
-        return stored and {**stored, "apiVersion": ref.api_version}
-
-    replace(world.api.create, create)
-    replace(world.api.get, get)
 
 
 OLD = "v1beta1"
@@ -261,7 +241,6 @@ DEFECTS: Defects = {
     "serves-claims-of-v1alpha3": serves_claims_of_v1alpha3,
     "serves-retired-classes": serves_retired("ResourceClass"),
     "serves-retired-templates": serves_retired("ResourceClaimTemplate"),
-    "shows-new-form-to-old-clients": shows_new_form_to_old_clients,
     "wrong-version-conversion": loses("v1beta1", lose_selectors),
     "prints-no-reservation": prints("ResourceClaim", _without("reserved")),
     "prints-no-deletion": prints("ResourceClaim", _without("deleted")),

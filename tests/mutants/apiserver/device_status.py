@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kube.errors import ApiError
-from kube.values import Obj, Ref, Request, User
+from kube.values import Obj, Request, User
 from kubesim.apiserver.authorization import Authorizer
 from kubesim.apiserver.fieldmanagers import FieldManagers
-from kubesim.apiserver.server import ApiServer
-from kubesim.store import clone
 from kubesim.validation.errors import FieldError
 from kubesim.world import World
-from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, refuses, table
+from tests.mutants.apiserver.claim_storage import after_change, takes
+from tests.mutants.apiserver.overlooked_fields import CHANGED, CLAIM, NEW, refuses, table
 from tests.mutants.replacing import Defects, Mutation, instead
 
 
@@ -77,38 +75,7 @@ def _network(report: Obj) -> Obj:
     return report.get("networkData") or {}
 
 
-def in_status(wrong: Callable[[Obj, Obj], None]) -> Mutation:
-    """Something is wrong with a claim whose status a client has written.
-
-    Args:
-        wrong: changes what is stored; knows what the client wanted.
-    """
-
-    @instead(ApiServer.change)
-    def mutate(
-        world: World,
-        original: Callable[..., Obj],
-        ref: Ref,
-        make: Change,
-        subresource: str | None,
-        *a: Any,
-    ) -> Obj:
-        wanted: list[Obj] = []
-
-        def remember(old: Obj) -> Obj:
-            wanted.append(make(old))
-            return clone(wanted[-1])
-
-        made = original(ref, remember, subresource, *a)
-        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-        if ref.kind != "ResourceClaim" or subresource != "status" or stored is None:
-            return made
-        return world.cluster.store.modify(stored, lambda new: wrong(new, wanted[-1]))
-
-    return mutate
-
-
-def _one_driver_alone(new: Obj, wanted: Obj) -> None:
+def _one_driver_alone(new: Obj, _: Obj, __: Obj) -> None:
     reports = _reports(new)
     if reports:
         new["status"]["devices"] = [
@@ -116,21 +83,12 @@ def _one_driver_alone(new: Obj, wanted: Obj) -> None:
         ]
 
 
-def _loses(field: str) -> Callable[[Obj, Obj], None]:
-    def lose(new: Obj, wanted: Obj) -> None:
+def _loses(field: str) -> Mutation:
+    def lose(new: Obj, _: Obj, __: Obj) -> None:
         for report in _reports(new):
             report.pop(field, None)
 
-    return lose
-
-
-def _takes_spec(new: Obj, wanted: Obj) -> None:
-    new["spec"] = clone(wanted["spec"])
-
-
-def _takes_labels(new: Obj, wanted: Obj) -> None:
-    if "labels" in wanted["metadata"]:
-        new["metadata"]["labels"] = clone(wanted["metadata"]["labels"])
+    return after_change(CLAIM, lose, "status")
 
 
 DEFECTS: Defects = {
@@ -166,10 +124,10 @@ DEFECTS: Defects = {
     "refuses-addresses-of-version-6": _report(
         lambda one: any(":" in ip for ip in _network(one).get("ips") or ())
     ),
-    "keeps-the-report-of-one-driver": in_status(_one_driver_alone),
-    "loses-data-of-reports": in_status(_loses("data")),
-    "loses-network-data": in_status(_loses("networkData")),
-    "loses-conditions-of-reports": in_status(_loses("conditions")),
-    "status-changes-specs-of-claims": in_status(_takes_spec),
-    "status-changes-labels-of-claims": in_status(_takes_labels),
+    "keeps-the-report-of-one-driver": after_change(CLAIM, _one_driver_alone, "status"),
+    "loses-data-of-reports": _loses("data"),
+    "loses-network-data": _loses("networkData"),
+    "loses-conditions-of-reports": _loses("conditions"),
+    "status-changes-specs-of-claims": after_change(CLAIM, takes("spec"), "status"),
+    "status-changes-labels-of-claims": after_change(CLAIM, takes("metadata", "labels"), "status"),
 }

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from kube.values import Obj, Ref
+from kube.values import Obj
 from kubesim.apiserver.handling import Handler
-from kubesim.apiserver.server import ApiServer
 from kubesim.world import World
-from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.claim_checks import (
-    ignores_unknown_fields,
-)
+from tests.mutants.apiserver.claim_checks import ignores_unknown_fields
+from tests.mutants.apiserver.claim_storage import after_change
 from tests.mutants.apiserver.overlooked_fields import CHANGED, NEW, overlooks, refuses, table
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def _names_whole_claim_first(pod: Obj) -> bool:
@@ -27,7 +23,7 @@ def _names_whole_claim_first(pod: Obj) -> bool:
 
 
 @instead(Handler._bind)
-def _binds_gated_pods(_: World, original: Callable[..., None], pod: Obj, binding: Obj) -> None:
+def _binds_gated_pods(_: World, original: Original, pod: Obj, binding: Obj) -> None:
     spec = {field: value for field, value in pod["spec"].items() if field != "schedulingGates"}
     original({**pod, "spec": spec}, binding)
 
@@ -59,7 +55,7 @@ def _changes(*path: str) -> Mutation:
                 ]
             return any(one.get(path[-1]) != two.get(path[-1]) for one, two in pairs)
 
-        def check(original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any) -> None:
+        def check(original: Original, kind: Any, new: Obj, old: Obj, **how: Any) -> None:
             if kind.name != "Pod" or not differs(new, old):
                 original(kind, new, old, **how)
 
@@ -71,30 +67,11 @@ def _changes(*path: str) -> Mutation:
 def _forgets(field: str) -> Mutation:
     """A client that does not know a field of a pod's status removes it."""
 
-    @instead(ApiServer.change)
-    def mutate(
-        world: World,
-        original: Callable[..., Obj],
-        ref: Ref,
-        make: Change,
-        subresource: str | None,
-        *a: Any,
-    ) -> Obj:
-        if ref.kind != "Pod" or subresource != "status":
-            return original(ref, make, subresource, *a)
-        wanted: list[Obj] = []
+    def forget(new: Obj, wanted: Obj, _: Obj) -> None:
+        if (wanted.get("status") or {}).get(field) is None:
+            new["status"].pop(field, None)
 
-        def remember(old: Obj) -> Obj:
-            wanted.append(make(old))
-            return wanted[-1]
-
-        made = original(ref, remember, subresource, *a)
-        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-        if stored is not None and (wanted[-1].get("status") or {}).get(field) is None:
-            return world.cluster.store.modify(stored, lambda new: new["status"].pop(field, None))
-        return made
-
-    return mutate
+    return after_change("Pod", forget, "status")
 
 
 def _claims(pod: Obj) -> list[Any]:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace as changed
 
 from kube.errors import ApiError
 from kube.values import Request
 from kubesim.apiserver.handling import Handler
 from kubesim.world import World
-from tests.mutants.replacing import Defects, instead, replace
+from tests.mutants.replacing import Defects, Original, instead, replace
 
 
 @instead(Handler.handle)
-def ignores_evictions(
-    _: World, original: Callable[..., None], request: Request, namespace: str
-) -> None:
+def ignores_evictions(_: World, original: Original, request: Request, namespace: str) -> None:
     if request.subresource != "eviction":
         original(request, namespace)
 
 
 @instead(Handler.handle)
-def binds_twice(_: World, original: Callable[..., None], request: Request, namespace: str) -> None:
+def binds_twice(_: World, original: Original, request: Request, namespace: str) -> None:
     try:
         original(request, namespace)
     except ApiError:
@@ -30,9 +27,7 @@ def binds_twice(_: World, original: Callable[..., None], request: Request, names
 
 
 @instead(Handler.handle)
-def deletes_all_of_a_kind(
-    _: World, original: Callable[..., None], request: Request, namespace: str
-) -> None:
+def deletes_all_of_a_kind(_: World, original: Original, request: Request, namespace: str) -> None:
     original(changed(request, labels={}), namespace)
 
 

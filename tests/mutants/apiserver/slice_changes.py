@@ -14,11 +14,11 @@ from kubesim.resources import KINDS
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.apiserver.claim_changes import Change
-from tests.mutants.apiserver.claim_checks import Create
+from tests.mutants.apiserver.claim_storage import after_change, after_creation, take_status, takes
 from tests.mutants.apiserver.claim_versions import OLD, hides, loses
 from tests.mutants.apiserver.overlooked_fields import CHANGED, SLICE, overlooks
 from tests.mutants.apiserver.watches import without_field
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def lose_capacity(resource_slice: Obj) -> None:
@@ -27,13 +27,8 @@ def lose_capacity(resource_slice: Obj) -> None:
             body.pop("capacity", None)
 
 
-@instead(ApiServer.create)
-def keeps_disabled_fields(world: World, original: Create, obj: Obj, namespace: str) -> Obj:
-    created = original(obj, namespace)
-    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-    if stored is not None and obj["kind"] == "ResourceSlice":
-        world.cluster.store.modify(stored, lambda new: new.update(spec=clone(obj["spec"])))
-    return created
+def _keep_disabled_fields(new: Obj, sent: Obj) -> None:
+    new["spec"] = clone(sent["spec"])
 
 
 def mistake_driver(obj: Obj) -> None:
@@ -83,17 +78,10 @@ def stores(kind_name: str, wrong: Callable[[Obj, Obj | None], None]) -> Mutation
     return mutate
 
 
-@instead(ApiServer.create)
-def keeps_partition_types(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
+def _keep_partition_types(new: Obj, sent: Obj) -> None:
     """The attribute of a slice that tells the type of partitions is behind no gate."""
-    created = original(obj, *args)
-    stored = world.cluster.store.by_uid(created["metadata"]["uid"])
-    sent = (obj.get("spec") or {}).get("partitionTypeAttribute")
-    if obj["kind"] == "ResourceSlice" and sent and stored is not None:
-        world.cluster.store.modify(
-            stored, lambda new: new["spec"].update(partitionTypeAttribute=sent)
-        )
-    return created
+    if name := (sent.get("spec") or {}).get("partitionTypeAttribute"):
+        new["spec"]["partitionTypeAttribute"] = name
 
 
 def _stays(new: Obj, before: Obj | None) -> None:
@@ -119,65 +107,6 @@ def _keeps_time(new: Obj, before: Obj | None) -> None:
 def _new_time(new: Obj, before: Obj | None) -> None:
     if before is not None and new["spec"] != before["spec"]:
         new["spec"]["taint"]["timeAdded"] = LATE
-
-
-@instead(ApiServer.change)
-def _status_changes_spec(
-    world: World,
-    original: Callable[..., Obj],
-    ref: Ref,
-    make: Change,
-    subresource: str | None,
-    *args: Any,
-) -> Obj:
-    """A write of the status of a taint rule brings its spec along."""
-    if ref.kind == "DeviceTaintRule" and subresource == "status":
-        seen: list[Obj] = []
-
-        def remember(old: Obj) -> Obj:
-            seen.append(make(old))
-            return seen[-1]
-
-        made = original(ref, remember, subresource, *args)
-        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-        assert stored is not None
-        spec = clone(seen[-1]["spec"])
-        world.cluster.store.modify(stored, lambda new: new.update(spec=spec))
-        return {**made, "spec": spec}
-    return original(ref, make, subresource, *args)
-
-
-@instead(ApiServer.change)
-def _spec_changes_status(
-    world: World,
-    original: Callable[..., Obj],
-    ref: Ref,
-    make: Change,
-    subresource: str | None,
-    *args: Any,
-) -> Obj:
-    """A change of a taint rule loses its status, as if that were the client's to write."""
-    made = original(ref, make, subresource, *args)
-    if ref.kind == "DeviceTaintRule" and not subresource:
-        stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-        assert stored is not None
-        world.cluster.store.modify(stored, lambda new: new.update(status={}))
-    return made
-
-
-def _takes_status(kind_name: str) -> Mutation:
-    @instead(ApiServer.create)
-    def mutate(world: World, original: Callable[..., Obj], obj: Obj, *args: Any) -> Obj:
-        made = original(obj, *args)
-        if made["kind"] == kind_name and obj.get("status"):
-            stored = world.cluster.store.by_uid(made["metadata"]["uid"])
-            assert stored is not None
-            status = clone(obj["status"])
-            world.cluster.store.modify(stored, lambda new: new.update(status=status))
-            return {**made, "status": status}
-        return made
-
-    return mutate
 
 
 def lists_without(forgotten: str) -> Mutation:
@@ -208,7 +137,7 @@ def lists_nothing_of(kind_name: str, wrong: Callable[[Obj, Mapping[str, str]], b
 
 @instead(ApiServer.validate_change)
 def never_goes_back(
-    _: World, original: Callable[..., None], kind: Any, new: Obj, old: Obj, **how: Any
+    _: World, original: Original, kind: Any, new: Obj, old: Obj, **how: Any
 ) -> None:
     """The generation of a pool must grow."""
     original(kind, new, old, **how)
@@ -228,7 +157,7 @@ def lose_of_basic(*fields: str) -> Callable[[Obj], None]:
 
 
 DEFECTS: Defects = {
-    "keeps-fields-of-disabled-features": keeps_disabled_fields,
+    "keeps-fields-of-disabled-features": after_creation(SLICE, _keep_disabled_fields),
     "mistakes-rules-of-v1beta2": loses("v1beta2", mistake_driver),
     "loses-capacity": loses("v1beta2", lose_capacity),
     "takes-any-taint-rule": overlooks("^spec", "DeviceTaintRule", at=(CHANGED,)),
@@ -242,10 +171,12 @@ DEFECTS: Defects = {
     "taints-of-slices-have-no-time": stores("ResourceSlice", _taints_of_old),
     "rules-keep-the-time-of-the-old-effect": stores("DeviceTaintRule", _keeps_time),
     "rules-get-a-new-time-with-each-change": stores("DeviceTaintRule", _new_time),
-    "status-of-rules-changes-their-spec": _status_changes_spec,
-    "changed-rules-lose-their-status": _spec_changes_status,
-    "keeps-partition-types-of-a-gate-that-is-off": keeps_partition_types,
-    "new-rules-bring-their-status": _takes_status("DeviceTaintRule"),
+    "status-of-rules-changes-their-spec": after_change("DeviceTaintRule", takes("spec"), "status"),
+    "changed-rules-lose-their-status": after_change(
+        "DeviceTaintRule", lambda new, *_: new.update(status={}), ""
+    ),
+    "keeps-partition-types-of-a-gate-that-is-off": after_creation(SLICE, _keep_partition_types),
+    "new-rules-bring-their-status": after_creation("DeviceTaintRule", take_status),
     "generations-of-pools-must-grow": never_goes_back,
     "lists-slices-of-all-drivers": lists_without("spec.driver"),
     "lists-slices-of-all-nodes": lists_without("spec.nodeName"),

@@ -12,7 +12,7 @@ from kubesim.controllers.garbage_collection import GarbageCollector
 from kubesim.store import namespace_of
 from kubesim.world import World
 from tests.mutants.allocation.inputs import wanted
-from tests.mutants.replacing import Defects, instead, part, replace
+from tests.mutants.replacing import Defects, Original, instead, part, replace
 
 
 def releases_without_class(world: World) -> None:
@@ -111,7 +111,7 @@ def orphaned_pods_stay(world: World) -> None:
 def in_the_background(world: World, policy: str) -> None:
     """A deletion with a policy is one in the background."""
 
-    def delete(original: Callable[..., None], ref: Ref, *args: Any) -> None:
+    def delete(original: Original, ref: Ref, *args: Any) -> None:
         original(ref, *("Background" if arg == policy else arg for arg in args))
 
     replace(world.api.delete, delete)

@@ -12,13 +12,13 @@ from kubesim.controllers.claims import ClaimController
 from kubesim.resources import Kind
 from kubesim.store import clone, name_of, namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 from tests.mutants.scheduler.queueing import take_any_claim
 
 
 @instead(Counts.count)
 def admin_access_is_not_told(
-    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+    _: World, original: Original, of: str, name: str, **labels: str
 ) -> None:
     if "admin_access" in labels:
         labels["admin_access"] = "false"
@@ -27,7 +27,7 @@ def admin_access_is_not_told(
 
 @instead(Counts.count)
 def failures_count_as_successes(
-    _: World, original: Callable[..., None], of: str, name: str, **labels: str
+    _: World, original: Original, of: str, name: str, **labels: str
 ) -> None:
     if labels.get("status") == "failure":
         labels["status"] = "success"
@@ -46,7 +46,7 @@ def templates_as_first_seen(world: World) -> None:
 
 @instead(ClaimController.create_claim)
 def templates_of_any_namespace(
-    world: World, original: Callable[..., Any], pod: Obj, pod_claim: str, name: str
+    world: World, original: Original, pod: Obj, pod_claim: str, name: str
 ) -> Any:
     controller = part(world, ClaimController)
     store = world.cluster.store
@@ -79,7 +79,7 @@ def lose_labels(claim: Obj) -> None:
 
 @instead(Cluster.record_event)
 def says_nothing_of_claims(
-    _: World, original: Callable[..., Any], pod: Obj, kind: str, reason: str, *args: Any
+    _: World, original: Original, pod: Obj, kind: str, reason: str, *args: Any
 ) -> None:
     if reason != "FailedResourceClaimCreation":
         original(pod, kind, reason, *args)
@@ -177,14 +177,6 @@ def losing(field: str) -> Mutation:
 def lose_annotations(claim: Obj) -> None:
     annotations = claim["metadata"]["annotations"]
     claim["metadata"]["annotations"] = {POD_CLAIM_ANNOTATION: annotations[POD_CLAIM_ANNOTATION]}
-
-
-@instead(ClaimController.new_claim)
-def take_labels_of_template(_: World, original: New, pod: Obj, entry: str, template: Obj) -> Obj:
-    """Labels and annotations of the template itself are copied, not those of spec.metadata."""
-    claim = original(pod, entry, template)
-    claim["metadata"]["labels"] = dict(template["metadata"].get("labels") or {})
-    return claim
 
 
 def named_after_first_entry(world: World) -> None:
@@ -305,7 +297,7 @@ def _makes_without_admission(world: World) -> None:
         finally:
             making.pop()
 
-    def check(original: Callable[..., None], kind: Kind, obj: Obj, labels: Any) -> None:
+    def check(original: Original, kind: Kind, obj: Obj, labels: Any) -> None:
         label = {"resource.kubernetes.io/admin-access": "true"}
         original(kind, obj, {**labels, **label} if making else labels)
 
@@ -339,7 +331,6 @@ DEFECTS: Defects = {
     ),
     "makes-claims-for-deleted-pods": makes_for_deleted_pods,
     "takes-templates-of-other-namespaces": trusts_templates_of_one_name,
-    "template-gives-its-own-labels": take_labels_of_template,
     "template-loses-annotations": in_new_claims(lose_annotations),
     "template-loses-constraints": losing("constraints"),
     "trusts-names-in-the-status-of-pods": trusts_names_in_status,

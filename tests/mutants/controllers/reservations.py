@@ -11,7 +11,7 @@ from kubesim.cluster import Cluster
 from kubesim.controllers.claims import ClaimController
 from kubesim.store import namespace_of, uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, instead, part, replace
+from tests.mutants.replacing import Defects, Original, instead, part, replace
 
 
 def reserves_for_ended_pods(world: World) -> None:
@@ -57,7 +57,7 @@ def allocates_without_pod(world: World) -> None:
 
 
 @instead(Cluster.claims_of)
-def waits_for_unneeded_claims(_: World, original: Callable[..., Any], pod: Obj) -> Any:
+def waits_for_unneeded_claims(_: World, original: Original, pod: Obj) -> Any:
     """An entry of a pod's claims waits for a claim, though the pod's status says there is none."""
     found = {entry["name"]: claim for entry, claim in original(pod)}
     for entry in pod["spec"].get("resourceClaims") or []:

@@ -13,7 +13,7 @@ from kubesim.controllers.garbage_collection import GarbageCollector
 from kubesim.controllers.statefulsets import StatefulSetController
 from kubesim.store import name_of, uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, instead, part, replace
+from tests.mutants.replacing import Defects, Original, instead, part, replace
 
 
 @instead(DaemonSetController.list_nodes)
@@ -89,7 +89,7 @@ def stateful_sets_keep_old_pods(world: World) -> None:
 
 @instead(StatefulSetController.update_stateful_set)
 def stateful_sets_keep_their_pods(
-    _: World, original: Callable[..., None], stateful_set: Obj, there: Any
+    _: World, original: Original, stateful_set: Obj, there: Any
 ) -> None:
     if stateful_set["spec"]["replicas"]:
         original(stateful_set, there)

@@ -14,7 +14,7 @@ from nvml_driver.errors import PrepareError
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
 from tests.mutants.driver.preparation import in_each_core, prepares, writes
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def answers(change: Callable[[Obj, PreparedDevice], PreparedDevice]) -> Mutation:
@@ -58,7 +58,7 @@ def config_for(kept: Callable[[str, set[str]], bool]) -> Callable[[NodeDriver, O
 
 
 @instead(NodeDriver.prepare)
-def refuses_config_of_others(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+def refuses_config_of_others(driver: NodeDriver, original: Original, claim: Obj) -> Any:
     for item in claim["status"]["allocation"]["devices"].get("config") or []:
         if item["opaque"]["driver"] != driver.name:
             raise DriverError(f"configuration of {item['opaque']['driver']} is unknown")
@@ -69,7 +69,7 @@ def refuses_beside(who: Callable[[ClaimRecord, ClaimRecord], ClaimRecord]) -> Mu
     """A device that two claims have is refused, if one of them has admin access."""
 
     def change(core: DriverCore) -> None:
-        def refuse(original: Callable[..., None], record: ClaimRecord) -> None:
+        def refuse(original: Original, record: ClaimRecord) -> None:
             original(record)
             for other in core._checkpoint.values():
                 same = {one.device_name for one in other.devices}
@@ -109,7 +109,7 @@ def metadata(change: Callable[[list[Obj]], list[Obj]]) -> Mutation:
         files = core._files._metadata
         assert files is not None
 
-        def write(original: Callable[..., None], record: ClaimRecord, inventory: Inventory) -> None:
+        def write(original: Original, record: ClaimRecord, inventory: Inventory) -> None:
             original(record, inventory)
             for owner, path in files.list_files():
                 if owner == record.uid:

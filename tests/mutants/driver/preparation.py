@@ -18,7 +18,7 @@ from nvml_driver.core import DriverCore
 from nvml_driver.model.inventory import Inventory
 from nvml_driver.model.prepared import ClaimRecord, PreparedDevice
 from reference_allocator.api.quantity import parse_quantity
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 
 
 def loses_cdi_specs(world: World) -> None:
@@ -31,7 +31,7 @@ def loses_cdi_specs(world: World) -> None:
             lost.update(driver.spec_files())
             original()
 
-        def edits(original: Callable[..., Any], ids: list[str]) -> Any:
+        def edits(original: Original, ids: list[str]) -> Any:
             if any(uid in one for one in ids for uid in lost):
                 raise UnresolvableError("unresolvable CDI devices")
             return original(ids)
@@ -44,7 +44,7 @@ def prepares(change: Callable[[NodeDriver, Obj], None]) -> Mutation:
     """The driver prepares something else than what the claim says."""
 
     @instead(NodeDriver.prepare)
-    def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+    def mutate(driver: NodeDriver, original: Original, claim: Obj) -> Any:
         other = clone(claim)
         change(driver, other["status"]["allocation"]["devices"])
         return original(other)
@@ -103,9 +103,7 @@ def slices_without_owner(world: World) -> None:
 
 
 @instead(NodeDriver.prepare)
-def gives_others_when_asked_again(
-    driver: NodeDriver, original: Callable[..., Any], claim: Obj
-) -> Any:
+def gives_others_when_asked_again(driver: NodeDriver, original: Original, claim: Obj) -> Any:
     if uid_of(claim) in driver.spec_files():
         claim = clone(claim)
         next_device(driver, claim["status"]["allocation"]["devices"])
@@ -141,7 +139,7 @@ def keeps_old_devices(world: World) -> None:
     for driver in drivers(world):
         old: dict[str, Obj] = {}
 
-        def prepare(original: Callable[..., Any], claim: Obj, old: dict[str, Obj] = old) -> Any:
+        def prepare(original: Original, claim: Obj, old: dict[str, Obj] = old) -> Any:
             return original(old.setdefault(uid_of(claim), clone(claim)))
 
         replace(driver.prepare, prepare)
@@ -190,7 +188,7 @@ def metadata_of_another_claim(world: World) -> None:
         files = core._files._metadata
         assert files is not None
 
-        def write(original: Callable[..., None], record: ClaimRecord, inventory: Inventory) -> None:
+        def write(original: Original, record: ClaimRecord, inventory: Inventory) -> None:
             original(record, inventory)
             for owner, path in files.list_files():
                 if owner == record.uid:
@@ -205,7 +203,7 @@ def writes(change: Callable[[str], str]) -> Mutation:
     """The driver writes something else into its CDI specs: from the text that is right."""
 
     @instead(NodeDriver.prepare)
-    def mutate(driver: NodeDriver, original: Callable[..., Any], claim: Obj) -> Any:
+    def mutate(driver: NodeDriver, original: Original, claim: Obj) -> Any:
         found = original(claim)
         for path in driver._cdi_root.glob("*.json"):
             path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")

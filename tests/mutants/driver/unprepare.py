@@ -11,7 +11,7 @@ from kubesim.nodes.driver import DriverError
 from kubesim.store import uid_of
 from kubesim.world import World
 from tests.mutants.driver.preparation import drivers
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, Original, replace
 
 Taken = Callable[[NvmlDriver, str], set[str]]
 
@@ -35,9 +35,7 @@ def refuses_devices(world: World, taken: Taken, wants: Wants = every_device) -> 
         assert isinstance(driver, NvmlDriver)
         holders: dict[str, str] = {}
 
-        def prepare(
-            original: Callable[..., Any], claim: Obj, holders: dict[str, str] = holders
-        ) -> Any:
+        def prepare(original: Original, claim: Obj, holders: dict[str, str] = holders) -> Any:
             for name in wants(claim["status"]["allocation"]["devices"]):
                 if holders.get(name, uid_of(claim)) != uid_of(claim):
                     raise DriverError(f"device {name} is still prepared for {holders[name]}")

@@ -10,7 +10,7 @@ from kubesim.nodes.dra_manager import NotPreparedError
 from kubesim.nodes.driver import NodeDriver
 from kubesim.nodes.kubelet import _WIPING_DELAY, Kubelet
 from kubesim.world import World
-from tests.mutants.replacing import Defects, replace
+from tests.mutants.replacing import Defects, Original, replace
 
 
 def leaves_claims_of_the_old(world: World) -> None:
@@ -68,9 +68,7 @@ def wipes_slices_of_updated_drivers(world: World) -> None:
 def asks_every_instance(world: World) -> None:
     for kubelet in world.kubelets:
 
-        def prepare(
-            original: Callable[..., Any], *asked: object, kubelet: Kubelet = kubelet
-        ) -> Any:
+        def prepare(original: Original, *asked: object, kubelet: Kubelet = kubelet) -> Any:
             if world.components.next_drivers.get(f"{kubelet.node}/driver"):
                 with kubelet.dra_manager._count_driver_calls(dra_manager._PREPARE):
                     original(*asked)
@@ -87,9 +85,7 @@ def asks_crashed_instances(world: World) -> None:
             original()
             crashed.append(True)
 
-        def prepare(
-            original: Callable[..., Any], *asked: object, crashed: list[bool] = crashed
-        ) -> Any:
+        def prepare(original: Original, *asked: object, crashed: list[bool] = crashed) -> Any:
             if crashed:
                 raise NotPreparedError("connect: connection refused")
             return original(*asked)
@@ -102,7 +98,7 @@ def takes_over_unregistered(world: World) -> None:
     """The instance that begins removes the sockets of the one that runs, and has them back late."""
     kubelets = {f"{kubelet.node}/driver": kubelet for kubelet in world.kubelets}
 
-    def start_next(original: Callable[..., None], name: str, *, registers: bool = True) -> None:
+    def start_next(original: Original, name: str, *, registers: bool = True) -> None:
         original(name, registers=registers)
         if not registers:
             kubelets[name].stop_driver()

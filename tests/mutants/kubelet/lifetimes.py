@@ -217,13 +217,6 @@ def lets_go(
     return mutate
 
 
-def not_at_all(_: World, manager: DRAManager, original: Callable[[str], None], uid: str) -> None:
-    for prepared in manager.prepared.values():
-        if uid in prepared.pods:
-            prepared.unprepare = ()
-    original(uid)
-
-
 def of_the_neighbours(
     _: World, manager: DRAManager, original: Callable[[str], None], uid: str
 ) -> None:
@@ -273,7 +266,6 @@ DEFECTS: Defects = {
     "kubelet-unprepares-with-the-first-container": unprepares_with_the_first_container,
     "kubelet-wipes-slices-of-all-drivers": wipes_all_drivers,
     "kubelet-wipes-slices-of-all-nodes": wipes_all_nodes,
-    "kubelet-keeps-claims-of-evicted-pods": lets_go(not_at_all),
     "kubelet-unprepares-neighbours-of-evicted-pods": lets_go(of_the_neighbours),
     "kubelet-unprepares-tainted-devices-only": lets_go(of_tainted_devices),
 }

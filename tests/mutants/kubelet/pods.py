@@ -11,22 +11,20 @@ from kubesim.nodes.dra_manager import DRAManager, NotPreparedError, Prepared
 from kubesim.nodes.kubelet import Kubelet
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Ids = Callable[[Obj, Obj], Iterator[str]]
 
 
 @instead(DRAManager.claims_of)
-def take_any_reservation(_: DRAManager, original: Callable[..., Any], pod: Obj) -> Any:
+def take_any_reservation(_: DRAManager, original: Original, pod: Obj) -> Any:
     """The kubelet does not look whether a claim is reserved for the pod."""
     for name, claim in original(pod):
         status = {**claim["status"], "reservedFor": [pods.consumer_reference(pod)]} if claim else {}
         yield name, claim and {**claim, "status": status}
 
 
-def gives_containers(
-    ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]],
-) -> Mutation:
+def gives_containers(ids: Callable[[DRAManager, Ids, Obj, Obj], Iterator[str]]) -> Mutation:
     """Containers get other CDI devices than those of the claims that they name."""
 
     return instead(DRAManager.cdi_device_ids)(ids)
@@ -38,12 +36,6 @@ def first_container_only(
     return original(pod, container) if container == pod["spec"]["containers"][0] else iter(())
 
 
-def all_claims(manager: DRAManager, _original: Ids, pod: Obj, _container: Obj) -> Iterator[str]:
-    for _, claim in manager.claims_of(pod):
-        if claim is not None:
-            yield from manager.devices_of(uid_of(claim))
-
-
 def others_for_pods_without_claims(
     manager: DRAManager, original: Ids, pod: Obj, container: Obj
 ) -> Iterator[str]:
@@ -52,19 +44,6 @@ def others_for_pods_without_claims(
         return
     for claim_uid in manager.prepared:
         yield from manager.devices_of(claim_uid)
-
-
-def all_for_containers_without_claims(
-    manager: DRAManager, original: Ids, pod: Obj, container: Obj
-) -> Iterator[str]:
-    named = {
-        entry["name"]
-        for other in pod["spec"]["containers"]
-        for entry in (other.get("resources") or {}).get("claims") or []
-    }
-    if named and not (container.get("resources") or {}).get("claims"):
-        return all_claims(manager, original, pod, container)
-    return original(pod, container)
 
 
 def generated_for_one_container(
@@ -126,7 +105,7 @@ def none_for(sidecar: bool) -> Callable[..., Iterator[str]]:
 
 @instead(Kubelet._start)
 def none_after_restart(
-    _: Kubelet, original: Callable[..., None], run: Any, container: Obj, restarts: int
+    _: Kubelet, original: Original, run: Any, container: Obj, restarts: int
 ) -> None:
     bare = {name: value for name, value in container.items() if name != "resources"}
     original(run, bare if restarts else container, restarts)
@@ -238,7 +217,6 @@ DEFECTS: Defects = {
     "prepares-what-is-skipped": prepares_what_is_skipped,
     "kubelet-never-unprepares": never_unprepares,
     "kubelet-unprepares-with-the-first-pod": unprepares_with_first_pod,
-    "containers-without-claim-see-all": gives_containers(all_for_containers_without_claims),
     "generated-claim-for-one-container": gives_containers(generated_for_one_container),
     "forgets-force-deleted-pods": forgets_force_deleted,
     "runs-pods-without-allocation": runs_without_allocation,

@@ -12,14 +12,12 @@ from kubesim.cluster import Counts
 from kubesim.nodes.dra_manager import DRAManager, Prepared
 from kubesim.nodes.podstatus import PodResources
 from kubesim.world import World
-from tests.mutants.replacing import Defects, Mutation, instead
+from tests.mutants.replacing import Defects, Mutation, Original, instead
 from tests.mutants.scheduler.extended_resources import forgets
 
 
 @instead(Counts.count)
-def count_success_as_error(
-    _: World, original: Callable[..., None], of: str, name: str, **labels: str
-) -> None:
+def count_success_as_error(_: World, original: Original, of: str, name: str, **labels: str) -> None:
     """As kubelets before 1.36 (pkg/kubelet/cm/dra/manager.go)."""
     if name == OPERATIONS:
         labels["is_error"] = {"true": "false", "false": "true"}[labels["is_error"]]
@@ -80,7 +78,7 @@ def counts(change: Callable[[str, Mapping[str, str]], bool]) -> Mutation:
     """Something is not counted: by metric and labels."""
 
     @instead(Counts.count)
-    def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+    def mutate(_: World, original: Original, of: str, name: str, **labels: str) -> None:
         if not change(name, labels):
             original(of, name, **labels)
 

@@ -15,7 +15,7 @@ from kubesim.scheduling.listers import Listers
 from kubesim.store import clone, uid_of
 from kubesim.world import World
 from tests.mutants.allocation.inputs import devices, reads, reads_all, results, writes
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 
 
 def waits_only_for(counts: Callable[[Obj, Obj], bool]) -> Mutation:
@@ -77,7 +77,7 @@ def withholds_what_was_waited_for(world: World) -> None:
     """What a pod waited for stays taken when the pod is gone."""
     waited: dict[str, list[Obj]] = {}
 
-    def bind(original: Callable[..., None], pod: Obj, node: str) -> None:
+    def bind(original: Original, pod: Obj, node: str) -> None:
         original(pod, node)
         if pod in world.scheduler.waiting:
             found = [claim for _, claim in world.cluster.claims_of(pod) if claim is not None]
@@ -111,7 +111,7 @@ def of_any_share(_: World, original: Callable[[Obj], Readiness], claim: Obj) -> 
 
 @instead(ApiServer.validate_change)
 def of_no_share(
-    _: World, original: Callable[..., None], kind: Kind, new: Obj, old: Obj, *, status: bool
+    _: World, original: Original, kind: Kind, new: Obj, old: Obj, *, status: bool
 ) -> None:
     """The API server takes a report on a shared device that does not say which share it is on."""
     copy = clone(new)

@@ -14,7 +14,7 @@ from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.extended import ANNOTATION
 from tests.mutants.allocation.inputs import devices, reads_all, refuses_all, results
-from tests.mutants.replacing import Defects, Mutation, instead
+from tests.mutants.replacing import Defects, Mutation, Original, instead
 
 
 def is_special(claim: Obj) -> bool:
@@ -26,7 +26,7 @@ def asks(change: Callable[[World, list[Obj]], None]) -> Mutation:
     """The claim for extended resources asks for something else."""
 
     @instead(Filter.extended_claim)
-    def mutate(world: World, original: Callable[..., Any], *args: Any) -> Any:
+    def mutate(world: World, original: Original, *args: Any) -> Any:
         claim, mappings = original(*args)
         if claim is not None:
             change(world, claim["spec"]["devices"]["requests"])

@@ -16,7 +16,7 @@ from kubesim.world import World
 from tests.mutants.allocation.inputs import results
 from tests.mutants.controllers.reservations import _with_first_claim
 from tests.mutants.kubelet.pods import take_any_reservation
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 from tests.mutants.scheduler.queueing import reserve_without_pod
 
 
@@ -183,7 +183,7 @@ def _unreserves_first(_: World, original: Callable[[Obj], None], pod: Obj) -> No
 
 
 @instead(Binder.deallocate)
-def _gives_up_unreserved(_: World, original: Callable[..., None], pod: Obj, plan: Plan) -> None:
+def _gives_up_unreserved(_: World, original: Original, pod: Obj, plan: Plan) -> None:
     """An allocation that the pod itself has reserved is not given up."""
     plan.unavailable = [c for c in plan.unavailable if not c["status"].get("reservedFor")]
     original(pod, plan)

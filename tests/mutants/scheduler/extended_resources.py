@@ -13,7 +13,7 @@ from kubesim.scheduling.nodefit import Misfit
 from kubesim.store import clone, name_of
 from kubesim.world import World
 from reference_allocator.extended import ANNOTATION, IMPLICIT_PREFIX, is_extended_resource
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 Made = tuple[Obj | None, list[Obj]]
 
@@ -134,7 +134,7 @@ def implicit_only_without_name(
 
 
 @instead(Filter.allocate)
-def apart(_: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+def apart(_: World, original: Original, allocator: Any, node: Obj, claims: Any) -> Any:
     """The claim for extended resources is allocated as if the pod had no other claim."""
     special = [claim for claim in claims if name_of(claim).startswith("<")]
     if not special or len(claims) == 1:
@@ -149,14 +149,12 @@ def ignores_extended_resources(world: World) -> None:
 
 
 @instead(Filter.extended_claim)
-def ignores_device_plugins(
-    _: World, original: Callable[..., Any], pod: Obj, node: Obj, *args: Any
-) -> Any:
+def ignores_device_plugins(_: World, original: Original, pod: Obj, node: Obj, *args: Any) -> Any:
     return original(pod, {**node, "status": {}}, *args)
 
 
 @instead(Filter.extended_claim)
-def one_extended_device(_: World, original: Callable[..., Any], *args: Any) -> Any:
+def one_extended_device(_: World, original: Original, *args: Any) -> Any:
     claim, mappings = original(*args)
     for request in claim["spec"]["devices"]["requests"] if claim else ():
         request["exactly"]["count"] = 1
@@ -169,7 +167,7 @@ def no_implicit_resources(_: World, original: Callable[[], Mapping[str, str]]) -
 
 
 @instead(Filter.extended_claim)
-def zero_is_one(_: World, original: Callable[..., Any], pod: Obj, *args: Any) -> Any:
+def zero_is_one(_: World, original: Original, pod: Obj, *args: Any) -> Any:
     asks = clone(pod)
     for container in asks["spec"]["containers"]:
         for amounts in (container.get("resources") or {}).values():
@@ -181,7 +179,7 @@ def zero_is_one(_: World, original: Callable[..., Any], pod: Obj, *args: Any) ->
 def remembers_plugins(world: World) -> None:
     had = set()
 
-    def extended_claim(original: Callable[..., Any], pod: Obj, node: Obj, *args: Any) -> Any:
+    def extended_claim(original: Original, pod: Obj, node: Obj, *args: Any) -> Any:
         status = node.get("status") or {}
         for name in status.get("allocatable") or {}:
             if name.partition("/")[2]:
@@ -194,9 +192,7 @@ def remembers_plugins(world: World) -> None:
 
 
 @instead(Filter.extended_claim)
-def init_containers_keep_theirs(
-    _: World, original: Callable[..., Any], pod: Obj, *args: Any
-) -> Any:
+def init_containers_keep_theirs(_: World, original: Original, pod: Obj, *args: Any) -> Any:
     asks = clone(pod)
     asks["spec"]["containers"] = asks["spec"].pop("initContainers", []) + asks["spec"]["containers"]
     return original(asks, *args)
@@ -204,7 +200,7 @@ def init_containers_keep_theirs(
 
 @instead(Filter.extended_claim)
 def plugins_serve_everywhere(
-    world: World, original: Callable[..., Any], pod: Obj, _node: Obj, *args: Any
+    world: World, original: Original, pod: Obj, _node: Obj, *args: Any
 ) -> Any:
     """A resource that a plugin provides on some node is left to plugins on all of them."""
     nodes = world.cluster.store.all("Node")
@@ -260,7 +256,7 @@ def forgets(component: str, metric: str, operation: str = "") -> Mutation:
     """A component of a role does not count something."""
 
     @instead(Counts.count)
-    def mutate(_: World, original: Callable[..., None], of: str, name: str, **labels: str) -> None:
+    def mutate(_: World, original: Original, of: str, name: str, **labels: str) -> None:
         same = of.endswith(component) and name == metric
         if not same or labels.get("operation_name", "") != operation:
             original(of, name, **labels)

@@ -12,14 +12,14 @@ from kubesim.scheduling.listers import Listers
 from kubesim.store import clone
 from kubesim.world import World
 from tests.mutants.allocation.inputs import changed, devices, reads, requests
-from tests.mutants.replacing import Defects, Mutation, instead, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, replace
 
 
 def ignores_node_of_allocated(world: World) -> None:
     def anywhere(claim: Obj) -> None:
         claim["status"].get("allocation", {}).pop("nodeSelector", None)
 
-    def unavailable(original: Callable[..., Any], pod: Obj, plan: Plan, *args: Any) -> Any:
+    def unavailable(original: Original, pod: Obj, plan: Plan, *args: Any) -> Any:
         other = Plan(changed(plan.claims, anywhere))
         found = original(pod, other, *args)
         plan.unavailable += other.unavailable
@@ -30,7 +30,7 @@ def ignores_node_of_allocated(world: World) -> None:
 
 @instead(Filter.allocate)
 def ties_network_claims(
-    _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
+    _: World, original: Original, allocator: Any, node: Obj, claims: Any
 ) -> Any:
     """A claim that can be used everywhere is tied to the node of the claims beside it."""
     allocations, found = original(allocator, node, claims)
@@ -44,7 +44,7 @@ def ties_network_claims(
 
 @instead(Filter.filter)
 def compares_nodes_by_allocated_claims(
-    _: World, original: Callable[..., Any], pod: Obj, plan: Plan, nodes: Sequence[Obj]
+    _: World, original: Original, pod: Obj, plan: Plan, nodes: Sequence[Obj]
 ) -> Any:
     """As kubernetes#139016: nodes are compared by claims that are allocated already, too."""
     unfit = original(pod, plan, nodes)
@@ -58,7 +58,7 @@ def compares_nodes_by_allocated_claims(
 
 @instead(Filter.allocate)
 def ignores_declared_features(
-    _: World, original: Callable[..., Any], allocator: Any, node: Obj, claims: Any
+    _: World, original: Original, allocator: Any, node: Obj, claims: Any
 ) -> Any:
     status = {**node["status"], "declaredFeatures": ["DRAOptionalNodeOperations"]}
     return original(allocator, {**node, "status": status}, claims)
@@ -95,7 +95,7 @@ def first_claim_scores(_: World, original: Callable[[Plan], int], plan: Plan) ->
 
 
 @instead(Filter.check_node)
-def needs_no_labels(_: World, original: Callable[..., Any], pod: Obj, plan: Any, *rest: Any) -> Any:
+def needs_no_labels(_: World, original: Original, pod: Obj, plan: Any, *rest: Any) -> Any:
     if pod["spec"].get("resourceClaims"):
         pod = clone(pod)
         pod["spec"].pop("nodeSelector", None)

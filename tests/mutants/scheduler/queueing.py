@@ -18,7 +18,7 @@ from kubesim.store import name_of, namespace_of, uid_of
 from kubesim.world import World
 from tests.mutants.allocation.inputs import changed, devices, requests
 from tests.mutants.kubelet.pods import take_any_reservation
-from tests.mutants.replacing import Defects, Mutation, instead, part, replace
+from tests.mutants.replacing import Defects, Mutation, Original, instead, part, replace
 
 Ready = Callable[[Obj], list[Obj] | None]
 
@@ -65,9 +65,7 @@ def lose_user(claim: Obj, uid: str) -> None:
 
 
 @instead(Binder.report_failure)
-def says_it_otherwise(
-    _: World, original: Callable[..., None], pod: Obj, reason: str, _message: str
-) -> None:
+def says_it_otherwise(_: World, original: Original, pod: Obj, reason: str, _message: str) -> None:
     original(pod, reason, "there is no place for this pod")
 
 
@@ -194,7 +192,7 @@ def skips_missing_classes(world: World) -> None:
     """An alternative whose class does not exist is skipped."""
     prefilter(has_some_class)(world)
 
-    def allocate(original: Callable[..., Any], allocator: Any, node: Obj, claims: Any) -> Any:
+    def allocate(original: Original, allocator: Any, node: Obj, claims: Any) -> Any:
         known = {item["metadata"]["name"] for item in world.cluster.store.all("DeviceClass")}
         return original(allocator, node, [with_known(claim, known) for claim in claims])
 
@@ -231,9 +229,7 @@ def retries_own_namespace(world: World, original: Callable[[], Any]) -> Any:
 
 
 @instead(Binder.report_failure)
-def says_it_once(
-    _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
-) -> None:
+def says_it_once(_: World, original: Original, pod: Obj, reason: str, message: str) -> None:
     """The condition keeps the first reason for which a pod waited."""
     told = [c for c in pod["status"].get("conditions") or [] if c["type"] == "PodScheduled"]
     if not told or told[0]["status"] == "True":
@@ -303,7 +299,7 @@ def waits_for_a_claim_twice(_: World, original: Callable[[Obj], Any], pod: Obj) 
 
 @instead(Binder.report_failure)
 def names_no_missing_class(
-    _: World, original: Callable[..., None], pod: Obj, reason: str, message: str
+    _: World, original: Original, pod: Obj, reason: str, message: str
 ) -> None:
     original(pod, reason, re.sub(r"device class \S+ does not", "device class does not", message))
 
@@ -311,7 +307,7 @@ def names_no_missing_class(
 def other_namespace(world: World) -> None:
     take_any_reservation(world)
 
-    def claims_of(original: Callable[..., Any], pod: Obj) -> Any:
+    def claims_of(original: Original, pod: Obj) -> Any:
         for entry, claim in original(pod):
             name = pods.claim_name(pod, entry)
             everywhere = world.cluster.store.all("ResourceClaim")

@@ -9,7 +9,7 @@ from kube.values import Obj
 from kubesim.scheduling.scheduler import Scheduler
 from kubesim.store import uid_of
 from kubesim.world import World
-from tests.mutants.replacing import Defects, instead, replace
+from tests.mutants.replacing import Defects, Original, instead, replace
 
 
 @instead(Scheduler.restart)
@@ -36,7 +36,7 @@ def only_new_pods(world: World) -> None:
         original()
         old.update(uid_of(pod) for pod in world.cluster.store.all("Pod"))
 
-    def ready_claims(original: Callable[..., Any], pod: Obj) -> Any:
+    def ready_claims(original: Original, pod: Obj) -> Any:
         return None if uid_of(pod) in old else original(pod)
 
     replace(world.scheduler.restart, restart)
