@@ -17,6 +17,7 @@ from conformance.engine.lost_driver import (
     restart_lost_driver,
 )
 from conformance.engine.objects.ledger import Ledger
+from conformance.engine.run.account import AccountKeeper
 from conformance.engine.run.context import Context
 from conformance.engine.run.ending import (
     EXPLANATION,
@@ -119,6 +120,7 @@ class _Run:
         self.left: tuple[str, ...] = ()
         self.cleanup = Outcome.SKIPPED
         self.overlapped: set[tuple[str, str, str, int]] = set()
+        self.keeper: AccountKeeper | None = None
 
     def finish(self) -> ScenarioFinished:
         """Run the attempt to its end, unless there is a reason not to begin it."""
@@ -135,6 +137,10 @@ class _Run:
             return without_steps(self.loaded, *ended_by(error))
         scope = self.opened.target.scope(self.attempt.namespace)
         context = self._make_context(scenario, variables, scope)
+        # While churn goes on, what is said depends on how far everybody happens to be.
+        if scenario.spec.tier != "allocation" and not any(s.churn for s in scenario.spec.steps):
+            nodes = self.attempt.capabilities.nodes
+            self.keeper = AccountKeeper(scope, nodes, variables.make_canonical)
         try:
             self._go_through_phases(context)
             # Once more: what the watch of claims told during the cleanup is there by now.
@@ -154,6 +160,7 @@ class _Run:
             namespace=scope.namespace,
             started_at=started_at,
             latencies=tuple(round(seconds, 4) for seconds in scope.latencies()),
+            account=self.keeper.finish() if self.keeper else None,
         )
         versions = versions_of_kubernetes(self.attempt.capabilities)
         return with_known_issues(finished, self.opened.target.name, versions)
@@ -200,6 +207,8 @@ class _Run:
             self._take_decisions,
             # Before the diagnosis, as it may be what makes the scenario fail.
             self._note_overlaps,
+            # What the suite itself does from here on, and how pods end by it, is no part of it.
+            self._take_account,
             self._diagnose,
             #
             # Repair: what follows, and every other scenario, needs components that run.
@@ -254,6 +263,10 @@ class _Run:
                 else:
                     self.ending.add(str(item))
         return overlaps
+
+    def _take_account(self, _: Context) -> None:
+        if self.keeper is not None:
+            self.keeper.take()
 
     def _diagnose(self, context: Context) -> None:
         if self.ending.outcome is Outcome.FAILED:
