@@ -58,6 +58,7 @@ _RUNTIME: Final = re.compile(
     r"Pod \S+: Normal (Pulling|Pulled|Created|Started|Killing|SandboxChanged) of kubelet: "
 )
 _DNS: Final = re.compile(r"Pod \S+: Warning MissingClusterDNS of kubelet: ")
+_MOUNT: Final = re.compile(r"Pod \S+: Warning FailedMount of kubelet: ")
 _STATE: Final = re.compile(r"(?P<subject>container \S+): (?P<state>waiting|running)\b")
 _CONDITION: Final = re.compile(
     r"(?P<subject>condition: \w+)=(?P<state>True|False(: Pod(Completed|Failed)\b)?)"
@@ -93,6 +94,15 @@ def _is_passing(line: Line) -> bool:
 
 def _is_of(match: re.Match[str] | None, other: re.Match[str]) -> bool:
     return match is not None and match["subject"] == other["subject"]
+
+
+def _is_told_again(line: Line) -> bool:
+    """Return whether the target knows the health of a device, and the reference not yet."""
+    match = _HEALTH.match(line.text)
+    if match is None or match["state"] != ("Healthy" if line.on_target else "Unknown"):
+        return False
+    others = [m for m in map(_HEALTH.match, line.opposite) if _is_of(m, match)]
+    return any(m is not None and m["state"] != match["state"] for m in others)
 
 
 def _is_answered_in_part(line: Line) -> bool:
@@ -134,10 +144,21 @@ RULES: Final[Sequence[Rule]] = (
         lambda line: line.on_target and _DNS.match(line.text) is not None,
     ),
     Rule(
+        "volumes",
+        "a kubelet under load is late with a pod's volumes, of which the reference has none",
+        lambda line: line.on_target and _MOUNT.match(line.text) is not None,
+    ),
+    Rule(
         "passing-state",
         "a state that was over before it was told, as kubelets tell the newest; or that takes no"
         " time on the reference",
         _is_passing,
+    ),
+    Rule(
+        "told-again",
+        "after one of its instances ended a driver tells its devices' health again at a moment of"
+        " its own; the reference takes the latest one",
+        _is_told_again,
     ),
     Rule(
         "other-nodes",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from conformance.compare.accounts import RULES, compare_accounts
 from conformance.results.events.account import Account
+from conformance.results.events.comparison import ScenarioCompared
+from conformance.results.events.result import summarize_accounts
+
+ROOT = Path(__file__).resolve().parents[2]
 
 POD = "Pod p: "
 SCHEDULED = f"{POD}Normal Scheduled of default-scheduler: Successfully assigned ns/p to <node>"
@@ -40,6 +45,9 @@ CASES: Final[dict[str, tuple[Lines, Lines, Lines, str | None]]] = {
     "starts at once": ((), ("container c: waiting: A",), ("container c: running",), PASSING),
     "another one runs": ((), ("container c: waiting: A",), ("container d: running",), None),
     "unheard for a while": ((f"{HEALTH}Unknown",), (), (f"{HEALTH}Healthy",), PASSING),
+    "heard again by then": ((f"{HEALTH}Healthy",), (f"{HEALTH}Unknown",), (), "told-again"),
+    "heard only on the reference": ((f"{HEALTH}Unknown",), (f"{HEALTH}Healthy",), (), None),
+    "a volume comes late": ((f"{POD}Warning FailedMount of kubelet: x",), (), (), "volumes"),
     "unheard for ever": ((f"{HEALTH}Unknown",), (), (), None),
     "other nodes count": (
         (FAILED.format(2, f"{LACK}, {ELSEWHERE}"),),
@@ -105,6 +113,22 @@ def test_answer_beside_a_refusal_may_be_read_or_not() -> None:
 def test_every_rule_has_a_case() -> None:
     rules = {rule for *_, rule in CASES.values() if rule}
     assert rules | {"map-order"} == {rule.name for rule in RULES}
+
+
+def test_docs_say_what_each_rule_is_for() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert "\n".join(f"| {rule.name} | {rule.reason} |" for rule in RULES) in text
+
+
+def test_summary_counts_lines_of_all_scenarios() -> None:
+    differing, explained = compare_accounts(
+        Account(events=(STARTED, f"{POD}Warning Odd of kubelet: odd")), Account()
+    )
+    scenario = ScenarioCompared("core/a", differences=differing, explained=explained)
+    assert summarize_accounts([scenario, scenario]) == (
+        "lines of events, pods and driver calls that differ: 2; 2 more are explained (runtime 2)"
+    )
+    assert summarize_accounts([ScenarioCompared("core/a")]) == ""
 
 
 def test_calls_that_are_not_known_of_one_are_not_compared() -> None:

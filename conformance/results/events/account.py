@@ -16,6 +16,9 @@ MAX_LINES: Final = 500
 MAX_LINE: Final = 400
 """The most characters of a line."""
 
+PARTS: Final = ("events", "pods", "calls")
+"""The fields of an account, as differences name them."""
+
 Line = Annotated[str, Field(max_length=MAX_LINE)]
 Lines = Annotated[tuple[Line, ...], Field(max_length=MAX_LINES)]
 
