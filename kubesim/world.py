@@ -254,7 +254,20 @@ class World:
         """Let the driver of a kubelet's node find a device healthy or not."""
         assert kubelet.driver is not None
         kubelet.driver.set_health(device, health)
+        kubelet.dra_manager.unheard_until.pop(kubelet.driver.name, None)
         self._look_again()
+
+    def await_health(self) -> None:
+        """Let time pass until every driver has told the health of its devices again."""
+        moments = [
+            moment
+            for kubelet in self.kubelets
+            for moment in kubelet.dra_manager.unheard_until.values()
+        ]
+        limit = max(moments, default=self.clock.now)
+        while self.advance(limit):
+            pass
+        self.settle()
 
     def _look_again(self) -> None:
         """Let all look again: one was started, reaches the API server again or heard news."""

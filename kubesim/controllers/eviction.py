@@ -81,8 +81,8 @@ class EvictionController:
         self._api.delete_stored(pod)
 
     def _event(self, pod: Obj, message: str) -> None:
-        reason = "DeviceTaintManagerEviction"
-        self._cluster.record_event(pod, "Normal", reason, message, "device-taint-eviction")
+        reason, component = "DeviceTaintManagerEviction", "device-taint-eviction-controller"
+        self._cluster.record_event(pod, "Normal", reason, message, component)
 
 
 _PERIOD: Final = 10.0  # Seconds between two updates of one rule.

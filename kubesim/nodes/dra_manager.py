@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kube.cdi.edits import ContainerEdits, UnresolvableError
-from kube.observations import CALLS, OPERATIONS
+from kube.observations import CALLS, OPERATIONS, DriverCall
 from kube.values import Obj
 from kubesim import pods
 from kubesim.cluster import Cluster
@@ -64,6 +64,7 @@ class DRAManager:
     Attributes:
         drivers: those of the node; the first of them knows where CDI specs are.
         prepared: by the uid of the claim.
+        unheard_until: driver -> virtual time until which nothing is known of its devices' health.
     """
 
     def __init__(self, cluster: Cluster, driver: NodeDriver | None, component: str) -> None:
@@ -72,6 +73,7 @@ class DRAManager:
         self._called_drivers: dict[str, None] = {}
         self.drivers = [driver] if driver is not None else []
         self.prepared: dict[str, Prepared] = {}
+        self.unheard_until: dict[str, float] = {}
 
     def prepare(self, pod: Obj) -> None:
         """Prepare all claims of a pod, whether its containers use them or not.
@@ -112,14 +114,17 @@ class DRAManager:
             ]
             for driver in self._order_drivers(batches):
                 refusals = []
+                answers: list[tuple[Prepared, list[PreparedDevice]]] = []
                 for entry, claim, names in zip(entries, claims, batches, strict=True):
                     if not entry.complete and driver.name in names:
                         try:
-                            entry.devices[driver.name] = self._prepare(driver, claim)
+                            answers.append((entry, self._prepare(driver, claim)))
                         except NotPreparedError as error:
                             refusals.append(error)
                 if refusals:  # a kubelet names any of them, for it goes over a map
                     raise refusals[0]
+                for entry, devices in answers:
+                    entry.devices[driver.name] = devices
         for entry in entries:
             entry.complete = True
 
@@ -149,7 +154,7 @@ class DRAManager:
             for claim_uid, prepared in unused.items():
                 if name in prepared.unprepare:
                     try:
-                        self._unprepare(driver, claim_uid, prepared.claim[1])
+                        self._unprepare(driver, claim_uid, prepared.claim)
                     except NotPreparedError as error:
                         refusals.append(error)
             if refusals:
@@ -241,22 +246,40 @@ class DRAManager:
         return list(drivers)
 
     def _prepare(self, driver: NodeDriver, claim: Obj) -> list[PreparedDevice]:
-        self._called_drivers[driver.name] = None
-        try:
-            return list(driver.prepare(claim))
-        except DriverError as error:
-            raise NotPreparedError(
-                f"NodePrepareResources failed for ResourceClaim {name_of(claim)}: {error}"
-            ) from None
+        name = name_of(claim)
+        with self._note_call(driver, (namespace_of(claim), name), "prepare"):
+            try:
+                return list(driver.prepare(claim))
+            except DriverError as error:
+                raise NotPreparedError(
+                    f"NodePrepareResources failed for ResourceClaim {name}: {error}"
+                ) from error
 
-    def _unprepare(self, driver: NodeDriver, claim_uid: str, claim_name: str) -> None:
+    def _unprepare(self, driver: NodeDriver, claim_uid: str, claim: tuple[str, str]) -> None:
+        with self._note_call(driver, claim, "unprepare"):
+            try:
+                driver.unprepare(claim_uid)
+            except DriverError as error:
+                raise NotPreparedError(
+                    f"NodeUnprepareResources failed for ResourceClaim {claim[1]}: {error}"
+                ) from error
+
+    @contextmanager
+    def _note_call(
+        self, driver: NodeDriver, claim: tuple[str, str], operation: str
+    ) -> Iterator[None]:
+        """Note what a driver is asked for a claim (namespace and name), and what it answers."""
         self._called_drivers[driver.name] = None
+        error_text = ""
         try:
-            driver.unprepare(claim_uid)
-        except DriverError as error:
-            raise NotPreparedError(
-                f"NodeUnprepareResources failed for ResourceClaim {claim_name}: {error}"
-            ) from None
+            yield
+        except NotPreparedError as error:
+            error_text = str(error.__cause__ or error)
+            raise
+        finally:
+            if driver is self.drivers[0]:
+                call = DriverCall(claim[1], operation, error_text)
+                self._cluster.driver_calls.append((claim[0], call))
 
     def claims_of(self, pod: Obj) -> Iterator[tuple[str, Obj | None]]:
         """Yield pod claim name -> claim; the special claim for extended resources has no name."""
@@ -319,6 +342,8 @@ class DRAManager:
 
     def _read_health(self, driver: NodeDriver, device: PreparedDevice) -> Obj:
         health, message = driver.health(device.device_name)
+        if self._cluster.clock.now < self.unheard_until.get(driver.name, 0.0):
+            health, message = "Unknown", ""
         fallback = f"{driver.name}/{device.pool_name}/{device.device_name}"
         entry: Obj = {"resourceID": next(iter(device.cdi_device_ids), fallback), "health": health}
         if message and self._cluster.gates.get("ResourceHealthStatusMessage"):

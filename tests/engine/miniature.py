@@ -100,6 +100,9 @@ class MiniSurroundings:
     def pod_resources(self, pod: str, container: str) -> None:
         return None
 
+    def driver_calls(self) -> None:
+        return None
+
     def claims_in_use(self, node: str, driver: str) -> int:
         return 0
 

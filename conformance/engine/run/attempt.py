@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from conformance.engine.objects.ledger import Ledger, default_version
+from conformance.engine.run.account import AccountKeeper
 from conformance.engine.run.changes import send
 from conformance.engine.run.ending import Ending, Interrupted
 from conformance.engine.schedule.loop import Slot
@@ -79,6 +80,7 @@ class ScenarioAttempt:
         undecided: snapshots of pods that were seen to be pending for want of devices.
         diagnostics: name -> text, beside what is asked of the target.
         claim_uids: pod and name in its resourceClaims -> uid of the claim.
+        keeper: keeps what components say of it; None where that is not kept.
     """
 
     setup: Setup
@@ -111,6 +113,7 @@ class ScenarioAttempt:
     undecided: list[dict[str, Any]] = field(default_factory=list)
     diagnostics: dict[str, str] = field(default_factory=dict)
     claim_uids: dict[tuple[str, str], str] = field(default_factory=dict)
+    keeper: AccountKeeper | None = None
 
     @classmethod
     def open(

@@ -15,6 +15,7 @@ from conformance.engine.lost_driver import (
     await_publication,
     restart_lost_driver,
 )
+from conformance.engine.run.account import AccountKeeper
 from conformance.engine.run.attempt import Emit, ScenarioAttempt
 from conformance.engine.run.diagnosis import EXPLANATION, diagnose, interferences
 from conformance.engine.run.ending import ended_after, ended_by, is_known, may_be_chance
@@ -105,6 +106,11 @@ def _run_attempt(
         attempt = ScenarioAttempt.open(setup, loaded, pool, number, slot, emit)
     except UsageError as error:
         return without_steps(loaded, *ended_by(error))
+    spec = attempt.scenario.spec
+    # While churn goes on, what is said depends on how far everybody happens to be.
+    if spec.tier != "allocation" and not any(step.churn for step in spec.steps):
+        nodes = setup.select_capabilities(pool).nodes
+        attempt.keeper = AccountKeeper(attempt.scope, nodes, attempt.variables.make_canonical)
     try:
         _go_through_phases(attempt)
         # Once more: what the watch of claims told during the cleanup is there by now.
@@ -124,6 +130,7 @@ def _run_attempt(
         namespace=attempt.scope.namespace,
         started_at=started_at,
         latencies=tuple(round(seconds, 4) for seconds in attempt.scope.latencies()),
+        account=attempt.keeper.finish() if attempt.keeper else None,
     )
     versions = versions_of_kubernetes(setup.select_capabilities(pool))
     return with_known_issues(finished, setup.opened.target.name, versions)
@@ -146,6 +153,8 @@ def _go_through_phases(attempt: ScenarioAttempt) -> None:
         _take_decisions,
         # Before the diagnosis, as it may be what makes the scenario fail.
         _note_overlaps,
+        # What the suite itself does from here on, and how pods end by it, is no part of it.
+        _take_account,
         _diagnose,
         #
         # Repair: what follows, and every other scenario, needs components that run.
@@ -203,6 +212,11 @@ def _note_overlaps(attempt: ScenarioAttempt) -> tuple[Overlap, ...]:
             else:
                 attempt.ending.add(str(item))
     return overlaps
+
+
+def _take_account(attempt: ScenarioAttempt) -> None:
+    if attempt.keeper is not None:
+        attempt.keeper.take()
 
 
 def _diagnose(attempt: ScenarioAttempt) -> None:

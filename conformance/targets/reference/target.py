@@ -197,7 +197,14 @@ class ReferenceTarget:
         return {node.name: other.count(node) for node in self._with_other} if other else {}
 
     def scope(self, namespace: str) -> ReferenceScope:
-        """Return a view of one namespace, which need not exist yet."""
+        """Return a view of one namespace, which need not exist yet.
+
+        On a cluster time passes between two scenarios; here only what a driver needs for it to
+        tell its devices' health again.
+        """
+        with self.lock:
+            if self.world.components.is_running(""):
+                self.world.await_health()
         return ReferenceScope(self.world, self.lock, self.claims, namespace)
 
     def owned(
