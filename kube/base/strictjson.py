@@ -170,7 +170,10 @@ def _outside_strings(data: bytes | bytearray) -> Iterator[bytes]:
 
 def _is_deeper(brackets: bytes, most: int) -> bool:
     """Return whether ``[`` and ``]`` are nested deeper; each round takes the innermost away."""
+    too_deep = b"[" * (most + 1)
     for _ in range(most):
+        if too_deep in brackets:  # at once, where a round takes one pair of a million away
+            return True
         outer = brackets.replace(b"[]", b"")
         if len(outer) == len(brackets):
             break

@@ -39,16 +39,11 @@ class Evictor:
     rules: Sequence[Obj]
 
     @classmethod
-    def for_cluster(cls, cluster: Cluster) -> Evictor:
-        """Return the evictor for the taints that there are now."""
+    def for_cluster(cls, cluster: Cluster, published: Mapping[DeviceId, Sequence[Obj]]) -> Evictor:
+        """Return the evictor for the rules that there are now, and what drivers have published."""
         with_rules = cluster.gates.get("DRADeviceTaintRules")
         rules = cluster.store.all("DeviceTaintRule") if with_rules else []
         effective = [rule for rule in rules if rule["spec"]["taint"]["effect"] == "NoExecute"]
-        published = {
-            device: taints
-            for device, body in published_devices(cluster).items()
-            if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
-        }
         return cls(cluster, published, effective)
 
     def list_evictions(self, pod: Obj) -> Iterator[Eviction]:
@@ -90,6 +85,15 @@ def published_devices(cluster: Cluster) -> dict[DeviceId, Obj]:
             for device in spec.get("devices") or []:
                 devices_by_id[DeviceId(*pool, device["name"])] = device
     return devices_by_id
+
+
+def published_taints(cluster: Cluster) -> dict[DeviceId, list[Obj]]:
+    """Return the NoExecute taints that drivers have published, by device."""
+    return {
+        device: taints
+        for device, body in published_devices(cluster).items()
+        if (taints := [t for t in body.get("taints") or [] if t["effect"] == "NoExecute"])
+    }
 
 
 def selects_device(rule: Obj, device: DeviceId) -> bool:

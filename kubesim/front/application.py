@@ -275,7 +275,7 @@ class Application:
             "kind": f"{call.kind.name}List",
             "apiVersion": call.api_version,
             "metadata": meta,
-            "items": [conversion.to_version(obj, call.api_version) for obj in page],
+            "items": [conversion.as_version(obj, call.api_version) for obj in page],
         }
 
 

@@ -112,7 +112,7 @@ def _list_initial_lines(backend: Backend, call: Call) -> tuple[int, int | None, 
             return after, None, _format_line("ERROR", build_status(error))
     with backend.lock:
         revision, position = backend.store.revision, history.position
-        selected = [conversion.to_version(obj, call.api_version) for obj in backend.select(call)]
+        selected = [conversion.as_version(obj, call.api_version) for obj in backend.select(call)]
     lines = [_format_line("ADDED", obj) for obj in selected]
     if initial:
         lines.append(_format_bookmark(call, revision, {_INITIAL_END: "true"}))
@@ -132,10 +132,10 @@ def _format_event(event: Event, call: Call, selects: Matches) -> bytes:
     if event.type == "DELETED":
         obj = event.obj  # which is as it was last
     if obj is not event.obj:  # It depends on what this watch selects.
-        return _format_line(change, conversion.to_version(obj, call.api_version))
+        return _format_line(change, conversion.as_version(obj, call.api_version))
     line = event.lines.get((change, call.api_version))
     if line is None:
-        line = _format_line(change, conversion.to_version(obj, call.api_version))
+        line = _format_line(change, conversion.as_version(obj, call.api_version))
         event.lines[change, call.api_version] = line
     return line
 
