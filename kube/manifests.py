@@ -143,6 +143,7 @@ def _read_json(source: _Unpacked, name: str) -> Iterator[Manifest]:
         strictjson.check_bounds(data)
         text = data.decode("utf-8-sig")
         del data
+        decoder = strictjson.make_sharing_decoder()
         end, line, counted = 0, 1, 0
         while True:
             begin = _skip_between(text, end)
@@ -150,7 +151,7 @@ def _read_json(source: _Unpacked, name: str) -> Iterator[Manifest]:
                 return
             line += text.count("\n", counted, begin)
             counted = begin
-            document, end = strictjson.DECODER.raw_decode(text, begin)
+            document, end = decoder.raw_decode(text, begin)
             if not isinstance(document, dict):
                 raise UsageError(f"{name}:{line}: $: must be an object")
             for obj in _list_objects(document):

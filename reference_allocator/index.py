@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference_allocator.api import AllocatedDevice, DeviceClass, ResourceClaim, ResourceSlice
+from reference_allocator.api.claims import AllocatedClaim
 from reference_allocator.api.reading import read_all
 from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
@@ -58,7 +59,7 @@ class Index:
     ) -> None:
         read_slices = read_all(slices, ResourceSlice.from_dict, "slices")
         classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")
-        claims = read_all(allocated, ResourceClaim.from_dict, "allocated")
+        claims = read_all(allocated, AllocatedClaim.read, "allocated")
         self.features = features
         self.rules = MinorRules.for_version(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
@@ -117,7 +118,7 @@ class Index:
         self.validator.forget()
         return self._classes.pop(name, None) is not None
 
-    def _add_claim(self, claim: ResourceClaim) -> None:
+    def _add_claim(self, claim: AllocatedClaim | ResourceClaim) -> None:
         if claim.results:
             self._state.add(claim.results)
             self._claims.setdefault((claim.namespace, claim.name), []).append(claim.results)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.compare.evidence import (
@@ -22,6 +22,7 @@ from conformance.compare.evidence import (
     name_of,
     node_selector_of,
 )
+from kube.slices import results_of
 from kubesim.pods import sum_requests
 from reference_allocator.allocator import Allocator
 from reference_allocator.api.quantity import parse_quantity
@@ -39,6 +40,7 @@ from reference_allocator.snapshot import Snapshot
 Key = tuple[str, str]
 _GATE = "DRAExtendedResource"
 _UNIT = 10**9
+_NODES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +176,46 @@ def explain_case(case: Case, seconds: float) -> tuple[Explanation, dict[str, str
     reports: dict[str, NodeReport] = {}
     for claims, nodes in alike.values():
         if claims:
-            explanation = explain(
-                replace(case.snapshot, claims=claims, nodes=tuple(nodes)), seconds=seconds
-            )
-            reports |= {report.node: report for report in explanation.nodes}
+            for part in split_by_nodes(replace(case.snapshot, claims=claims), nodes):
+                explanation = explain(part, seconds=seconds)
+                reports |= {report.node: report for report in explanation.nodes}
         else:
             reports |= {
                 name_of(node): NodeReport(name_of(node), "allocated", "", (), (), ())
                 for node in nodes
             }
     return Explanation(tuple(reports[name_of(node)] for node in case.snapshot.nodes)), obstacles
+
+
+def split_by_nodes(snapshot: Snapshot, nodes: Sequence[Object]) -> Iterator[Snapshot]:
+    """Yield what allocations on a few of the nodes depend on, so that little is read at once.
+
+    That is whole pools: of the few nodes, and those of which a slice is for no node in particular.
+    """
+    pools_of_node: dict[str, set[Key]] = defaultdict(set)
+    slices: dict[Key, list[int]] = defaultdict(list)
+    for index, item in enumerate(snapshot.slices):
+        spec = item["spec"]
+        pool = (spec["driver"], spec["pool"]["name"])
+        slices[pool].append(index)
+        pools_of_node[spec.get("nodeName") or ""].add(pool)
+    claims: dict[Key, dict[int, Object]] = defaultdict(dict)
+    for index, claim in enumerate(snapshot.allocated):
+        for result in results_of(claim):
+            claims[result["driver"], result["pool"]][index] = claim
+    for start in range(0, len(nodes), _NODES_AT_ONCE):
+        few = nodes[start : start + _NODES_AT_ONCE]
+        pools = pools_of_node[""].union(*(pools_of_node[name_of(node)] for node in few))
+        users = {index: claim for pool in pools for index, claim in claims[pool].items()}
+        yield replace(
+            snapshot,
+            nodes=tuple(few),
+            slices=tuple(
+                snapshot.slices[index]
+                for index in sorted(index for pool in pools for index in slices[pool])
+            ),
+            allocated=tuple(users[index] for index in sorted(users)),
+        )
 
 
 def find_fitting_node(case: Case, until: float) -> str | None:

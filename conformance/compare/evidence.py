@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from conformance.scenario.documents.validate import find_nearest
 from kube.base.errors import UsageError
 from reference_allocator.api import NodeSelector
 from reference_allocator.api.reading import (
@@ -164,7 +163,10 @@ def name_of(obj: Object) -> str:
 
 def key_of(obj: Object) -> tuple[str, str]:
     """Return namespace and name of an object, empty where it has none."""
-    return str(mapping_field(obj, "metadata").get("namespace", "")), name_of(obj)
+    metadata = obj.get("metadata")
+    if metadata.__class__ is not dict and not isinstance(metadata, Mapping):
+        return "", ""  # asking for the class first, because asking for the abstract one is slow
+    return str(metadata.get("namespace", "")), str(metadata.get("name", ""))
 
 
 def full_name(obj: Object) -> str:
@@ -236,6 +238,9 @@ def selectors_of(pod: Object, snapshot: Snapshot) -> list[NodeSelector]:
 
 def find_closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is meant: one like it, or the only one that it is a part of."""
+    # Imported here: it has pydantic by it, and only a name that is not there needs it.
+    from conformance.scenario.documents.validate import find_nearest
+
     names = set(known)
     whole = [item for item in sorted(names) if _is_part(name, item) or _is_part(item, name)]
     return find_nearest(name, names) or (whole[0] if len(whole) == 1 else None)

@@ -27,7 +27,6 @@ from conformance.compare.evidence import (
 )
 from conformance.compare.remedies import Remedy, find_holders, find_remedies
 from conformance.compare.waiting import Waiting, all_waiting, waiting_of
-from conformance.scenario.registry import load_known_issues
 from kube.base.errors import UsageError
 from kube.base.text import MAX_NAMES, join_some, one_line
 from reference_allocator.explain import Explanation
@@ -305,6 +304,10 @@ def condition_of(snapshot: Snapshot, name: str) -> Iterator[str]:
 
 def _known_faults(kubernetes: str, judged: JudgedNodes) -> Iterator[str]:
     """Yield the faults of Kubernetes that the errors of nodes are, with their addresses."""
+    if not judged.failing:
+        return
+    from conformance.scenario.registry import load_known_issues
+
     errors = {report.error for report in judged.explanation.nodes if report.node in judged.failing}
     for issue in load_known_issues().match_errors(kubernetes, errors):
         yield f"{issue.summary} {issue.link}"

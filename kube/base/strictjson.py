@@ -8,7 +8,9 @@ a hundred times as much memory: what a text comes to is counted before anything 
 from __future__ import annotations
 
 import json
+import marshal
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -31,6 +33,8 @@ MAX_DEPTH: Final = 128
 """Lists and objects within one another; a result file, the deepest, has 15."""
 
 _CHUNK = 1 << 18
+_REPEATED = frozenset({"apiVersion", "kind", "namespace", "driver", "pool", "resource", "request"})
+_SHARED_ITEMS, _SHARED_BYTES, _MAX_SHARED = 2, 400, 8192
 _BACKSLASHES = re.compile(rb"\\*+")
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -144,13 +148,14 @@ def _unpacked(data: bytes) -> bytes:
 
 def bytes_of_character(data: bytes | bytearray) -> int:
     """The most bytes that Python needs for a character of the text, or of a string in it."""
-    if _ESCAPED_BEYOND_16_BITS.search(data):
+    escaped = b"\\u" in data  # looked for first: the patterns take a second for 10 MB without one
+    if escaped and _ESCAPED_BEYOND_16_BITS.search(data):
         return 4
     if not data.isascii():
         wide = data.translate(None, _UP_TO_C3)
         if wide:
             return 4 if wide.translate(None, _UP_TO_EF) else 2
-    return 2 if _ESCAPED_BEYOND_LATIN_1.search(data) else 1
+    return 2 if escaped and _ESCAPED_BEYOND_LATIN_1.search(data) else 1
 
 
 def _outside_strings(data: bytes | bytearray) -> Iterator[bytes]:
@@ -192,6 +197,31 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:60]!r} occurs twice")
     return mapping
+
+
+def make_sharing_decoder() -> json.JSONDecoder:
+    """Return a decoder that makes one object of small ones that are equal: none may be changed.
+
+    Devices, specs and selectors of a cluster say the same thousands of times.
+    """
+    known: dict[bytes, dict[str, Any]] = {}
+
+    def share(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = _no_duplicates(pairs)
+        for key, value in pairs:
+            if value.__class__ is list and len(value) > _SHARED_ITEMS:
+                return mapping
+            if key in _REPEATED and value.__class__ is str:
+                mapping[key] = sys.intern(value)
+        # Unlike a tuple of them it tells 1, 1.0 and true apart, and reads what cannot be hashed.
+        written = marshal.dumps(pairs, 0)
+        if len(written) > _SHARED_BYTES:
+            return mapping
+        if len(known) >= _MAX_SHARED:
+            known.clear()  # what is frequent comes again
+        return known.setdefault(written, mapping)
+
+    return json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=share)
 
 
 DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_no_duplicates)

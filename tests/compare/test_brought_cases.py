@@ -155,7 +155,7 @@ def from_template(**status: Any) -> Obj:
     )
 
 
-INIT: Obj = {"initContainers": [{"name": "i", **asking("2")}]}
+INIT: dict[str, Any] = {"initContainers": [{"name": "i", **asking("2")}]}
 CASES: Mapping[str, tuple[Situation, str]] = {
     "claim of another node": (
         third_pod,
