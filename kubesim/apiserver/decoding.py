@@ -15,7 +15,7 @@ from kube.values import Obj
 from kubesim.resources import Kind
 from kubesim.store import clone
 from reference_allocator.api import schema
-from reference_allocator.api.quantity import parse_quantity
+from reference_allocator.api.quantity import as_quantity
 from reference_allocator.api.schema import LIST, MAP, UnknownField, WrongType
 
 _GO_KINDS = {str: "string", int: "number", float: "number", bool: "bool", list: "array"}
@@ -59,7 +59,7 @@ def copy_decoded(shape: str, value: Any) -> Any:
     if shape == "any":
         return clone(value)
     if shape == "quantity":
-        return str(parse_quantity(str(value).strip()))  # a number is read back as a text
+        return str(as_quantity(value))  # a number is read back as a text
     if shape.startswith(LIST):
         inner = shape[len(LIST) :]
         return [_zero(inner) if item is None else copy_decoded(inner, item) for item in value]

@@ -14,6 +14,7 @@ from kube.values import Obj
 from kubesim.front import protobuf
 from kubesim.front.call import Call
 from reference_allocator.api import schema
+from reference_allocator.api.quantity import WrittenNumber
 
 MAX_BODY: Final = 3 << 20  # Bytes of a request (MaxRequestBodyBytes of apiserver's config).
 
@@ -54,7 +55,7 @@ def _decode_json(data: bytes) -> Any:
     which only an escape can name), and a number that no float64 can hold is refused.
     """
     check_bounds(data)
-    value = json.loads(data.decode("utf-8", "replace"))
+    value = json.loads(data.decode("utf-8", "replace"), parse_float=WrittenNumber)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()

@@ -30,12 +30,14 @@ STEPS = {
     "null": f"- apply:\n    - {RULE.format(selector='{driver: null}')}\n",
     "server-side apply": SERVER_SIDE + f"object: {RULE.format(selector='{}')}}}\n",
     "update": MADE + f"- update: {{object: {RULE.format(selector='{}')}}}\n",
-    "merge patch": MADE + PATCH.format("{spec: {deviceSelector: null}}"),
-    "merge patch of its field": MADE + PATCH.format("{spec: {deviceSelector: {driver: null}}}"),
-    "JSON patch": MADE + PATCH.format("[{op: remove, path: /spec/deviceSelector/driver}]"),
+    "merge patch": MADE + PATCH.format("{spec: {deviceSelector: {driver: null}}}"),
+    "JSON patch": MADE + PATCH.format("[{op: add, path: /spec/deviceSelector, value: {}}]"),
+    "JSON patch of its field": MADE
+    + PATCH.format("[{op: remove, path: /spec/deviceSelector/driver}]"),
 }
 RIGHT = {
     "its own": MADE,
+    "none, which is no device": f"- apply:\n    - {RULE.format(selector='null')}\n",
     "another patch": MADE + PATCH.format("{spec: {taint: {effect: NoSchedule}}}"),
     "another driver": MADE
     + PATCH.format("[{op: replace, path: /spec/deviceSelector, value: {pool: p}}]"),

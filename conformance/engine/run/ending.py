@@ -108,6 +108,11 @@ def may_be_chance(finished: ScenarioFinished, setup: Setup) -> bool:
     return setup.compare is None or setup.compare(finished).conformant
 
 
+def new_attempt(finished: ScenarioFinished) -> Attempt:
+    """Return what is kept of an attempt when there is another one after it."""
+    return Attempt(finished.outcome, finished.message, finished.where, finished.seconds)
+
+
 def ended_after(finished: ScenarioFinished, attempts: Sequence[Attempt]) -> ScenarioFinished:
     if not attempts:
         return finished

@@ -18,7 +18,13 @@ from conformance.engine.lost_driver import (
 from conformance.engine.run.account import AccountKeeper
 from conformance.engine.run.attempt import Emit, ScenarioAttempt
 from conformance.engine.run.diagnosis import EXPLANATION, diagnose, interferences
-from conformance.engine.run.ending import ended_after, ended_by, is_known, may_be_chance
+from conformance.engine.run.ending import (
+    ended_after,
+    ended_by,
+    is_known,
+    may_be_chance,
+    new_attempt,
+)
 from conformance.engine.run.faults import (
     make_healthy,
     remove_other_driver,
@@ -57,25 +63,27 @@ def run_scenario(
     emit: Emit,
     slot: Slot | None = None,
     pool: NodePool | None = None,
+    *,
+    earlier: Sequence[Attempt] = (),
 ) -> ScenarioFinished:
     """Run a scenario to its end, with retries and cleanup; whatever goes wrong is its outcome.
 
     Args:
         slot: the scenario's, where others run beside it.
         pool: the nodes on which it runs; None is all of the target.
+        earlier: attempts before this call, each of which failed.
     """
     slot = slot or Slot()
-    attempts: list[Attempt] = []
+    attempts = list(earlier)
     while True:
         number = len(attempts)
         _LOG.info("%s: attempt %d begins", loaded.id, number + 1)
         emit(ScenarioStarted(planned(loaded), setup.name_namespace(loaded, number)))
         finished = _run_attempt(loaded, setup, emit, slot, pool, number)
-        if number == setup.retries or not may_be_chance(finished, setup):
+        retries = number - len(earlier)
+        if retries == setup.retries or not may_be_chance(finished, setup):
             break
-        attempts.append(
-            Attempt(finished.outcome, finished.message, finished.where, finished.seconds)
-        )
+        attempts.append(new_attempt(finished))
     finished = ended_after(finished, attempts)
     report_end(finished, setup, emit)
     return finished

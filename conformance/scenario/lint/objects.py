@@ -165,27 +165,40 @@ def list_rules_for_every_device(scenario: Scenario) -> Iterator[PathTuple]:
         path = ("spec", "steps", index)
         if step.update is not None and selects_every_device(step.update.object):
             yield (*path, "update", "object")
-        if step.patch is not None and step.patch.kind == "DeviceTaintRule":
-            body = step.patch.body
-            changes = (
-                [as_mapping(as_mapping(body).get("spec")).get("deviceSelector", "kept")]
-                if isinstance(body, dict)
-                else [item.get("value") for item in body if "deviceSelector" in item["path"]]
-            )
-            if any(
-                not change or not any(as_mapping(change).values() or change) for change in changes
-            ):
-                yield (*path, "patch")
+        patch = step.patch if step.patch and step.patch.kind == "DeviceTaintRule" else None
+        if patch is not None and any(map(_widens_selector, _list_operations(patch.body))):
+            yield (*path, "patch")
+
+
+def _list_operations(body: Any) -> list[Mapping[str, Any]]:
+    """Return a patch as operations of a JSON patch."""
+    if isinstance(body, list):
+        return body
+    spec = as_mapping(body.get("spec"))
+    selector = spec.get("deviceSelector")
+    return [{"path": _SELECTOR, "value": selector}] if isinstance(selector, dict) else []
+
+
+_SELECTOR: Final = "/spec/deviceSelector"
+
+
+def _widens_selector(operation: Mapping[str, Any]) -> bool:
+    """Return whether an operation may leave a selector without criteria."""
+    if operation["path"] == _SELECTOR:
+        value = operation.get("value")
+        return isinstance(value, dict) and not any(value.values())
+    return operation["path"].startswith(f"{_SELECTOR}/") and operation.get("value") is None
 
 
 def selects_every_device(obj: Mapping[str, Any]) -> bool:
     """Return whether an object is a DeviceTaintRule for all devices of a cluster.
 
-    Source: ``DeviceTaintRuleSpec.DeviceSelector`` of resource.k8s.io/v1: without criteria it
-    matches every device.
+    Source: ``DeviceTaintRuleSpec.DeviceSelector`` of resource.k8s.io/v1: an empty selector matches
+    every device, and none matches no device.
     """
-    selector = as_mapping(as_mapping(obj.get("spec")).get("deviceSelector"))
-    return obj.get("kind") == "DeviceTaintRule" and not any(selector.values())
+    selector = as_mapping(obj.get("spec")).get("deviceSelector")
+    is_rule = obj.get("kind") == "DeviceTaintRule"
+    return is_rule and isinstance(selector, dict) and not any(selector.values())
 
 
 def refused_problems(
