@@ -87,13 +87,10 @@ def _is_passing(line: Line) -> bool:
     """Return whether the same has another state, too, on the side that has the line."""
     for pattern in _PASSING:
         if match := pattern.match(line.text):
-            states = {m["state"] for m in map(pattern.match, line.beside) if _is_of(m, match)}
+            matches = filter(None, map(pattern.match, line.beside))
+            states = {m["state"] for m in matches if m["subject"] == match["subject"]}
             return len(states) > 1
     return False
-
-
-def _is_of(match: re.Match[str] | None, other: re.Match[str]) -> bool:
-    return match is not None and match["subject"] == other["subject"]
 
 
 def _is_told_again(line: Line) -> bool:
