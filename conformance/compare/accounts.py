@@ -98,8 +98,8 @@ def _is_told_again(line: Line) -> bool:
     match = _HEALTH.match(line.text)
     if match is None or match["state"] != ("Healthy" if line.on_target else "Unknown"):
         return False
-    others = [m for m in map(_HEALTH.match, line.opposite) if _is_of(m, match)]
-    return any(m is not None and m["state"] != match["state"] for m in others)
+    matches = filter(None, map(_HEALTH.match, line.opposite))
+    return any(m["subject"] == match["subject"] and m["state"] != match["state"] for m in matches)
 
 
 def _is_answered_in_part(line: Line) -> bool:
