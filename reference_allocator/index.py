@@ -17,7 +17,7 @@ from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, MinorRules
+from reference_allocator.gates import LATEST, MinorRules
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
 
@@ -54,7 +54,7 @@ class Index:
         device_classes: Sequence[Object | DeviceClass] = (),
         allocated: Sequence[Object | ResourceClaim] = (),
         *,
-        kubernetes: str = MINORS[-1],
+        kubernetes: str = LATEST,
     ) -> None:
         read_slices = read_all(slices, ResourceSlice.from_dict, "slices")
         classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reference_allocator.cel import COST_LIMIT
-from reference_allocator.cel.environment.tables import LATEST
+from reference_allocator.gates import LATEST
 from reference_allocator.wire import answer_cel
 
 Json = dict[str, Any]

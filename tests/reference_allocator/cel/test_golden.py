@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference_allocator.cel.environment.tables import LATEST, MINORS
+from reference_allocator.gates import LATEST, MINORS
 from tests.reference_allocator.cel.answers import (
     GOLDEN,
     Json,

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from reference_allocator.cel.environment.tables import LATEST, MINORS
+from reference_allocator.gates import LATEST, MINORS
 from tests.reference_allocator.cel.answers import Json, comparable, explanation, known, ours
 from tests.reference_allocator.cel.fuzz.corners import CORNERS
 from tests.reference_allocator.cel.fuzz.questions import question
