@@ -268,11 +268,26 @@ class MinorRules:
         slices_in_any_order: whether the slices of a pool are tried as the lister happens to give
             them, so that a search may or may not meet a device on which a selector fails; until
             1.34 (GatherPools in pools_stable.go).
+        reads_inner_types: whether the allocator reads slices as types of its own, so that a
+            capacity has its bare and its full name, versions are compared without their build
+            metadata, and a value that cannot be read fails only who compares it; since 1.38
+            (conversion.go in k8s.io/dynamic-resource-allocation/api, consumable_capacity.go,
+            constraint.go).
+        fails_all_on_node: whether a pool of which not all devices are known fails a request for all
+            of them on this node only; since 1.38 (validateDeviceRequest).
+        refuses_negative_requests: whether a negative amount is an error though a policy would round
+            it up; since 1.38 (calculateConsumedCapacity).
+        shares_keep_device: whether nobody gets a device for himself that is not for several claims
+            any more while somebody has a share of it; since 1.38 (allocateDevice).
     """
 
     uses_incomplete_pools: bool = False
     config_names_requests: bool = False
     slices_in_any_order: bool = False
+    reads_inner_types: bool = False
+    fails_all_on_node: bool = False
+    refuses_negative_requests: bool = False
+    shares_keep_device: bool = False
 
     @classmethod
     def for_version(cls, kubernetes: str) -> MinorRules:
@@ -282,4 +297,8 @@ class MinorRules:
             uses_incomplete_pools=minor <= MINORS.index("1.34"),
             config_names_requests=minor <= MINORS.index("1.36"),
             slices_in_any_order=minor <= MINORS.index("1.34"),
+            reads_inner_types=minor >= MINORS.index("1.38"),
+            fails_all_on_node=minor >= MINORS.index("1.38"),
+            refuses_negative_requests=minor >= MINORS.index("1.38"),
+            shares_keep_device=minor >= MINORS.index("1.38"),
         )

@@ -62,7 +62,7 @@ class Index:
         self.features = features
         self.rules = MinorRules.for_version(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
-        self._state = AllocatedState(features)
+        self._state = AllocatedState(features, self.rules)
         self.views = Views(read_slices, features, self._state, self.rules)
         self._classes = {item.name: item for item in classes}
         self.validator = Validator(features, self._classes)

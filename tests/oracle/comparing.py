@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reference_allocator.checks import check
+from reference_allocator.gates import LATEST
 from reference_allocator.snapshot import Snapshot
 from reference_allocator.wire import answer_allocate
 from tests.oracle.known_differences import KnownDifference, explanations
@@ -49,7 +50,9 @@ class Comparison:
         return self.kind in ("different", "unchecked", "slow")
 
 
-def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Comparison:
+def compare(
+    problem: Json, upstream: Upstream, *, checked: bool = True, kubernetes: str = LATEST
+) -> Comparison:
     """Asks both sides.
 
     Args:
@@ -57,10 +60,13 @@ def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Compa
         upstream: the running oracle.
         checked: also ask the checker about every allocation. Ours is asked about; where nothing
             differs, it is upstream's, too.
+        kubernetes: the minor of the oracle, whose rules ours follows.
     """
     line = json.dumps(problem)
-    our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT))
     their_answer = upstream.ask(line)
+    if kubernetes != LATEST and "unknown field" in their_answer.get("invalid", ""):
+        return Comparison("not in this minor")
+    our_answer = json.loads(answer_allocate(line, timeout=OUR_TIMEOUT, kubernetes=kubernetes))
     ours, theirs = comparable(our_answer), comparable(their_answer)
     found = _answers(ours, theirs)
     if not found.failed:
@@ -78,7 +84,7 @@ def compare(problem: Json, upstream: Upstream, *, checked: bool = True) -> Compa
             return found
     if not checked or "invalid" in ours:
         return found
-    broken = complaint(problem, ours)
+    broken = complaint(problem, ours, kubernetes)
     if broken:
         return Comparison("unchecked", broken)
     return replace(found, accepted=sum("allocations" in node for node in ours["nodes"]))
@@ -141,7 +147,7 @@ def _different(ours: Json, theirs: Json, our_outcome: str, their_outcome: str) -
     return Comparison("different", detail, (our_outcome, their_outcome))
 
 
-def complaint(problem: Json, answer: Json) -> str:
+def complaint(problem: Json, answer: Json, kubernetes: str = LATEST) -> str:
     """What the checker has against the allocations of an answer; empty if nothing."""
     if "invalid" in answer:
         return ""
@@ -149,7 +155,7 @@ def complaint(problem: Json, answer: Json) -> str:
     for node, result in zip(problem.get("nodes", ()), answer["nodes"], strict=True):
         if "allocations" not in result:
             continue
-        snapshot = snapshot or snapshot_of(problem)
+        snapshot = snapshot or snapshot_of(problem, kubernetes)
         violations = check(snapshot, node, problem.get("claims", ()), result["allocations"])
         if violations:
             return f"{result['node']}: {violations[0]}\n{json.dumps(result, sort_keys=True)}"

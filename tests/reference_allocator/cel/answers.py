@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from reference_allocator.wire import answer_cel
 Json = dict[str, Any]
 
 GOLDEN: Final = Path(__file__).parent / "golden"
+_UNBOUNDED: Final = 10**18
 _GO_TYPES: Final = {
     "*types.concatList": "*types.baseList",
     "map[string]interface {}": "map[ref.Val]ref.Val",
@@ -49,9 +51,25 @@ def comparable(answer: Json) -> Json:
     return {key: answer[key] for key in keys if key in answer}
 
 
+def _without_guess(answer: Json) -> Json:
+    """The answer without cel-go's guess at what an undeclared name was meant to be (1.38)."""
+    if "compileError" not in answer:
+        return answer
+    text = re.sub(r" \((?:did you mean [^\n]*|enable with [^\n]*)\)", "", answer["compileError"])
+    return {**answer, "compileError": text}
+
+
 def explanation(expression: str, theirs: Json, mine: Json) -> str:
     """The kind of a difference between comparable answers, as far as they show it, or nothing."""
     errors = [answer.get("error", "") for answer in (theirs, mine)]
+    if _without_guess(theirs) == mine:
+        return "guess"
+    if theirs.get("maxCost", 0) != mine.get("maxCost", 0) and all(
+        answer.get("maxCost", 0) > _UNBOUNDED for answer in (theirs, mine)
+    ):
+        return explanation(expression, {**theirs, "maxCost": mine["maxCost"]}, mine) or "unbounded"
+    if "NaN values cannot be ordered" in errors[1] and theirs.get("match") is False:
+        return "nan"
     if "compileError" in theirs and "compileError" in mine:
         both = (theirs["compileError"], mine["compileError"])
         return "syntax" if any("Syntax error" in text for text in both) else ""
