@@ -20,6 +20,7 @@ _GO_TYPES: Final = {
     "*types.concatList": "*types.baseList",
     "map[string]interface {}": "map[ref.Val]ref.Val",
 }
+_NO_RANGE: Final = ("unsupported comprehension range type", "expected iterable type")
 _TOLD_IN_FEWER_WORDS: Final = ("URL parse error", "IP Address", "network address parse error")
 
 
@@ -70,6 +71,13 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
         return explanation(expression, {**theirs, "maxCost": mine["maxCost"]}, mine) or "unbounded"
     if "NaN values cannot be ordered" in errors[1] and theirs.get("match") is False:
         return "nan"
+    if "cel.@mapInsert(map, map)" in errors[0]:
+        return "nan key"
+    if not errors[0] and any(text in errors[1] for text in _NO_RANGE):
+        return "empty text"
+    compile_errors = [answer.get("compileError", "") for answer in (theirs, mine)]
+    if all("undeclared reference" in text for text in compile_errors):
+        return "guess"
     if "compileError" in theirs and "compileError" in mine:
         both = (theirs["compileError"], mine["compileError"])
         return "syntax" if any("Syntax error" in text for text in both) else ""
@@ -86,7 +94,7 @@ def explanation(expression: str, theirs: Json, mine: Json) -> str:
     if "sortBy(" in expression and "attribute" in theirs and "attribute" in mine:
         lists = [sorted(map(str, *answer["attribute"].values())) for answer in (theirs, mine)]
         return "sort" if lists[0] == lists[1] else ""
-    message = errors[0]
+    message = re.sub(r"\*types\.sliceList\[\w+\]", "*types.baseList", errors[0])
     for special, common in _GO_TYPES.items():
         message = message.replace(special, common)
     return "go type" if message and message == errors[1] else ""
