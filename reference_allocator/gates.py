@@ -122,6 +122,23 @@ def nearest_minor(version: str) -> str:
     return next((minor for minor in MINORS if _major_minor(minor) >= major_minor), MINORS[-1])
 
 
+def describe_rules(version: str) -> dict[str, str]:
+    """Return {"rules": by which rules a version is judged}; {} where they are those of its release.
+
+    For what a run says of the versions that it met.
+    """
+    nearest = nearest_minor(version)
+    try:
+        known = _major_minor(version) == _major_minor(nearest)
+    except ValueError:
+        known = False
+    if not known:
+        return {"rules": f"those of Kubernetes {nearest}, the nearest minor that is known"}
+    if MINORS.index(nearest) > MINORS.index(LATEST):
+        return {"rules": f"those of a pre-release of Kubernetes {nearest}"}
+    return {}
+
+
 def _major_minor(version: str) -> tuple[int, int]:
     major, minor = version.strip().removeprefix("v").split(".")[:2]
     return int(major), int(minor)

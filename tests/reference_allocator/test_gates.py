@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, check_gates, gates_for_version, known_to_binaries
+from reference_allocator.gates import (
+    MINORS,
+    check_gates,
+    describe_rules,
+    gates_for_version,
+    known_to_binaries,
+)
 
 BINDING = "DRADeviceBindingConditions"
 DRA = "DynamicResourceAllocation"
@@ -47,6 +53,23 @@ def test_what_a_gate_guarded_that_is_gone_is_on_and_no_binary_is_told_of_it() ->
     assert gates[DRA].locked
     assert gates.keys() - known_to_binaries("1.38") == {DRA}
     assert all(gates_for_version(minor).keys() == known_to_binaries(minor) for minor in MINORS[:-1])
+
+
+@pytest.mark.parametrize(
+    ("version", "rules"),
+    [
+        ("1.34.4", ""),
+        ("v1.37.1-gke.5", ""),
+        ("1.38.0-beta.0", "those of a pre-release of Kubernetes 1.38"),
+        ("1.40.2", "those of Kubernetes 1.38, the nearest minor that is known"),
+        ("1.33.1", "those of Kubernetes 1.34, the nearest minor that is known"),
+        ("", "those of Kubernetes 1.37, the nearest minor that is known"),
+    ],
+)
+def test_it_is_said_where_a_version_is_judged_by_other_rules_than_its_own(
+    version: str, rules: str
+) -> None:
+    assert describe_rules(version).get("rules", "") == rules
 
 
 def test_what_is_generally_available_in_1_38_is_on_there_by_default() -> None:

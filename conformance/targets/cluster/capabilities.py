@@ -27,6 +27,7 @@ from kube.nodes import is_ready
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj
 from reference_allocator.gates import (
+    describe_rules,
     kubelet_gates,
     list_dependencies,
     list_fixed_gates,
@@ -114,7 +115,12 @@ def discover_capabilities(
         feature_gates=gates,
         concurrent=True,
         simulated=tuple(simulated),
-        versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+        versions={
+            "kubernetes": git_version,
+            **describe_rules(version),
+            **_node_versions(usable),
+            **versions,
+        },
         kubelet_version=oldest,
         kubelet_gates=kubelet_gates(version, gates, oldest) if oldest else {},
     )
