@@ -29,7 +29,7 @@ reference_allocator/gates.py; do not edit. -->
 
 What Kubernetes {MINOR} changes for Dynamic Resource Allocation, read and measured at v1.38.0-beta.0
 (6 November 2026) by comparing its code and its answers with 1.37's. It may change until {MINOR}.0.
-`dra-conformance audit --upgrade-to {MINOR}` finds what is marked with *found* in a cluster or snapshot.
+`dra-conformance audit --upgrade-to {MINOR}` finds what is marked with *found*.
 """
 _TAIL: Final = """
 ## Found in the beta
