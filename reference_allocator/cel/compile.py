@@ -26,12 +26,12 @@ from reference_allocator.cel.environment.declarations import (
     device_environment,
     generic_environment,
 )
-from reference_allocator.cel.environment.tables import MINORS
 from reference_allocator.cel.errors import CelCompileError, format_issues
 from reference_allocator.cel.interpreter.interpreter import Interpreter
 from reference_allocator.cel.interpreter.planner import InstantiationError, plan
 from reference_allocator.cel.output import output_type_error, to_attribute, to_bool, to_python
 from reference_allocator.cel.types import CelType
+from reference_allocator.gates import MINORS
 
 MAX_LENGTH: Final = 10 * 1024
 """The longest expression that the API accepts, in bytes (resource.k8s.io/v1 CELDeviceSelector)."""
