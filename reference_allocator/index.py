@@ -18,7 +18,7 @@ from reference_allocator.cluster.state import AllocatedState
 from reference_allocator.cluster.views import Views
 from reference_allocator.environment import selector_environment
 from reference_allocator.features import Features
-from reference_allocator.gates import MINORS, MinorRules
+from reference_allocator.gates import LATEST, MinorRules
 from reference_allocator.matching.selectors import Selectors
 from reference_allocator.matching.validate import Validator
 
@@ -55,7 +55,7 @@ class Index:
         device_classes: Sequence[Object | DeviceClass] = (),
         allocated: Sequence[Object | ResourceClaim] = (),
         *,
-        kubernetes: str = MINORS[-1],
+        kubernetes: str = LATEST,
     ) -> None:
         read_slices = read_all(slices, ResourceSlice.from_dict, "slices")
         classes = read_all(device_classes, DeviceClass.from_dict, "deviceClasses")
@@ -63,7 +63,7 @@ class Index:
         self.features = features
         self.rules = MinorRules.for_version(kubernetes)
         self.selectors = Selectors(selector_environment(features, kubernetes))
-        self._state = AllocatedState(features)
+        self._state = AllocatedState(features, self.rules)
         self.views = Views(read_slices, features, self._state, self.rules)
         self._classes = {item.name: item for item in classes}
         self.validator = Validator(features, self._classes)

@@ -11,7 +11,15 @@ from typing import Final
 
 from kube.values import Obj
 from kubesim.resources import Kind
-from kubesim.validation import allocation, dra, names, pod, resource_slice, workloads
+from kubesim.validation import (
+    allocation,
+    dra,
+    names,
+    pod,
+    resource_slice,
+    since_1_38,
+    workloads,
+)
 from kubesim.validation.allocation import check_admin_status
 from kubesim.validation.constraints import Expressions
 from kubesim.validation.errors import FieldError, invalid_status
@@ -56,7 +64,11 @@ _UPDATE_CHECKS: Final[Mapping[str, Callable[[Obj, Obj, Expressions], FieldErrors
         lambda new, old, _: dra.check_immutable_spec(new, old),
     ),
     "DeviceClass": dra.check_class,
-    "ResourceSlice": lambda new, old, _: resource_slice.check_slice_update(new, old),
+    "ResourceSlice": lambda new, old, expressions: (
+        since_1_38.check_slice_update(new, old)
+        if expressions.since_1_38
+        else resource_slice.check_slice_update(new, old)
+    ),
     "DeviceTaintRule": lambda new, *_: resource_slice.check_taint_rule(new),
 }
 """The same of a changed object."""
@@ -81,6 +93,11 @@ def find_create_errors(
     errors = list(names.check_metadata(kind, obj))
     if kind.name in _CREATE_CHECKS:
         errors += _CREATE_CHECKS[kind.name](obj, namespace_labels, expressions)
+    if expressions.since_1_38:
+        errors = [
+            *since_1_38.reword(errors),
+            *since_1_38.check_added(kind.name, obj, None, status=False),
+        ]
     return errors
 
 
@@ -108,5 +125,10 @@ def check_update(
         errors += _STATUS_CHECKS[kind.name](new, old)
     elif not status and kind.name in _UPDATE_CHECKS:
         errors += _UPDATE_CHECKS[kind.name](new, old, expressions)
+    if expressions.since_1_38:
+        errors = [
+            *since_1_38.reword(errors),
+            *since_1_38.check_added(kind.name, new, old, status=status),
+        ]
     if errors:
         raise invalid_status(kind, new["metadata"]["name"], errors)

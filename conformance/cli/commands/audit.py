@@ -70,6 +70,13 @@ def audit_command(
             help="Ask each kubelet how many claims it has prepared (ci/rbac/kubelet-metrics.yaml).",
         ),
     ] = False,
+    upgrade_to: Annotated[
+        str,
+        typer.Option(
+            metavar="MINOR",
+            help="Instead, say what this later Kubernetes treats otherwise of what is there.",
+        ),
+    ] = "",
 ) -> None:
     """Judge all allocations: devices allocated twice, broken rules, claims reserved for no pod.
 
@@ -80,6 +87,8 @@ def audit_command(
     """
     if metrics and not watch:
         raise UsageError("--metrics: is for a cluster that is watched; give --watch, too")
+    if watch and upgrade_to:
+        raise UsageError("--upgrade-to: looks once; leave --watch out")
     if watch:
         if snapshot is not None or html is not None or kubelets:
             raise UsageError(
@@ -106,6 +115,11 @@ def audit_command(
         from conformance.report.clusterpage import render_cluster
 
         write_page(html, lambda: render_cluster("Audit", document, findings=findings))
+    if upgrade_to:
+        from conformance.cli.upgrades import print_upgrade
+
+        live = options if snapshot is None else None
+        raise typer.Exit(print_upgrade(document, upgrade_to, live, as_json=output == "json"))
     _print_findings(document, findings, as_json=output == "json")
     raise typer.Exit(given.conclude(_conclude(document, findings)))
 

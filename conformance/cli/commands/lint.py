@@ -86,7 +86,7 @@ def lint_command(
             metavar="MINOR",
             help=f"Minor of the API server that manifests are for: {', '.join(MINORS)}.",
         ),
-    ] = MINORS[-1],
+    ] = LATEST,
     helm: Annotated[
         bool, typer.Option("--helm", help="Also check what `helm template` makes of charts.")
     ] = False,

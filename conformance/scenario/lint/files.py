@@ -195,7 +195,7 @@ def lint_documents(
     models: Mapping[str, type[BaseModel]] = OWN_KINDS,
     driver: DriverProfile | None = None,
     checks: Mapping[str, Check] = OWN_CHECKS,
-    kubernetes: str = MINORS[-1],
+    kubernetes: str = LATEST,
 ) -> list[LintLine]:
     """Return everything that is wrong in a file.
 

@@ -77,7 +77,7 @@ def _check_manifest(
         )
         if problem.path not in places
     ]
-    rules = rules_of(MINORS[-1], frozenset(requires.feature_gates_off))
+    rules = rules_of(LATEST, frozenset(requires.feature_gates_off))
     yield from problems or _list_refusals_beside_variables(manifest, rules, path)
 
 
@@ -110,7 +110,7 @@ def _list_refusals(obj: Mapping[str, Any], rules: ApiRules) -> Iterator[Problem]
         yield from list_pod_refusals(obj)
 
 
-def standalone_problems(data: Any, kubernetes: str = MINORS[-1]) -> Iterator[Problem]:
+def standalone_problems(data: Any, kubernetes: str = LATEST) -> Iterator[Problem]:
     """Yield the problems of a manifest outside a scenario, or of each object in a List.
 
     These are what DRA retired, unknown fields, CEL that does not compile, and what else the API

@@ -21,7 +21,12 @@ from kube.errors import ApiError
 from kube.nodes import is_ready
 from kube.observations import CONTROL_PLANE
 from kube.values import Obj
-from reference_allocator.gates import kubelet_gates, list_dependencies, list_fixed_gates
+from reference_allocator.gates import (
+    describe_rules,
+    kubelet_gates,
+    list_dependencies,
+    list_fixed_gates,
+)
 
 _LOCAL_ONLY = {
     **dict.fromkeys(
@@ -105,7 +110,12 @@ def discover_capabilities(
         feature_gates=gates,
         concurrent=True,
         simulated=tuple(simulated),
-        versions={"kubernetes": git_version, **_node_versions(usable), **versions},
+        versions={
+            "kubernetes": git_version,
+            **describe_rules(version),
+            **_node_versions(usable),
+            **versions,
+        },
         kubelet_version=oldest,
         kubelet_gates=kubelet_gates(version, gates, oldest) if oldest else {},
     )

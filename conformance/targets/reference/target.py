@@ -42,7 +42,7 @@ from kube.values import Obj, Ref
 from kubesim.nodes.driver import NodeDriver
 from kubesim.resources import served_apis
 from kubesim.world import KUBERNETES, World
-from reference_allocator.gates import check_gates
+from reference_allocator.gates import check_gates, describe_rules
 
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - mkdtemp makes a private one in it
 _WITH_DRIVER: Final[tuple[Tier, ...]] = ("node", "device")
@@ -189,7 +189,11 @@ class ReferenceTarget:
                 "containers",
                 *filter(None, [devices.simulated]),
             ),
-            versions={"kubernetes": self.options.kubernetes_version, "reference": __version__},
+            versions={
+                "kubernetes": self.options.kubernetes_version,
+                "reference": __version__,
+                **describe_rules(self.options.kubernetes_version),
+            },
         )
 
     def _other_devices(self) -> dict[str, int]:
