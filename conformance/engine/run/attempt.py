@@ -306,6 +306,7 @@ class ScenarioAttempt:
         return node
 
     def of_driver(self, driver: str) -> ScenarioAttempt:
+        """Return the attempt with another driver's profile; what has happened is in both alike."""
         if self.profile is not None and self.profile.driver == driver:
             return self
         other = self.setup.opened.other
