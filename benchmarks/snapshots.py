@@ -2,7 +2,8 @@
 
     python -m benchmarks.snapshots [ANOTHER_CHECKOUT [NODES [DEVICES [CLAIMS]]]]
 
-Both have their Python in .venv. Prints processor seconds and memory of each, and what part of the other's that is.
+Both have their Python in .venv. Prints processor seconds and memory of each, and what part of the
+other's that is.
 """
 
 from __future__ import annotations
