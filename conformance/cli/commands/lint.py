@@ -46,7 +46,7 @@ from conformance.scenario.lint.shipped import (
 from conformance.scenario.loader import check_path, load_scenarios
 from kube.base.errors import ConformanceError, ExitCode, UsageError
 from kube.base.text import counted
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST, MINORS
 
 _STDIN = Path("-")
 

@@ -39,7 +39,7 @@ from conformance.scenario.registry import FeatureRegistry, KnownIssues, Manifest
 from conformance.scenario.scheduler import SchedulerProfile
 from conformance.scenario.shape import ClusterShape
 from conformance.scenario.short.expand import expand_document
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST
 
 
 def profile_problems(profile: DriverProfile) -> Iterator[Problem]:

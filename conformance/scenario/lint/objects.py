@@ -23,7 +23,7 @@ from conformance.scenario.lint.retired import GROUP, list_objects, manifest_prob
 from conformance.scenario.lint.variables import fill_manifest, selector_problems
 from conformance.scenario.model import Requires, Scenario
 from reference_allocator.api import schema
-from reference_allocator.gates import MINORS
+from reference_allocator.gates import LATEST
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UNSTABLE = re.compile(r"v\d+(alpha|beta)\d+")
