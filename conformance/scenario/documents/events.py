@@ -16,7 +16,6 @@ from typing import Any, Final
 import yaml
 from yaml import events
 
-PathTuple = tuple[str | int, ...]
 Marks = Any
 """The lines of a value: of a scalar its own, of a list its own and the marks of its elements, of a
 mapping its own and, for each key, the key's line and the marks of its value."""
@@ -32,30 +31,30 @@ class UnusualError(Exception):
     """The text has something that is not read here."""
 
 
-class LineIndex(Mapping[PathTuple, int]):
+class LineIndex(Mapping[tuple[str | int, ...], int]):
     """The line (from 1) of every path of a document, put together when the first is asked for."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
-        self._lines: dict[PathTuple, int] = {}
+        self._lines: dict[tuple[str | int, ...], int] = {}
 
-    def __getitem__(self, path: PathTuple) -> int:
+    def __getitem__(self, path: tuple[str | int, ...]) -> int:
         return self._by_path[path]
 
-    def __iter__(self) -> Iterator[PathTuple]:
+    def __iter__(self) -> Iterator[tuple[str | int, ...]]:
         return iter(self._by_path)
 
     def __len__(self) -> int:
         return len(self._by_path)
 
     @property
-    def _by_path(self) -> dict[PathTuple, int]:
+    def _by_path(self) -> dict[tuple[str | int, ...], int]:
         if not self._lines:
             self._lines[()] = self._marks if isinstance(self._marks, int) else self._marks[0]
             self._add((), self._marks)
         return self._lines
 
-    def _add(self, path: PathTuple, marks: Marks) -> None:
+    def _add(self, path: tuple[str | int, ...], marks: Marks) -> None:
         if isinstance(marks, int):
             return
         _, inner = marks
@@ -95,9 +94,7 @@ def read_events(text: str, most_values: int, most_depth: int) -> list[tuple[Any,
 class _Reader:
     """Turns events into values; ``values`` are those of the document so far."""
 
-    def __init__(
-        self, next_event: Callable[[], yaml.Event], most_values: int, most_depth: int
-    ) -> None:
+    def __init__(self, next_event: Callable[[], Any], most_values: int, most_depth: int) -> None:
         self.values = 0
         self._next = next_event
         self._most_values = most_values

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from conformance.scenario.documents.events import PathTuple, UnusualError, read_events
+from conformance.scenario.documents.events import UnusualError, read_events
 from kube.base.errors import UsageError
 from kube.base.files import read_regular
 from kube.base.strictyaml import BoundedLoader, BoundsError
@@ -27,6 +27,8 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
 MAX_TEXT = 4 * MAX_BYTES  # Characters of all texts of a document, each counted wherever it stands.
+
+PathTuple = tuple[str | int, ...]
 
 
 class YamlError(UsageError):
