@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kube.values import Obj
+from kube.values import Obj, Ref
 from kubesim.scheduling.filtering import Filter
 from kubesim.store import clone
 from kubesim.world import World
 from reference_allocator.extended import IMPLICIT_PREFIX
-from tests.mutants.replacing import Defects, instead, replace
+from tests.mutants.replacing import Defects, Mutation, instead, replace
 
 
 def ignores_extended_resources(world: World) -> None:
@@ -71,7 +71,52 @@ def init_containers_keep_theirs(
     return original(asks, *args)
 
 
+def loses_resources(
+    on_delete: Callable[[Obj], set[str]], on_change: Callable[[Obj, Obj], set[str]]
+) -> Mutation:
+    """Return what lets the scheduler forget for ever which class provides a resource.
+
+    Each function returns the resources that are lost when a class goes, or from old to new.
+    """
+
+    def mutation(world: World) -> None:
+        lost: set[str] = set()
+
+        def change(original: Callable[..., Obj], ref: Ref, *args: Any) -> Obj:
+            old = world.api.get(ref, "") if ref.kind == "DeviceClass" else None
+            new = original(ref, *args)
+            if old is not None:
+                lost.update(on_change(old, new))
+            return new
+
+        def delete_stored(original: Callable[..., None], obj: Obj, *args: Any) -> None:
+            if obj["kind"] == "DeviceClass":
+                lost.update(on_delete(obj))
+            original(obj, *args)
+
+        replace(world.api.change, change)
+        replace(world.api.delete_stored, delete_stored)
+        replace(
+            world.scheduler.filter.extended_resources,
+            lambda original: {n: c for n, c in original().items() if n not in lost},
+        )
+
+    return mutation
+
+
+def resources_of(device_class: Obj) -> set[str]:
+    name = device_class["spec"].get("extendedResourceName")
+    return {name} if name else set()
+
+
 DEFECTS: Defects = {
+    "changed-classes-provide-nothing": loses_resources(
+        lambda _: set(), lambda old, new: resources_of(old) & resources_of(new)
+    ),
+    "deleted-classes-take-their-resource-along": loses_resources(resources_of, lambda *_: set()),
+    "renamed-classes-take-their-resource-along": loses_resources(
+        lambda _: set(), lambda old, new: resources_of(old) - resources_of(new)
+    ),
     "ignores-device-plugins": ignores_device_plugins,
     "ignores-extended-resources": ignores_extended_resources,
     "ignores-implicit-extended-resources": no_implicit_resources,

@@ -122,7 +122,8 @@ class _Reader:
                     raise UnusualError
                 _check_text(key)
                 mapping[key], marks = self.read(self._next(), depth + 1)
-                inner[key] = key_event.start_mark.line + 1, marks
+                key_mark: Any = key_event.start_mark
+                inner[key] = key_mark.line + 1, marks
             return mapping, (event.start_mark.line + 1, inner)
         elements, inner = [], []
         while type(element_event := self._next()) is not events.SequenceEndEvent:

@@ -103,7 +103,7 @@ def _check_pod(pod: PodShape, document: Document, requests: Requests) -> Iterato
     """
     names_by_claim: dict[str, set[str]] = {}
     for pod_claim, named in pod.claims.items():
-        of_kind = requests.get(named.kind, {})
+        of_kind = requests[named.kind]
         same_name = _in_namespace(of_kind.get(named.name, ()), pod.namespace)
         if not same_name:
             others = [
